@@ -1,0 +1,61 @@
+"""What landing a stream reports: counts that can be compared with the stream itself."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+
+@frozen(kw_only=True)
+class TableReport:
+    """One table that a batch wrote to.
+
+    ``path`` is the table's folder (Parquet files below ``batch_id=N`` folders); ``rows`` counts
+    the rows of this batch and ``files`` its Parquet files.
+    """
+
+    name: str
+    path: str
+    rows: int
+    files: int
+
+
+@frozen(kw_only=True)
+class LandReport:
+    """The result of landing one batch of one stream.
+
+    Every message that the range holds is in exactly one place: ``messages = rows + dead_letters``.
+    ``distinct_seqs`` counts distinct stream sequences among both. ``first_seq`` and ``last_seq``
+    are the lowest and highest sequence landed (0 when the batch is empty); ``start`` (inclusive)
+    and ``end`` (exclusive) are the bounds that were read. ``batch_id`` is -1 when there was
+    nothing new and so no batch was written.
+    """
+
+    stream: str
+    path: str
+    batch_id: int
+    start: int
+    end: int
+    messages: int
+    rows: int
+    dead_letters: int
+    distinct_seqs: int
+    first_seq: int
+    last_seq: int
+    tables: tuple[TableReport, ...] = field(factory=tuple[TableReport, ...])
+
+    @property
+    def files(self) -> int:
+        """Parquet files that the batch wrote, over all tables."""
+        return sum(table.files for table in self.tables)
+
+
+@frozen(kw_only=True)
+class SubjectSummary:
+    """Counts of one subject in a landed table."""
+
+    subject: str
+    rows: int
+    first_seq: int
+    last_seq: int
+    first_time: str
+    last_time: str
