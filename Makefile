@@ -1,0 +1,80 @@
+# One word per target; `make` alone lists them. Each prints the plain command that it runs.
+
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group build \
+	--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+
+# What must be there before the rest: a pip of today and the build backends.
+FIRST := pip|setuptools|wheel
+
+.DEFAULT_GOAL := help
+.PHONY: help setup gen check fresh lint types test demo bench build lock format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## make .venv with the pinned packages (the other targets do this first)
+
+$(VENV)/.packages: constraints.txt
+	@test -n "$(PYTHON)" || { echo "Twinstream needs Python 3.11 or newer; there is" \
+		"$$(python3 --version 2>&1). Say where a newer one is: make PYTHON=/path/to/python3.11"; \
+		exit 1; } >&2
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@awk '/^[a-z]/ { keep = /^($(FIRST))==/ } keep' constraints.txt > $(VENV)/first.txt
+	@echo "Installing the pinned packages; PySpark is large, so this takes some minutes."
+	$(PIP) install --quiet --require-hashes -r $(VENV)/first.txt
+	$(PIP) install --quiet --require-hashes --no-build-isolation -r constraints.txt
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.packages pyproject.toml
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+gen: setup ## write all generated code: models, schema bundle, blocking twin, Spark types
+	$(BIN)/python codegen/gen.py
+
+check: fresh lint types ## prove generated code fresh, then lint and types
+
+fresh: setup ## prove generated code fresh
+	$(BIN)/python codegen/gen.py --check
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## mypy and pyright, both strict
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
+	$(BIN)/python -m pytest $(ARGS)
+
+demo: setup ## the whole way from the spec to Parquet, on a server of its own
+	@$(BIN)/twinstream demo $(ARGS)
+
+bench: setup ## measure both twins beside nats-py, as ratios of one run
+	$(BIN)/python -m tests.bench $(ARGS)
+
+build: setup ## wheel and sdist into dist/
+	$(BIN)/uv build --no-build-isolation --python $(BIN)/python --quiet --out-dir dist
+
+format: setup ## let ruff format the code and sort the imports
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+lock: setup ## write constraints.txt from pyproject.toml; ARGS=--upgrade takes newer versions
+	@cp constraints.txt $(VENV)/lock.txt
+	$(LOCK) $(ARGS) --output-file $(VENV)/lock.txt
+	@{ echo "# Every package of the development environment, pinned with hashes, for Python 3.11"; \
+	echo "# and newer. Written by \`make lock\` from pyproject.toml; edit that file instead."; \
+	grep -v '^#' $(VENV)/lock.txt; } > constraints.txt
+
+clean: ## remove .venv and all that was built
+	rm -rf $(VENV) dist build demo-out demo-report.html spark-warehouse
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
