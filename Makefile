@@ -10,7 +10,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group bui
 	--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 
 # What must be there before the rest: a pip of today and the build backends.
-FIRST := pip|setuptools|wheel
+FIRST := pip|setuptools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup gen check fresh lint types test demo bench build lock format clean
