@@ -1,0 +1,46 @@
+"""Errors of the Spark source and pipeline, each with the thing, the reason and what to try."""
+
+from __future__ import annotations
+
+from js_core.errors import TwinstreamError
+
+__all__ = [
+    "DataLossError",
+    "JavaNotFound",
+    "OptionError",
+    "RangeReadError",
+    "SchemaError",
+    "SparkSourceError",
+]
+
+
+class SparkSourceError(TwinstreamError):
+    """Base of the errors of this package."""
+
+
+class OptionError(SparkSourceError, ValueError):
+    """An option of the source is missing, unknown or out of bounds; ``option`` is its name."""
+
+    def __init__(self, option: str, reason: str) -> None:
+        self.option = option
+        self.reason = reason
+        super().__init__(f"option {option!r}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (OptionError, (self.option, self.reason))
+
+
+class SchemaError(SparkSourceError, ValueError):
+    """A schema, JSON or Spark, that the source cannot turn into columns."""
+
+
+class DataLossError(SparkSourceError):
+    """Messages that the query was promised are gone, or the stream is another one by now."""
+
+
+class RangeReadError(SparkSourceError):
+    """A range could not be read to its end in the time given."""
+
+
+class JavaNotFound(SparkSourceError):
+    """No Java that Spark can run on."""

@@ -1,0 +1,73 @@
+"""A local Spark session with settings that suit the source: loopback only, UTC, quiet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from js_spark.java import ensure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session"]
+
+#: All cores of this machine, and up to four attempts a task: without the second number local
+#: mode never retries, and a server restart in the middle of a read would end the query.
+LOCAL_MASTER: Final = "local[*,4]"
+
+#: What a local session needs beyond Spark's defaults.
+SETTINGS: Final[Mapping[str, str]] = {
+    # Spark listens on the first outside interface unless told otherwise.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Timestamps of messages are instants; show and cast them the same on every machine.
+    "spark.sql.session.timeZone": "UTC",
+    # A handful of partitions: the default of 200 makes small jobs wait for empty tasks.
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+def local_session(
+    app_name: str = "twinstream",
+    *,
+    master: str = LOCAL_MASTER,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return the running Spark session, or start a local one that can read ``jetstream``.
+
+    ``settings`` go over :data:`SETTINGS`. Starting takes some five seconds. Sets ``JAVA_HOME``
+    (see :mod:`js_spark.java`) and, where the program has not, ``PYSPARK_PYTHON`` so that workers
+    run on this interpreter, and ``SPARK_LOCAL_IP``. Raises
+    :class:`~js_spark.errors.JavaNotFound` when there is no Java.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    _prepare_environment()
+    builder = SparkSession.Builder().master(master).appName(app_name)
+    for name, value in {**SETTINGS, **_logging(), **(settings or {})}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _logging() -> dict[str, str]:
+    """Settings that keep Spark's start-up lines off the screen and let errors through."""
+    file = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
+
+
+def _prepare_environment() -> None:
+    os.environ["JAVA_HOME"] = str(ensure())
+    # Workers would otherwise run `python3` of PATH, which may lack pyarrow and this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
