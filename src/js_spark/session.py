@@ -60,7 +60,7 @@ def local_session(
 
 
 def _logging() -> dict[str, str]:
-    """Settings that keep Spark's start-up lines off the screen and let errors through."""
+    """Return settings that keep Spark's start-up lines off the screen and let errors through."""
     file = Path(__file__).with_name("log4j2.properties").as_uri()
     return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
 

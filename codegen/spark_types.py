@@ -1,0 +1,237 @@
+"""Write the Spark types of all advisories and metrics from ``schema/``.
+
+    python codegen/spark_types.py            write src/js_spark/generated/events.py
+    python codegen/spark_types.py --check    exit 1 with a diff when the file is stale
+
+The rules from JSON Schema to Spark are those of :mod:`js_spark.json_schema`, which serves users'
+own schemas as well; this program only adds references between files and the text of the module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import posixpath
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from js_spark import fields
+from js_spark.json_schema import struct_of
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMAS = ROOT / "schema"
+OUTPUT = ROOT / "src" / "js_spark" / "generated" / "events.py"
+
+HEAD = '''\
+"""Generated from schema/advisory and schema/metric by codegen/spark_types.py.
+
+Edit those files instead, then run `make gen`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from js_spark.event import Event
+from js_spark.fields import (
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    array_of,
+    json_text,
+    map_of,
+    optional,
+    record,
+    required,
+)
+
+'''
+
+SCALARS: dict[DataType, str] = {
+    fields.BOOLEAN: "BOOLEAN",
+    fields.DOUBLE: "DOUBLE",
+    fields.INTEGER: "INTEGER",
+    fields.LONG: "LONG",
+    fields.STRING: "STRING",
+    fields.TIMESTAMP: "TIMESTAMP",
+}
+
+
+class Library:
+    """All schema files, with every reference made absolute (``advisory/api.json#/$defs/X``)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files: dict[str, Any] = {}
+        for file in sorted(folder.rglob("*.json")):
+            name = file.relative_to(folder).as_posix()
+            self.files[name] = absolute(json.loads(file.read_text(encoding="utf-8")), name)
+
+    def resolve(self, ref: str) -> Any:
+        """Return the schema at an absolute reference."""
+        name, _, pointer = ref.partition("#")
+        found = self.files[name]
+        for part in filter(None, pointer.split("/")):
+            found = found[part]
+        return found
+
+    def events(self) -> Iterator[tuple[str, Any]]:
+        """Yield each definition that describes an event: it has a constant ``type``."""
+        for name, document in self.files.items():
+            if name.startswith(("advisory/", "metric/")):
+                for schema in document.get("$defs", {}).values():
+                    kind = schema.get("properties", {}).get("type", {}).get("const")
+                    if kind:
+                        yield kind, schema
+
+    def shared(self) -> Iterator[tuple[str, Any]]:
+        """Yield the records of the common file, which several events hold."""
+        for name, schema in self.files["common.json"]["$defs"].items():
+            if schema.get("properties"):
+                yield name, schema
+
+
+def absolute(node: Any, base: str) -> Any:
+    """Return a schema of the file ``base`` with references that hold from everywhere."""
+    if isinstance(node, list):
+        return [absolute(each, base) for each in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: absolute(value, base) for key, value in node.items()}
+    ref = found.get("$ref")
+    if isinstance(ref, str):
+        name, _, pointer = ref.partition("#")
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(base), name)) if name else base
+        found["$ref"] = f"{target}#{pointer}"
+    return found
+
+
+class Writer:
+    """Turns types into the source text that builds them again."""
+
+    def __init__(self) -> None:
+        self.named: list[tuple[StructType, str]] = []
+
+    def kind(self, kind: DataType) -> str:
+        """Return the source of any type, by its name where it has one."""
+        for known, name in self.named:
+            if known == kind:
+                return name
+        if kind in SCALARS:
+            return SCALARS[kind]
+        if isinstance(kind, StructType):
+            return self.struct(kind)
+        if isinstance(kind, ArrayType):
+            return f"array_of({self.kind(kind.elementType)})"
+        if isinstance(kind, MapType):
+            return f"map_of({self.kind(kind.valueType)})"
+        raise TypeError(f"no source text for {kind!r}")
+
+    def struct(self, kind: StructType) -> str:
+        """Return the source of a record, member by member."""
+        return "record(" + ", ".join(map(self.field, kind.fields)) + ",)"
+
+    def field(self, field: StructField) -> str:
+        """Return the source of one member."""
+        comment = field.metadata.get("comment", "")
+        words = [json.dumps(field.name)]
+        needed = fields.is_required(field)
+        if not fields.is_json(field):
+            words.append(self.kind(field.dataType))
+        if comment:
+            words.append(json.dumps(comment, ensure_ascii=False))
+        if fields.is_json(field):
+            return f"json_text({', '.join([*words, 'must_exist=True'] if needed else words)})"
+        if not needed:
+            return f"optional({', '.join(words)})"
+        if fields.is_nullable(field):
+            words.append("nullable=True")
+        return f"required({', '.join(words)})"
+
+
+def module() -> str:
+    """Return the text of the generated module, formatted like the rest."""
+    library, writer, parts = Library(SCHEMAS), Writer(), [HEAD]
+    for name, schema in library.shared():
+        columns = struct_of(schema, resolver=library.resolve)
+        constant = "_" + snake(name).upper()
+        parts.append(f"{constant}: Final = {writer.struct(columns)}\n")
+        writer.named.append((columns, constant))
+    kinds: list[str] = []
+    for kind, schema in sorted(library.events()):
+        short = kind.rpartition(".")[2]
+        members = writer.struct(struct_of(schema, resolver=library.resolve))
+        subject = re.sub(r"\{\w+\}", "*", schema["x-subject"])
+        parts.append(
+            f"{short.upper()}: Final = Event({short!r}, {kind!r}, {subject!r}, {members})\n"
+            f'"""{schema["description"]}"""\n'
+        )
+        kinds.append(short.upper())
+    parts.append(
+        "EVENTS: Final[Mapping[str, Event]] = MappingProxyType("
+        "{event.type: event for event in (" + ", ".join(kinds) + ",)})\n"
+        '"""All kinds of events by their type."""\n'
+    )
+    return formatted(pruned("\n".join(parts)))
+
+
+def pruned(text: str) -> str:
+    """Drop shared records that no event holds and imports that nothing uses."""
+    while True:
+        constants = re.findall(r"^(_[A-Z_0-9]+): Final", text, re.MULTILINE)
+        idle = [each for each in constants if len(re.findall(rf"\b{each}\b", text)) == 1]
+        if not idle:
+            break
+        for each in idle:
+            text = re.sub(rf"^{each}: Final = .*\n\n?", "", text, flags=re.MULTILINE)
+    return text
+
+
+def snake(name: str) -> str:
+    """Return ``PeerInfo`` as ``peer_info``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def formatted(text: str) -> str:
+    """Return the text without unused imports, in the project's format."""
+    ruff = [sys.executable, "-m", "ruff"]
+    name = ["--stdin-filename", str(OUTPUT)]
+    for command in (["check", "-q", "--select", "F401,I", "--fix-only"], ["format", "-q"]):
+        done = subprocess.run(
+            [*ruff, *command, *name, "-"], input=text, capture_output=True, text=True, check=True
+        )
+        text = done.stdout
+    return text
+
+
+def main() -> int:
+    """Write or check the module and return the exit code."""
+    parser = argparse.ArgumentParser(description="Write the Spark types of advisories and metrics.")
+    parser.add_argument("--check", action="store_true", help="only tell whether the file is fresh")
+    arguments = parser.parse_args()
+    wanted = module()
+    current = OUTPUT.read_text(encoding="utf-8") if OUTPUT.exists() else ""
+    if wanted == current:
+        return 0
+    if not arguments.check:
+        OUTPUT.write_text(wanted, encoding="utf-8")
+        return 0
+    name = OUTPUT.relative_to(ROOT).as_posix()
+    stale, fresh = current.splitlines(keepends=True), wanted.splitlines(keepends=True)
+    sys.stdout.writelines(difflib.unified_diff(stale, fresh, f"{name} (stale)", f"{name} (fresh)"))
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
