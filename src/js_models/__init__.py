@@ -1,1 +1,355 @@
-"""Placeholder."""
+"""Typed models of the JetStream API, usable alone.
+
+Generated from schema/ by codegen/exports.py. Edit that file instead.
+
+Every name is imported on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from js_models._index import MODULES
+
+if TYPE_CHECKING:
+    from js_models._evolve import (
+        evolve,
+    )
+    from js_models._json import (
+        JsonObject,
+    )
+    from js_models._model import (
+        Model,
+    )
+    from js_models._open_enum import (
+        OpenEnum,
+    )
+    from js_models.codec import (
+        DecodeError,
+        decode,
+        decode_response,
+        encode,
+        encode_json,
+    )
+    from js_models.duration import (
+        Duration,
+    )
+    from js_models.generated.advisory.api import (
+        ApiAudit,
+        ApiLimitReached,
+    )
+    from js_models.generated.advisory.consumer import (
+        ConsumerAction,
+        ConsumerActionKind,
+        ConsumerGroupPinned,
+        ConsumerGroupUnpinned,
+        ConsumerLeaderElected,
+        ConsumerPause,
+        ConsumerQuorumLost,
+        MaxDeliver,
+        Nak,
+        Terminated,
+        UnpinReason,
+    )
+    from js_models.generated.advisory.server import (
+        DomainLeaderElected,
+        MetaRescue,
+        ServerOutOfSpace,
+        ServerRemoved,
+    )
+    from js_models.generated.advisory.stream import (
+        BatchAbandonReason,
+        RestoreComplete,
+        RestoreCreate,
+        SnapshotComplete,
+        SnapshotCreate,
+        StreamAction,
+        StreamActionKind,
+        StreamBatchAbandoned,
+        StreamLeaderElected,
+        StreamQuorumLost,
+    )
+    from js_models.generated.api.account import (
+        AccountInfo,
+        AccountInfoResponse,
+        AccountLimits,
+        AccountPurgeResponse,
+        AccountTier,
+        ApiStats,
+    )
+    from js_models.generated.api.consumer import (
+        ConsumerCreateAction,
+        ConsumerCreateRequest,
+        ConsumerCreateResponse,
+        ConsumerDeleteResponse,
+        ConsumerInfo,
+        ConsumerInfoResponse,
+        ConsumerLeaderStepdownRequest,
+        ConsumerLeaderStepdownResponse,
+        ConsumerListRequest,
+        ConsumerListResponse,
+        ConsumerNamesRequest,
+        ConsumerNamesResponse,
+        ConsumerPauseRequest,
+        ConsumerPauseResponse,
+        ConsumerResetRequest,
+        ConsumerResetResponse,
+        ConsumerUnpinRequest,
+        ConsumerUnpinResponse,
+        NakOptions,
+        PriorityGroupState,
+        PullRequest,
+        SequenceInfo,
+    )
+    from js_models.generated.api.message import (
+        BatchFlowAck,
+        BatchFlowError,
+        BatchFlowGap,
+        DirectGetRequest,
+        PubAck,
+        PublishResponse,
+        StoredMessage,
+        StreamMessageDeleteRequest,
+        StreamMessageDeleteResponse,
+        StreamMessageGetRequest,
+        StreamMessageGetResponse,
+    )
+    from js_models.generated.api.meta import (
+        MetaLeaderStepdownRequest,
+        MetaLeaderStepdownResponse,
+        MetaRescueRequest,
+        MetaRescueResponse,
+        MetaServerEvacuateRequest,
+        MetaServerEvacuateResponse,
+        MetaServerRemoveRequest,
+        MetaServerRemoveResponse,
+        StreamMoveRequest,
+        SystemResponse,
+    )
+    from js_models.generated.api.stream import (
+        LostStreamData,
+        StreamAlternate,
+        StreamCancelMoveResponse,
+        StreamCreateRequest,
+        StreamCreateResponse,
+        StreamDeleteResponse,
+        StreamEvacuatePeerRequest,
+        StreamEvacuatePeerResponse,
+        StreamInfo,
+        StreamInfoRequest,
+        StreamInfoResponse,
+        StreamLeaderStepdownRequest,
+        StreamLeaderStepdownResponse,
+        StreamListRequest,
+        StreamListResponse,
+        StreamNamesRequest,
+        StreamNamesResponse,
+        StreamPurgeRequest,
+        StreamPurgeResponse,
+        StreamRemovePeerRequest,
+        StreamRemovePeerResponse,
+        StreamRestoreRequest,
+        StreamRestoreResponse,
+        StreamSnapshotRequest,
+        StreamSnapshotResponse,
+        StreamSourceInfo,
+        StreamState,
+        StreamUpdateRequest,
+        StreamUpdateResponse,
+    )
+    from js_models.generated.common import (
+        ApiError,
+        ClientInfo,
+        ClusterInfo,
+        ErrorResponse,
+        MigrationStatus,
+        PeerInfo,
+        Placement,
+        UnknownEvent,
+    )
+    from js_models.generated.config.consumer import (
+        AckPolicy,
+        ConsumerConfig,
+        DeliverPolicy,
+        PriorityPolicy,
+        ReplayPolicy,
+    )
+    from js_models.generated.config.stream import (
+        Compression,
+        ConsumerLimits,
+        DiscardPolicy,
+        ExternalStream,
+        PersistMode,
+        Republish,
+        RetentionPolicy,
+        SourceConsumer,
+        StorageType,
+        StreamConfig,
+        StreamSource,
+        SubjectTransform,
+    )
+    from js_models.generated.metric.consumer import (
+        ConsumerAck,
+    )
+    from js_models.timestamp import (
+        Timestamp,
+    )
+
+__all__ = [
+    "AccountInfo",
+    "AccountInfoResponse",
+    "AccountLimits",
+    "AccountPurgeResponse",
+    "AccountTier",
+    "AckPolicy",
+    "ApiAudit",
+    "ApiError",
+    "ApiLimitReached",
+    "ApiStats",
+    "BatchAbandonReason",
+    "BatchFlowAck",
+    "BatchFlowError",
+    "BatchFlowGap",
+    "ClientInfo",
+    "ClusterInfo",
+    "Compression",
+    "ConsumerAck",
+    "ConsumerAction",
+    "ConsumerActionKind",
+    "ConsumerConfig",
+    "ConsumerCreateAction",
+    "ConsumerCreateRequest",
+    "ConsumerCreateResponse",
+    "ConsumerDeleteResponse",
+    "ConsumerGroupPinned",
+    "ConsumerGroupUnpinned",
+    "ConsumerInfo",
+    "ConsumerInfoResponse",
+    "ConsumerLeaderElected",
+    "ConsumerLeaderStepdownRequest",
+    "ConsumerLeaderStepdownResponse",
+    "ConsumerLimits",
+    "ConsumerListRequest",
+    "ConsumerListResponse",
+    "ConsumerNamesRequest",
+    "ConsumerNamesResponse",
+    "ConsumerPause",
+    "ConsumerPauseRequest",
+    "ConsumerPauseResponse",
+    "ConsumerQuorumLost",
+    "ConsumerResetRequest",
+    "ConsumerResetResponse",
+    "ConsumerUnpinRequest",
+    "ConsumerUnpinResponse",
+    "DecodeError",
+    "DeliverPolicy",
+    "DirectGetRequest",
+    "DiscardPolicy",
+    "DomainLeaderElected",
+    "Duration",
+    "ErrorResponse",
+    "ExternalStream",
+    "JsonObject",
+    "LostStreamData",
+    "MaxDeliver",
+    "MetaLeaderStepdownRequest",
+    "MetaLeaderStepdownResponse",
+    "MetaRescue",
+    "MetaRescueRequest",
+    "MetaRescueResponse",
+    "MetaServerEvacuateRequest",
+    "MetaServerEvacuateResponse",
+    "MetaServerRemoveRequest",
+    "MetaServerRemoveResponse",
+    "MigrationStatus",
+    "Model",
+    "Nak",
+    "NakOptions",
+    "OpenEnum",
+    "PeerInfo",
+    "PersistMode",
+    "Placement",
+    "PriorityGroupState",
+    "PriorityPolicy",
+    "PubAck",
+    "PublishResponse",
+    "PullRequest",
+    "ReplayPolicy",
+    "Republish",
+    "RestoreComplete",
+    "RestoreCreate",
+    "RetentionPolicy",
+    "SequenceInfo",
+    "ServerOutOfSpace",
+    "ServerRemoved",
+    "SnapshotComplete",
+    "SnapshotCreate",
+    "SourceConsumer",
+    "StorageType",
+    "StoredMessage",
+    "StreamAction",
+    "StreamActionKind",
+    "StreamAlternate",
+    "StreamBatchAbandoned",
+    "StreamCancelMoveResponse",
+    "StreamConfig",
+    "StreamCreateRequest",
+    "StreamCreateResponse",
+    "StreamDeleteResponse",
+    "StreamEvacuatePeerRequest",
+    "StreamEvacuatePeerResponse",
+    "StreamInfo",
+    "StreamInfoRequest",
+    "StreamInfoResponse",
+    "StreamLeaderElected",
+    "StreamLeaderStepdownRequest",
+    "StreamLeaderStepdownResponse",
+    "StreamListRequest",
+    "StreamListResponse",
+    "StreamMessageDeleteRequest",
+    "StreamMessageDeleteResponse",
+    "StreamMessageGetRequest",
+    "StreamMessageGetResponse",
+    "StreamMoveRequest",
+    "StreamNamesRequest",
+    "StreamNamesResponse",
+    "StreamPurgeRequest",
+    "StreamPurgeResponse",
+    "StreamQuorumLost",
+    "StreamRemovePeerRequest",
+    "StreamRemovePeerResponse",
+    "StreamRestoreRequest",
+    "StreamRestoreResponse",
+    "StreamSnapshotRequest",
+    "StreamSnapshotResponse",
+    "StreamSource",
+    "StreamSourceInfo",
+    "StreamState",
+    "StreamUpdateRequest",
+    "StreamUpdateResponse",
+    "SubjectTransform",
+    "SystemResponse",
+    "Terminated",
+    "Timestamp",
+    "UnknownEvent",
+    "UnpinReason",
+    "decode",
+    "decode_response",
+    "encode",
+    "encode_json",
+    "evolve",
+]
+
+
+def __getattr__(name: str) -> object:
+    module = MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

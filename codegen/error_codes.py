@@ -1,0 +1,44 @@
+"""Write the module of named error codes from ``schema/errors.json``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from schemas import FOLDER
+
+HEADER = '''"""Error codes of the server that are worth a name.
+
+Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+'''
+
+
+def module() -> str:
+    """Return the text of ``error_codes.py``."""
+    rows: list[dict[str, Any]] = json.loads((FOLDER / "errors.json").read_text())["errors"]
+    return (
+        HEADER
+        + "".join(_constant(row) for row in rows)
+        + _table("NAMES", "Name of each code.", {row["err_code"]: row["name"] for row in rows})
+        + _table("STATUS", "The ``code`` of each error.", {r["err_code"]: r["code"] for r in rows})
+    )
+
+
+def _constant(row: dict[str, Any]) -> str:
+    return f'{row["name"]}: Final = {row["err_code"]}\n"""{row["description"]}"""\n\n'
+
+
+def _table(name: str, doc: str, rows: dict[int, object]) -> str:
+    kind = "str" if name == "NAMES" else "int"
+    lines = "".join(f"    {code}: {_literal(value)},\n" for code, value in rows.items())
+    return f'{name}: Final[dict[int, {kind}]] = {{\n{lines}}}\n"""{doc}"""\n\n'
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,86 @@
+"""Write the package's front: what ``js_models`` exports, and where each name lives.
+
+Reads ``schema/`` for the generated classes; the hand-written names are listed here. Exports are
+lazy: making 140 attrs classes takes longer than an import may.
+"""
+
+from __future__ import annotations
+
+from schemas import Schemas
+
+HAND_WRITTEN = {
+    "js_models._json": ["JsonObject"],
+    "js_models._model": ["Model"],
+    "js_models._open_enum": ["OpenEnum"],
+    "js_models.codec": ["DecodeError", "decode", "decode_response", "encode", "encode_json"],
+    "js_models.duration": ["Duration"],
+    "js_models._evolve": ["evolve"],
+    "js_models.timestamp": ["Timestamp"],
+}
+
+HEADER = '''"""{title}
+
+Generated from schema/ by codegen/exports.py. Edit that file instead.
+{more}"""
+'''
+
+INIT_DOC = """
+Every name is imported on first use, so that importing the package costs next to nothing.
+"""
+
+INIT_TAIL = """
+
+def __getattr__(name: str) -> object:
+    module = MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+"""
+
+
+def index(schemas: Schemas) -> str:
+    """Return the text of ``_index.py``: name to module, ``type`` member to name."""
+    text = HEADER.format(title="Where each public name lives.", more="")
+    text += "\nfrom __future__ import annotations\n\n"
+    text += _table("MODULES", "Module of each public name.", modules(schemas))
+    text += "\n" + _table("TYPES", "Class for each ``type`` member.", schemas.types())
+    return text
+
+
+def package(schemas: Schemas) -> str:
+    """Return the text of ``__init__.py``."""
+    names = modules(schemas)
+    text = HEADER.format(title="Typed models of the JetStream API, usable alone.", more=INIT_DOC)
+    text += "\nfrom __future__ import annotations\n\n"
+    text += "from importlib import import_module\nfrom typing import TYPE_CHECKING\n\n"
+    text += "from js_models._index import MODULES\n\nif TYPE_CHECKING:\n"
+    for module in sorted(set(names.values())):
+        listed = sorted((name for name in names if names[name] == module), key=_isort)
+        text += f"    from {module} import (\n"
+        text += "".join(f"        {name},\n" for name in listed) + "    )\n"
+    text += "\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(names, key=_isort))
+    return text + "]\n" + INIT_TAIL
+
+
+def modules(schemas: Schemas) -> dict[str, str]:
+    """Return the module of every public name, sorted by name."""
+    found = {name: module for module, names in HAND_WRITTEN.items() for name in names}
+    found |= schemas.modules()
+    return dict(sorted(found.items()))
+
+
+def _table(name: str, doc: str, rows: dict[str, str]) -> str:
+    lines = "".join(f'    "{key}": "{value}",\n' for key, value in sorted(rows.items()))
+    return f'{name}: dict[str, str] = {{\n{lines}}}\n"""{doc}"""\n'
+
+
+def _isort(name: str) -> tuple[int, str]:
+    """Order as ruff does: constants, classes, the rest."""
+    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return kind, name

@@ -1,0 +1,93 @@
+"""Write everything that is generated, or prove it fresh.
+
+``python codegen/gen.py`` writes; ``python codegen/gen.py --check`` changes nothing, prints a diff
+for each stale file and exits 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import bundle
+import error_codes
+import exports
+from schemas import ROOT, Schemas
+
+MODELS = ROOT / "src" / "js_models"
+OTHERS = ("twin.py", "spark_types.py")
+
+
+def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
+    """Return the writer of each file that this program makes itself."""
+    return {
+        MODELS / "_index.py": lambda: exports.index(schemas),
+        MODELS / "__init__.py": lambda: exports.package(schemas),
+        MODELS / "error_codes.py": lambda: error_codes.module(),
+        MODELS / "schema.json": lambda: bundle.document(schemas),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Run; return the exit code."""
+    if arguments not in ([], ["--check"]):
+        print("usage: python codegen/gen.py [--check]", file=sys.stderr)
+        return 2
+    check = bool(arguments)
+    good = _models(check)
+    for path, make in texts(Schemas()).items():
+        good &= _file(path, _formatted(path, make()), check)
+    for name in OTHERS:
+        script = ROOT / "codegen" / name
+        if script.exists():
+            good &= _run([sys.executable, str(script), *arguments])
+    if not good and check:
+        print("generated files are stale; run: python codegen/gen.py", file=sys.stderr)
+    return 0 if good else 1
+
+
+def _models(check: bool) -> bool:
+    """Let datamodel-codegen write or check the model classes, as pyproject.toml says."""
+    return _run([_tool("datamodel-codegen"), *(["--check"] if check else [])])
+
+
+def _file(path: Path, text: str, check: bool) -> bool:
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    if old == text:
+        return True
+    if not check:
+        path.write_text(text, encoding="utf-8")
+        return True
+    name = path.relative_to(ROOT).as_posix()
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (fresh)"
+    )
+    sys.stdout.writelines(lines)
+    return False
+
+
+def _formatted(path: Path, text: str) -> str:
+    """Return Python text as ruff would write it; other text as it is."""
+    if path.suffix != ".py":
+        return text
+    command = [_tool("ruff"), "format", "--stdin-filename", str(path), "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"ruff cannot format {path.name}: {done.stderr}")
+    return done.stdout
+
+
+def _tool(name: str) -> str:
+    """Return the path of a tool that is installed beside this interpreter."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def _run(command: list[str]) -> bool:
+    return subprocess.run(command, cwd=ROOT).returncode == 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,4 @@
+"""Models of one file in schema/.
+
+Generated from schema/ by datamodel-codegen and codegen/templates. Edit those instead.
+"""
