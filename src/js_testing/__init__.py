@@ -7,8 +7,8 @@ the standard library alone, so that a test suite of any project can lean on it.
 
 from __future__ import annotations
 
-from .binary import BinaryNotFound, binary_version, find_binary
-from .server import NatsServer, ServerStartError
+from js_testing.binary import BinaryNotFound, binary_version, find_binary
+from js_testing.server import NatsServer, ServerStartError
 
 __all__ = [
     "BinaryNotFound",

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from .binary import binary_version, find_binary
-from .config import ANY_PORT, HOST, server_config
-from .guard import Guard
+from js_testing.binary import binary_version, find_binary
+from js_testing.config import ANY_PORT, HOST, server_config
+from js_testing.guard import Guard
 
 _POLL: Final = 0.01
 _LOG_TAIL: Final = 30
