@@ -7,8 +7,10 @@ for each stale file and exits 1 if there is one.
 from __future__ import annotations
 
 import difflib
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import exports
 from schemas import ROOT, Schemas
 
 MODELS = ROOT / "src" / "js_models"
+GENERATED = MODELS / "generated"
 OTHERS = ("twin.py", "spark_types.py")
 
 
@@ -50,8 +53,34 @@ def main(arguments: list[str]) -> int:
 
 
 def _models(check: bool) -> bool:
-    """Let datamodel-codegen write or check the model classes, as pyproject.toml says."""
-    return _run([_tool("datamodel-codegen"), *(["--check"] if check else [])])
+    """Let datamodel-codegen write the model classes aside, then compare or take them over.
+
+    Aside means a copy of the package's skeleton with our settings: ruff sorts imports and picks
+    its exceptions by where a file lies.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        aside = Path(folder)
+        shutil.copy(ROOT / "pyproject.toml", aside)
+        package = aside / MODELS.relative_to(ROOT)
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        fresh = package / GENERATED.name
+        if not _run([_tool("datamodel-codegen"), "--output", str(fresh)]):
+            return False
+        paths = [path.relative_to(fresh) for path in sorted(fresh.rglob("*.py"))]
+        same = [_file(GENERATED / path, (fresh / path).read_text(), check) for path in paths]
+    return _no_strays(set(paths), check) and all(same)
+
+
+def _no_strays(paths: set[Path], check: bool) -> bool:
+    """Remove, or report, modules that no schema stands for any more."""
+    strays = [path for path in GENERATED.rglob("*.py") if path.relative_to(GENERATED) not in paths]
+    for path in strays:
+        if check:
+            print(f"{path.relative_to(ROOT)} has no schema")
+        else:
+            path.unlink()
+    return not (strays and check)
 
 
 def _file(path: Path, text: str, check: bool) -> bool:
@@ -59,6 +88,7 @@ def _file(path: Path, text: str, check: bool) -> bool:
     if old == text:
         return True
     if not check:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return True
     name = path.relative_to(ROOT).as_posix()

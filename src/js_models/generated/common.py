@@ -49,7 +49,10 @@ class Placement(Model):
     """Tags that a server must carry, all of them."""
 
     preferred: str | None = None
-    """Server that should lead, only valid when a leader is asked to step down. Since server 2.11.0."""
+    """
+    Server that should lead, only valid when a leader is asked to step down. Since server
+    2.11.0.
+    """
 
 
 @frozen(kw_only=True, repr=False)

@@ -125,7 +125,10 @@ class AccountInfo(Model):
     """Requests so far."""
 
     tiers: dict[str, AccountTier] | None = None
-    """Use and bounds for each number of replicas, by names such as R1 and R3. Since server 2.8.0."""
+    """
+    Use and bounds for each number of replicas, by names such as R1 and R3. Since server
+    2.8.0.
+    """
 
 
 @frozen(kw_only=True, repr=False)

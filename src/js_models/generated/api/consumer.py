@@ -200,7 +200,10 @@ class PullRequest(Model):
     """Serve only when this many messages are pending, with policy overflow. Since server 2.11.0."""
 
     min_ack_pending: int | None = None
-    """Serve only when this many acknowledgements are pending, with policy overflow. Since server 2.11.0."""
+    """
+    Serve only when this many acknowledgements are pending, with policy overflow. Since server
+    2.11.0.
+    """
 
     id: str | None = None
     """Pin of the client, with policy pinned_client. Since server 2.11.0."""

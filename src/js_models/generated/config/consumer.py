@@ -124,7 +124,10 @@ class ConsumerConfig(Model):
     """Which acknowledgements are expected, none when absent."""
 
     ack_wait: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Time after which an unacknowledged message is delivered again, in nanoseconds, replaced by the first backoff."""
+    """
+    Time after which an unacknowledged message is delivered again, in nanoseconds, replaced by
+    the first backoff.
+    """
 
     max_deliver: int | None = None
     """Largest number of deliveries of one message, -1 for no limit."""
@@ -136,7 +139,10 @@ class ConsumerConfig(Model):
     """Only messages on this subject are delivered."""
 
     filter_subjects: list[str] | None = field(default=None, converter=_convert.optional_strings)
-    """Only messages on these subjects are delivered, excludes filter_subject. Since server 2.10.0."""
+    """
+    Only messages on these subjects are delivered, excludes filter_subject. Since server
+    2.10.0.
+    """
 
     replay_policy: ReplayPolicy | None = field(default=None, converter=replay_policy)
     """How fast stored messages are delivered."""
@@ -157,7 +163,10 @@ class ConsumerConfig(Model):
     """Whether the server paces delivery, push only, needs idle_heartbeat."""
 
     idle_heartbeat: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Interval of signs of life while idle, in nanoseconds, push only, at least 100 milliseconds."""
+    """
+    Interval of signs of life while idle, in nanoseconds, push only, at least 100
+    milliseconds.
+    """
 
     headers_only: bool | None = None
     """Whether payloads are left out and sizes given instead. Since server 2.6.2."""
@@ -166,7 +175,10 @@ class ConsumerConfig(Model):
     """Largest batch of one pull request, 0 for no limit. Since server 2.7.0."""
 
     max_expires: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Longest life of one pull request in nanoseconds, at least one millisecond, 0 for no limit. Since server 2.7.0."""
+    """
+    Longest life of one pull request in nanoseconds, at least one millisecond, 0 for no limit.
+    Since server 2.7.0.
+    """
 
     max_bytes: int | None = None
     """Largest max_bytes of one pull request in bytes, 0 for no limit. Since server 2.8.3."""
@@ -178,7 +190,10 @@ class ConsumerConfig(Model):
     """Queue group of the subscribers, push only. Since server 2.4.0."""
 
     inactive_threshold: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Time without activity after which the consumer is removed, in nanoseconds, five seconds for those without durable_name. Since server 2.7.0."""
+    """
+    Time without activity after which the consumer is removed, in nanoseconds, five seconds
+    for those without durable_name. Since server 2.7.0.
+    """
 
     num_replicas: int | None = None
     """Copies of the consumer's state, 0 for as many as the stream has. Since server 2.8.3."""
@@ -190,7 +205,10 @@ class ConsumerConfig(Model):
     """Whether this is an internal consumer of a mirror or source, not for clients."""
 
     sourcing: bool | None = None
-    """Whether this is an internal consumer that feeds a prepared source, not for clients. Since server 2.14.0."""
+    """
+    Whether this is an internal consumer that feeds a prepared source, not for clients. Since
+    server 2.14.0.
+    """
 
     metadata: dict[str, str] | None = None
     """Free key and value texts of together at most 128 KiB. Since server 2.10.0."""
@@ -205,4 +223,7 @@ class ConsumerConfig(Model):
     """How groups of pull requests are served. Since server 2.11.0."""
 
     priority_timeout: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Time without pull after which a pinned client loses its place, in nanoseconds, two minutes when absent. Since server 2.11.0."""
+    """
+    Time without pull after which a pinned client loses its place, in nanoseconds, two minutes
+    when absent. Since server 2.11.0.
+    """

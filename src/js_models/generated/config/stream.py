@@ -145,7 +145,10 @@ class ConsumerLimits(Model):
     """Defaults and upper bounds that a stream sets for its consumers."""
 
     inactive_threshold: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Longest time without activity after which a consumer is removed, in nanoseconds, 0 for no limit."""
+    """
+    Longest time without activity after which a consumer is removed, in nanoseconds, 0 for no
+    limit.
+    """
 
     max_ack_pending: int | None = None
     """Largest max_ack_pending, 0 for no limit."""
@@ -188,7 +191,10 @@ class StreamConfig(Model):
     """Free text of at most 4096 bytes. Since server 2.3.3."""
 
     subjects: list[str] | None = field(default=None, converter=_convert.optional_strings)
-    """Subjects that the stream captures, its own name when absent and there is neither mirror nor sources."""
+    """
+    Subjects that the stream captures, its own name when absent and there is neither mirror
+    nor sources.
+    """
 
     retention: RetentionPolicy | None = field(default=None, converter=retention_policy)
     """What makes a message leave the stream."""
@@ -224,7 +230,10 @@ class StreamConfig(Model):
     """Whether publishers get no answer."""
 
     duplicate_window: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """How long message ids are remembered, in nanoseconds, the smaller of two minutes and max_age when absent."""
+    """
+    How long message ids are remembered, in nanoseconds, the smaller of two minutes and
+    max_age when absent.
+    """
 
     placement: Placement | None = None
     """Where in the cluster the stream may live."""
@@ -257,7 +266,10 @@ class StreamConfig(Model):
     """Whether the stream cannot be purged, cannot be unset. Since server 2.6.2."""
 
     allow_rollup_hdrs: bool | None = None
-    """Whether a message may replace all earlier ones of its subject or stream. Since server 2.6.2."""
+    """
+    Whether a message may replace all earlier ones of its subject or stream. Since server
+    2.6.2.
+    """
 
     allow_direct: bool | None = None
     """Whether every replica answers direct reads. Since server 2.9.0."""
@@ -266,7 +278,10 @@ class StreamConfig(Model):
     """Whether a mirror answers direct reads for its origin. Since server 2.9.0."""
 
     discard_new_per_subject: bool | None = None
-    """Whether a full subject refuses new messages, needs discard new and max_msgs_per_subject. Since server 2.9.1."""
+    """
+    Whether a full subject refuses new messages, needs discard new and max_msgs_per_subject.
+    Since server 2.9.1.
+    """
 
     metadata: dict[str, str] | None = None
     """Free key and value texts of together at most 128 KiB. Since server 2.10.0."""
@@ -275,21 +290,33 @@ class StreamConfig(Model):
     """Defaults and upper bounds for the stream's consumers. Since server 2.10.0."""
 
     allow_msg_ttl: bool | None = None
-    """Whether messages may carry their own time to live, cannot be turned off. Since server 2.11.0."""
+    """
+    Whether messages may carry their own time to live, cannot be turned off. Since server
+    2.11.0.
+    """
 
     subject_delete_marker_ttl: Duration | None = field(
         default=None, converter=_convert.optional_duration
     )
-    """How long a marker stays after the last message of a subject aged out, in nanoseconds, at least one second, 0 for no marker. Since server 2.11.0."""
+    """
+    How long a marker stays after the last message of a subject aged out, in nanoseconds, at
+    least one second, 0 for no marker. Since server 2.11.0.
+    """
 
     allow_msg_counter: bool | None = None
-    """Whether messages are increments of counters, fixed for the stream's life. Since server 2.12.0."""
+    """
+    Whether messages are increments of counters, fixed for the stream's life. Since server
+    2.12.0.
+    """
 
     allow_atomic: bool | None = None
     """Whether batches may be published atomically. Since server 2.12.0."""
 
     allow_msg_schedules: bool | None = None
-    """Whether messages may be schedules that publish others, cannot be turned off. Since server 2.12.0."""
+    """
+    Whether messages may be schedules that publish others, cannot be turned off. Since server
+    2.12.0.
+    """
 
     persist_mode: PersistMode | None = field(default=None, converter=persist_mode)
     """When a write counts as stored, fixed for the stream's life. Since server 2.12.0."""
