@@ -1,0 +1,231 @@
+"""Decode JSON payloads to typed columns: vectorised first, message by message where that fails.
+
+A block of messages is parsed in one go by Arrow's JSON reader, which is as strict as wanted but
+refuses the whole block for one bad message. A refused block is cut into pieces, and only the
+pieces that are refused again are decoded message by message. A message that does not fit gets
+a reason instead of a row; nothing is dropped and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from attrs import field, frozen
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+from js_spark import fields
+from js_spark.convert import Extras, Misfit, converter, parse, to_json
+
+__all__ = ["Decoded", "JsonDecoder", "arrow_type"]
+
+#: Pieces that a refused block is cut into. Few broken messages then send a few percent of a block
+#: the slow way, and a block where every message is unusual costs one vain attempt more.
+_PIECES: Final = 16
+
+_NANOSECONDS: Final = r"(\.\d{6})\d+"
+
+
+@frozen
+class Decoded:
+    """The outcome for a block of messages, position by position.
+
+    ``rows`` is a struct array, null where a message did not fit. ``extras`` is JSON text of the
+    members without a column, null where there are none. ``misfits`` maps positions to reasons.
+    """
+
+    rows: pa.StructArray
+    extras: pa.Array
+    misfits: dict[int, str] = field(factory=dict[int, str])
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """Return the Arrow type that Spark expects for a type of its own, timestamps in UTC."""
+    return to_arrow_type(kind, timezone="UTC")
+
+
+class JsonDecoder:
+    """Decodes payloads to the given columns.
+
+    ``lenient`` lets text columns take any value as JSON text. Without ``keep_extras`` members
+    that have no column are passed over, which keeps such messages on the fast path.
+    """
+
+    def __init__(
+        self, columns: StructType, *, lenient: bool = False, keep_extras: bool = True
+    ) -> None:
+        self._type = arrow_type(columns)
+        self._convert = converter(columns, lenient=lenient)
+        self._keep_extras = keep_extras
+        self._fast = _FastPath(columns, keep_extras) if _is_plain(columns) else None
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+        """Decode a block; every payload is answered for at its position."""
+        if self._fast is not None:
+            rows = self._fast.decode(payloads)
+            if rows is not None:
+                return Decoded(rows, pa.nulls(len(payloads), pa.string()))
+            if len(payloads) > _PIECES:
+                return self._in_pieces(payloads)
+        return self._one_by_one(payloads)
+
+    def _in_pieces(self, payloads: Sequence[bytes]) -> Decoded:
+        assert self._fast is not None
+        size = -(-len(payloads) // _PIECES)
+        parts: list[Decoded] = []
+        misfits: dict[int, str] = {}
+        for start in range(0, len(payloads), size):
+            piece = payloads[start : start + size]
+            rows = self._fast.decode(piece)
+            if rows is None:
+                part = self._one_by_one(piece)
+            else:
+                part = Decoded(rows, pa.nulls(len(piece), pa.string()))
+            parts.append(part)
+            misfits.update((start + at, reason) for at, reason in part.misfits.items())
+        rows = pa.concat_arrays([part.rows for part in parts])
+        return Decoded(rows, pa.concat_arrays([part.extras for part in parts]), misfits)
+
+    def _one_by_one(self, payloads: Sequence[bytes]) -> Decoded:
+        rows: list[object] = []
+        extras: list[str | None] = []
+        misfits: dict[int, str] = {}
+        for at, payload in enumerate(payloads):
+            row, extra = None, None
+            try:
+                row, extra = self._one(payload)
+            except Misfit as error:
+                misfits[at] = str(error)
+            rows.append(row)
+            extras.append(extra)
+        return Decoded(pa.array(rows, self._type), pa.array(extras, pa.string()), misfits)
+
+    def _one(self, payload: bytes) -> tuple[object, str | None]:
+        value = parse(payload)
+        if value is None:
+            raise Misfit("the message: expected an object, got null")
+        found: Extras = {}
+        row = self._convert(value, found)
+        return row, to_json(found) if found and self._keep_extras else None
+
+
+class _FastPath:
+    """Arrow's JSON reader, made to answer for each message or for none."""
+
+    def __init__(self, columns: StructType, keep_extras: bool) -> None:
+        self._columns = columns
+        self._parse = pj.ParseOptions(
+            explicit_schema=pa.schema([pa.field(f.name, _parsed(f.dataType)) for f in columns]),
+            # Never "infer": it builds a column for every unknown name, and a deeply nested value
+            # ends the process.
+            unexpected_field_behavior="error" if keep_extras else "ignore",
+        )
+
+    def decode(self, payloads: Sequence[bytes]) -> pa.StructArray | None:
+        """Return the rows, or ``None`` when any message needs a closer look."""
+        if not payloads:
+            return pa.array([], arrow_type(self._columns))
+        try:
+            table = self._read(payloads)
+            if table is None or table.num_rows != len(payloads):
+                return None
+            return _struct(
+                [table.column(name).combine_chunks() for name in self._columns.names],
+                self._columns,
+                None,
+            )
+        except (pa.ArrowInvalid, _CloserLook):
+            return None
+
+    def _read(self, payloads: Sequence[bytes]) -> pa.Table | None:
+        """Parse all payloads as one text of lines.
+
+        Every payload must begin with ``{`` and end with ``}``: then none can run over into the
+        next (the line break between them is neither valid inside a text nor a comma), each gives
+        at least one row, and as many rows as messages means one row each.
+        """
+        array = pa.array(payloads, pa.binary())
+        framed = pc.and_(pc.starts_with(array, b"{"), pc.ends_with(array, b"}"))
+        if not pc.all(framed).as_py():
+            return None
+        array.cast(pa.string())  # refuses what is not UTF-8; the JSON reader does not look
+        text = b"\n".join(payloads)
+        options = pj.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        return pj.read_json(pa.BufferReader(text), options, self._parse)
+
+
+class _CloserLook(Exception):  # noqa: N818 - sends a block to the careful half, no failure
+    """A block that parsed but holds something the columns alone cannot judge."""
+
+
+def _is_plain(kind: DataType) -> bool:
+    """Tell whether Arrow's JSON reader can build the type."""
+    match kind:
+        case StructType():
+            return not any(map(fields.is_json, kind)) and all(_is_plain(f.dataType) for f in kind)
+        case ArrayType():
+            return _is_plain(kind.elementType)
+        case MapType() | DecimalType() | BinaryType():
+            return False
+        case _:
+            return True
+
+
+def _parsed(kind: DataType) -> pa.DataType:
+    """Return the type to parse as: moments and days as text, which is exact to the last digit."""
+    match kind:
+        case StructType():
+            return pa.struct([pa.field(f.name, _parsed(f.dataType)) for f in kind])
+        case ArrayType():
+            return pa.list_(_parsed(kind.elementType))
+        case _:
+            target = arrow_type(kind)
+            return pa.string() if pa.types.is_temporal(target) else target
+
+
+def _struct(children: list[pa.Array], kind: StructType, absent: pa.Array | None) -> pa.StructArray:
+    columns = [_column(child, f, absent) for child, f in zip(children, kind, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=list(arrow_type(kind)), mask=absent)
+
+
+def _column(array: pa.Array, spec: StructField, absent: pa.Array | None) -> pa.Array:
+    if fields.is_required(spec) and array.null_count:
+        missing = array.is_null() if absent is None else pc.and_not(array.is_null(), absent)
+        if pc.any(missing).as_py():
+            raise _CloserLook(spec.name)
+    return _shaped(array, spec.dataType)
+
+
+def _shaped(array: pa.Array, kind: DataType) -> pa.Array:
+    """Return a parsed array in the exact type that Spark expects."""
+    target = arrow_type(kind)
+    match kind:
+        case StructType():
+            absent = array.is_null() if array.null_count else None
+            return _struct(array.flatten(), kind, absent)
+        case ArrayType():
+            mask = array.is_null() if array.null_count else None
+            return pa.ListArray.from_arrays(
+                array.offsets, _shaped(array.values, kind.elementType), type=target, mask=mask
+            )
+        case _ if pa.types.is_timestamp(target):
+            cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
+            return cut.cast(target)
+        case _ if pa.types.is_floating(target):
+            if not pc.all(pc.is_finite(array)).as_py():
+                raise _CloserLook("a number that is not finite")
+            return array
+        case _:
+            return array.cast(target)
