@@ -17,6 +17,7 @@ from pathlib import Path
 import bundle
 import error_codes
 import exports
+import shapes
 from schemas import ROOT, Schemas
 
 MODELS = ROOT / "src" / "js_models"
@@ -30,6 +31,7 @@ def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
         MODELS / "_index.py": lambda: exports.index(schemas),
         MODELS / "__init__.py": lambda: exports.package(schemas),
         MODELS / "error_codes.py": lambda: error_codes.module(),
+        MODELS / "_shapes.py": lambda: shapes.module(schemas),
         MODELS / "schema.json": lambda: bundle.document(schemas),
     }
 

@@ -54,7 +54,7 @@ class AckPolicy(OpenEnum):
     """Each message by itself."""
 
     FLOW_CONTROL = "flow_control"
-    """By flow control answers, for prepared sources only, since server 2.14."""
+    """By flow control answers, for prepared sources only."""
 
 
 def ack_policy(value: str | None) -> AckPolicy | None:
@@ -90,7 +90,7 @@ class PriorityPolicy(OpenEnum):
     """One client at a time."""
 
     PRIORITIZED = "prioritized"
-    """By the priority in the request, since server 2.12."""
+    """By the priority in the request."""
 
 
 def priority_policy(value: str | None) -> PriorityPolicy | None:
