@@ -1,0 +1,187 @@
+"""Read a range of a stream's sequences, page by page, complete even where replicas lag.
+
+What to do next is decided in `js_core.range_read`; this module does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from js_async._api import Api
+from js_async._io import sleep
+from js_async._page_sources import ConsumerPages, DirectPages
+from js_async._transport import Transport
+from js_core.deadline import Deadline
+from js_core.errors import (
+    ConnectionLost,
+    JetStreamError,
+    MessageNotFound,
+    NoResponders,
+    RequestTimeout,
+)
+from js_core.range_read import (
+    PAGE_BYTES,
+    PAGE_MESSAGES,
+    AskLeader,
+    Finished,
+    Page,
+    Pause,
+    RangeRead,
+)
+from js_core.stored_page import PageEnd, StoredPage
+from js_core.subjects import ApiSubjects
+
+__all__ = ["PageSource", "RangeReader", "read_range"]
+
+# Another try after a leader that did not answer, in seconds: elections take some tenths.
+_RETRY_PAUSE: Final = 0.1
+
+
+def read_range(
+    transport: Transport,
+    stream: str,
+    start: int,
+    end: int,
+    *,
+    filter_subjects: Sequence[str] = (),
+    direct: bool = True,
+    subjects: ApiSubjects | None = None,
+    timeout: float = 120.0,
+    page_messages: int = PAGE_MESSAGES,
+    page_bytes: int = PAGE_BYTES,
+) -> RangeReader:
+    """Return a reader of the sequences from `start` up to, not including, `end`.
+
+    `direct` reads by direct get, which needs `allow_direct` on the stream; otherwise an ephemeral
+    consumer reads, which work-queue streams refuse. `timeout` in seconds is how long the read may
+    go without progress. Nothing is sent before the first page is asked for.
+    """
+    api = Api(transport, subjects or ApiSubjects(), None)
+    make = DirectPages if direct else ConsumerPages
+    return RangeReader(
+        api,
+        stream,
+        RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes),
+        make(api, stream, filter_subjects),
+        filter_subject=filter_subjects[0] if len(filter_subjects) == 1 else None,
+        timeout=timeout,
+    )
+
+
+class PageSource(Protocol):
+    """A way to read one page: direct get, or an ephemeral consumer."""
+
+    async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
+        """Read one page into `page`, each sequence by leave of `read`."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what the server keeps for it."""
+        ...
+
+
+class RangeReader:
+    """Reads what `read` asks for from one stream.
+
+    `filter_subject` is the filter of the source, for the question to the leader. `timeout` in
+    seconds is how long the read may go without progress, not how long it may take.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        read: RangeRead,
+        source: PageSource,
+        *,
+        filter_subject: str | None = None,
+        timeout: float = 120.0,
+    ) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        self._read: Final = read
+        self._source: Final = source
+        self._filter: Final = filter_subject or ">"
+        self._timeout: Final = timeout
+        self._deadline = Deadline.after(timeout)
+        self._trouble = "the replicas have not caught up with the leader"
+
+    @property
+    def first_seq(self) -> int:
+        """The first sequence that was found so far, 0 as long as there is none."""
+        return self._read.first_seq
+
+    async def next_page(self) -> StoredPage | None:
+        """Return the next messages, at least one, or None when the range is complete.
+
+        Raises `StreamNotFound`, another `JetStreamError`, or `RequestTimeout` when nothing came
+        for the whole timeout.
+        """
+        while True:
+            step = self._read.step
+            if isinstance(step, Finished):
+                return None
+            if isinstance(step, Page):
+                page = await self._page(step)
+                if page.seqs:
+                    self._deadline = Deadline.after(self._timeout)
+                    return page
+            elif isinstance(step, AskLeader):
+                self._read.leader_has(await self._ask_leader(step.seq))
+            else:
+                await self._pause(step)
+
+    async def close(self) -> None:
+        """Give back what the server keeps for this read."""
+        await self._source.close()
+
+    async def _page(self, step: Page) -> StoredPage:
+        page = StoredPage()
+        try:
+            end = await self._source.page(step, self._read, page)
+        except (ConnectionLost, RequestTimeout) as error:
+            end = PageEnd(failure=str(error))
+        except NoResponders as error:
+            end = PageEnd(failure=str(error), missing=True)
+        if not end.failure:
+            self._read.page_ended(more=end.more)
+            return page
+        self._trouble = end.failure
+        if end.missing:
+            # Nobody serves the page: the leader tells a missing stream from a moving one.
+            await self._ask_leader(step.seq)
+        self._read.page_failed()
+        return page
+
+    async def _pause(self, step: Pause) -> None:
+        if self._deadline.expired():
+            raise RequestTimeout(
+                f"stream {self._stream}: no progress at sequence {self._read.next_seq}"
+                f" for {self._timeout:g} s; last trouble: {self._trouble}"
+            )
+        await sleep(step.seconds)
+        self._read.paused()
+
+    async def _ask_leader(self, seq: int) -> int | None:
+        """Return the leader's next sequence at or after `seq`, None when there is none."""
+        target = self._api.subjects.message("GET", self._stream)
+        body = {"seq": seq, "next_by_subj": self._filter}
+        while True:
+            try:
+                answer = await self._api.call_raw(target, body)
+            except MessageNotFound:
+                return None
+            except (ConnectionLost, RequestTimeout, NoResponders) as error:
+                await self._retry(error)
+            except JetStreamError as error:
+                if error.code != 503:  # no leader just now
+                    raise
+                await self._retry(error)
+            else:
+                return int(answer["message"]["seq"])
+
+    async def _retry(self, error: Exception) -> None:
+        if self._deadline.expired():
+            raise error
+        await sleep(_RETRY_PAUSE)

@@ -1,0 +1,171 @@
+"""One page of stored messages, read from the frames that answer a range request.
+
+Messages are kept in columns of raw parts, because whoever reads a range of a stream wants many:
+text and times are decoded later, in bulk, and only where somebody looks at them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from attrs import field, frozen
+
+from js_core.ack_reply import parse_ack_reply
+from js_core.errors import BadAnswer
+from js_core.headers import Headers, parse_status
+from js_core.protocol import Frame
+from js_core.range_read import RangeRead
+from js_core.status import Kind, Status, is_status, read_status
+
+__all__ = ["DirectAnswer", "PageEnd", "PullAnswer", "StoredPage"]
+
+# What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
+# Stored headers may hold the same names (a republished message does): the last block counts.
+_TAIL: Final = re.compile(
+    rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)\r\n"
+    rb"Nats-Time-Stamp: ([^\r]*)\r\n(Nats-Num-Pending: \d+\r\n)?"
+    rb"(?:Nats-Last-Sequence: \d+\r\n)?\r\n"
+)
+_TAIL_START: Final = b"\r\nNats-Stream: "
+
+
+@frozen
+class StoredPage:
+    """Messages in the order of their sequences, as parallel lists.
+
+    ``headers`` holds the stored header block without its last empty line, empty when the message
+    has none. ``times`` holds what the server sent: RFC 3339 text (bytes) from direct get,
+    nanoseconds since 1970 (int) from a consumer; a page holds one kind.
+    """
+
+    seqs: list[int] = field(factory=list[int])
+    subjects: list[bytes] = field(factory=list[bytes])
+    times: list[bytes | int] = field(factory=list["bytes | int"])
+    headers: list[bytes] = field(factory=list[bytes])
+    payloads: list[bytes] = field(factory=list[bytes])
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+
+@frozen
+class PageEnd:
+    """The server's last word on a page: its opinion whether ``more`` is left, or a failure."""
+
+    more: bool = False
+    failure: str = ""
+    """Why the page broke off; empty when it ended well."""
+    missing: bool = False
+    """Whether nobody serves the request: no such stream or consumer, or no leader now."""
+
+
+class DirectAnswer:
+    """Moves the answers of one direct get batch into a page.
+
+    ``reply`` is the subject that they come to: frames that answer another request (an abandoned
+    page) are passed over. ``matches`` chooses by subject what the server could not.
+    """
+
+    def __init__(
+        self,
+        reply: bytes,
+        read: RangeRead,
+        page: StoredPage,
+        matches: Callable[[bytes], object] | None = None,
+    ) -> None:
+        self._reply: Final = reply
+        self._read: Final = read
+        self._page: Final = page
+        self._matches: Final = matches
+
+    def take(self, frames: list[Frame]) -> PageEnd | None:
+        """Take what arrived; return the end of the page when it came.
+
+        Raises `BadAnswer` for what is no such answer, also when the server took no notice of the
+        batch (before 2.11).
+        """
+        accept, page, matches = self._read.accept, self._page, self._matches
+        for subject, _, header_size, body in frames:
+            if subject != self._reply:
+                continue
+            if header_size > 8 and body[8] == 32:
+                return _direct_end(body[:header_size])
+            start = body.rfind(_TAIL_START, 0, header_size)
+            found = _TAIL.match(body, start + 2) if start >= 0 else None
+            if found is None or found[4] is None:
+                raise BadAnswer(f"not an answer to a direct get batch: {body[:header_size]!r}")
+            seq = int(found[2])
+            if accept(seq) and (matches is None or matches(found[1])):
+                page.seqs.append(seq)
+                page.subjects.append(found[1])
+                page.times.append(found[3])
+                page.headers.append(body[: start + 2] if start > 8 else b"")
+                page.payloads.append(body[header_size:-2])
+        return None
+
+
+def _direct_end(block: bytes) -> PageEnd:
+    code, text = parse_status(block)
+    if code == 204:
+        return PageEnd(more=Headers.parse(block).get("Nats-Num-Pending", "0") != "0")
+    if code == 404:
+        return PageEnd()
+    return PageEnd(failure=f"{code} {text}".strip(), missing=code == 503)
+
+
+class PullAnswer:
+    """Moves the deliveries of one pull into a page.
+
+    ``token`` names the pull among the statuses; ``batch`` is how many messages it asked for.
+    """
+
+    def __init__(self, token: bytes, read: RangeRead, page: StoredPage, batch: int) -> None:
+        self._token: Final = token
+        self._read: Final = read
+        self._page: Final = page
+        self._left = batch
+
+    def take(self, frames: list[Frame]) -> PageEnd | None:
+        """Take what arrived; return the end of the page when it came.
+
+        A full batch brings no status: the pending count of its last message tells whether more is
+        left. Raises `BadAnswer` for what is neither a delivery nor a status.
+        """
+        for frame in frames:
+            if is_status(frame):
+                status = read_status(frame)
+                if status.token == self._token and status.ends:
+                    return _pull_end(status)
+                continue
+            pending = self._keep(frame)
+            if not self._left:
+                return PageEnd(more=pending > 0)
+        return None
+
+    def _keep(self, frame: Frame) -> int:
+        subject, reply, header_size, body = frame
+        metadata = parse_ack_reply(reply)
+        if metadata is None:
+            raise BadAnswer(f"not a delivery of a consumer: {subject!r} with reply {reply!r}")
+        self._left -= 1
+        if self._read.accept(metadata.stream_seq):
+            page = self._page
+            page.seqs.append(metadata.stream_seq)
+            page.subjects.append(subject)
+            page.times.append(metadata.timestamp_ns)
+            page.headers.append(body[: header_size - 2] if header_size else b"")
+            page.payloads.append(body[header_size:-2])
+        return metadata.num_pending
+
+
+def _pull_end(status: Status) -> PageEnd:
+    match status.kind:
+        case Kind.NO_MESSAGES | Kind.EXPIRED:
+            return PageEnd()
+        case Kind.COMPLETED | Kind.TOO_BIG:
+            return PageEnd(more=True)
+        case kind:
+            missing = kind in {Kind.NO_RESPONDERS, Kind.DELETED}
+            return PageEnd(failure=str(status), missing=missing)
