@@ -64,7 +64,8 @@ def read_range(
         stream,
         RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes),
         make(api, stream, filter_subjects),
-        filter_subject=filter_subjects[0] if len(filter_subjects) == 1 else None,
+        # Direct get filters by one subject or not at all, and the leader is asked for the same.
+        filters=() if direct and len(filter_subjects) > 1 else filter_subjects,
         timeout=timeout,
     )
 
@@ -84,7 +85,7 @@ class PageSource(Protocol):
 class RangeReader:
     """Reads what `read` asks for from one stream.
 
-    `filter_subject` is the filter of the source, for the question to the leader. `timeout` in
+    `filters` are those that the source reads by, for the question to the leader. `timeout` in
     seconds is how long the read may go without progress, not how long it may take.
     """
 
@@ -95,14 +96,14 @@ class RangeReader:
         read: RangeRead,
         source: PageSource,
         *,
-        filter_subject: str | None = None,
+        filters: Sequence[str] = (),
         timeout: float = 120.0,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
         self._read: Final = read
         self._source: Final = source
-        self._filter: Final = filter_subject or ">"
+        self._filters: Final = tuple(filters) or (">",)
         self._timeout: Final = timeout
         self._deadline = Deadline.after(timeout)
         self._trouble = "the replicas have not caught up with the leader"
@@ -165,8 +166,12 @@ class RangeReader:
 
     async def _ask_leader(self, seq: int) -> int | None:
         """Return the leader's next sequence at or after `seq`, None when there is none."""
+        found = [await self._next_of(subject, seq) for subject in self._filters]
+        return min((each for each in found if each is not None), default=None)
+
+    async def _next_of(self, subject: str, seq: int) -> int | None:
         target = self._api.subjects.message("GET", self._stream)
-        body = {"seq": seq, "next_by_subj": self._filter}
+        body = {"seq": seq, "next_by_subj": subject}
         while True:
             try:
                 answer = await self._api.call_raw(target, body)
