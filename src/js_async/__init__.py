@@ -1,1 +1,121 @@
-"""Placeholder."""
+"""One of the two forms of the SDK: for programs that block, or for event loops.
+
+Both have the same names. Start with `connect`.
+"""
+
+from __future__ import annotations
+
+from js_async.connection import Connection, connect, connect_with
+from js_async.consumer import Consumer
+from js_async.core_message import CoreMessage, Subscription
+from js_async.jetstream import JetStream
+from js_async.message import Message
+from js_async.messages import Messages
+from js_async.nats_py import from_nats  # asyncio only
+from js_async.stream import Stream
+from js_core.ack_reply import Metadata
+from js_core.batch import Batch, BatchEnd
+from js_core.errors import (
+    AcknowledgementError,
+    AlreadyAcknowledged,
+    AuthenticationFailed,
+    BadAnswer,
+    BadArgument,
+    BadPull,
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    ConsumerDeleted,
+    ConsumerExists,
+    ConsumerIsPush,
+    ConsumerNotFound,
+    InvalidConfig,
+    JetStreamError,
+    JetStreamNotEnabled,
+    MessageExists,
+    MessageNotFound,
+    NoResponders,
+    NotAcknowledgeable,
+    PermissionDenied,
+    ProtocolError,
+    PullError,
+    PullRefused,
+    RequestTimeout,
+    ServerError,
+    StoreRefused,
+    StreamExists,
+    StreamNotFound,
+    SubjectOverlap,
+    TwinstreamError,
+    Unsupported,
+    WrongLastMessageId,
+    WrongLastSequence,
+    WrongOwner,
+    WrongStream,
+)
+from js_core.headers import Headers
+from js_core.options import ConnectOptions
+from js_core.publish import PublishFailure, PublishRequest
+from js_core.pull import Report
+from js_core.servers import ReconnectPolicy
+from js_core.stream_message import StreamMessage
+
+__all__ = [
+    "AcknowledgementError",
+    "AlreadyAcknowledged",
+    "AuthenticationFailed",
+    "BadAnswer",
+    "BadArgument",
+    "BadPull",
+    "Batch",
+    "BatchEnd",
+    "ConnectOptions",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Consumer",
+    "ConsumerDeleted",
+    "ConsumerExists",
+    "ConsumerIsPush",
+    "ConsumerNotFound",
+    "CoreMessage",
+    "Headers",
+    "InvalidConfig",
+    "JetStream",
+    "JetStreamError",
+    "JetStreamNotEnabled",
+    "Message",
+    "MessageExists",
+    "MessageNotFound",
+    "Messages",
+    "Metadata",
+    "NoResponders",
+    "NotAcknowledgeable",
+    "PermissionDenied",
+    "ProtocolError",
+    "PublishFailure",
+    "PublishRequest",
+    "PullError",
+    "PullRefused",
+    "ReconnectPolicy",
+    "Report",
+    "RequestTimeout",
+    "ServerError",
+    "StoreRefused",
+    "Stream",
+    "StreamExists",
+    "StreamMessage",
+    "StreamNotFound",
+    "SubjectOverlap",
+    "Subscription",
+    "TwinstreamError",
+    "Unsupported",
+    "WrongLastMessageId",
+    "WrongLastSequence",
+    "WrongOwner",
+    "WrongStream",
+    "connect",
+    "connect_with",
+    "from_nats",  # asyncio only
+]

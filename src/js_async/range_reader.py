@@ -125,8 +125,9 @@ class RangeReader:
                 return None
             if isinstance(step, Page):
                 page = await self._page(step)
-                if page.seqs:
+                if self._read.next_seq > step.seq:
                     self._deadline = Deadline.after(self._timeout)
+                if page.seqs:
                     return page
             elif isinstance(step, AskLeader):
                 self._read.leader_has(await self._ask_leader(step.seq))

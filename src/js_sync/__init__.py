@@ -1,1 +1,121 @@
-"""Placeholder."""
+# Generated from src/js_async/__init__.py by codegen/twin.py. Edit that file instead.
+"""One of the two forms of the SDK: for programs that block, or for event loops.
+
+Both have the same names. Start with `connect`.
+"""
+
+from __future__ import annotations
+
+from js_core.ack_reply import Metadata
+from js_core.batch import Batch, BatchEnd
+from js_core.errors import (
+    AcknowledgementError,
+    AlreadyAcknowledged,
+    AuthenticationFailed,
+    BadAnswer,
+    BadArgument,
+    BadPull,
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    ConsumerDeleted,
+    ConsumerExists,
+    ConsumerIsPush,
+    ConsumerNotFound,
+    InvalidConfig,
+    JetStreamError,
+    JetStreamNotEnabled,
+    MessageExists,
+    MessageNotFound,
+    NoResponders,
+    NotAcknowledgeable,
+    PermissionDenied,
+    ProtocolError,
+    PullError,
+    PullRefused,
+    RequestTimeout,
+    ServerError,
+    StoreRefused,
+    StreamExists,
+    StreamNotFound,
+    SubjectOverlap,
+    TwinstreamError,
+    Unsupported,
+    WrongLastMessageId,
+    WrongLastSequence,
+    WrongOwner,
+    WrongStream,
+)
+from js_core.headers import Headers
+from js_core.options import ConnectOptions
+from js_core.publish import PublishFailure, PublishRequest
+from js_core.pull import Report
+from js_core.servers import ReconnectPolicy
+from js_core.stream_message import StreamMessage
+
+from js_sync.connection import Connection, connect, connect_with
+from js_sync.consumer import Consumer
+from js_sync.core_message import CoreMessage, Subscription
+from js_sync.jetstream import JetStream
+from js_sync.message import Message
+from js_sync.messages import Messages
+from js_sync.stream import Stream
+
+__all__ = [
+    "AcknowledgementError",
+    "AlreadyAcknowledged",
+    "AuthenticationFailed",
+    "BadAnswer",
+    "BadArgument",
+    "BadPull",
+    "Batch",
+    "BatchEnd",
+    "ConnectOptions",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Consumer",
+    "ConsumerDeleted",
+    "ConsumerExists",
+    "ConsumerIsPush",
+    "ConsumerNotFound",
+    "CoreMessage",
+    "Headers",
+    "InvalidConfig",
+    "JetStream",
+    "JetStreamError",
+    "JetStreamNotEnabled",
+    "Message",
+    "MessageExists",
+    "MessageNotFound",
+    "Messages",
+    "Metadata",
+    "NoResponders",
+    "NotAcknowledgeable",
+    "PermissionDenied",
+    "ProtocolError",
+    "PublishFailure",
+    "PublishRequest",
+    "PullError",
+    "PullRefused",
+    "ReconnectPolicy",
+    "Report",
+    "RequestTimeout",
+    "ServerError",
+    "StoreRefused",
+    "Stream",
+    "StreamExists",
+    "StreamMessage",
+    "StreamNotFound",
+    "SubjectOverlap",
+    "Subscription",
+    "TwinstreamError",
+    "Unsupported",
+    "WrongLastMessageId",
+    "WrongLastSequence",
+    "WrongOwner",
+    "WrongStream",
+    "connect",
+    "connect_with",
+]

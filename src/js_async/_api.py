@@ -1,0 +1,89 @@
+"""Calls of the JetStream API: one request, one typed answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from js_async._transport import Transport
+from js_core.deadline import Deadline, Seconds, seconds
+from js_core.errors import BadAnswer, NoResponders, api_error
+from js_core.subjects import ApiSubjects
+from js_models import DecodeError, Model, decode, encode
+
+__all__ = ["Api"]
+
+M = TypeVar("M", bound=Model)
+
+
+class Api:
+    """The API of one account or domain, over one connection."""
+
+    def __init__(
+        self, transport: Transport, subjects: ApiSubjects, timeout: Seconds | None
+    ) -> None:
+        self.transport: Final = transport
+        self.subjects: Final = subjects
+        self._timeout: Final = (
+            transport.request_timeout if timeout is None else seconds(timeout, "timeout")
+        )
+
+    def deadline(self, timeout: Seconds | None = None) -> Deadline:
+        """Return the deadline of a call: `timeout` seconds from now, or the default."""
+        return Deadline.after(self._timeout if timeout is None else timeout)
+
+    async def call(
+        self,
+        subject: str,
+        body: Model | Mapping[str, Any] | None,
+        as_: type[M],
+        deadline: Deadline | None = None,
+    ) -> M:
+        """Send a request and return its answer as `as_`.
+
+        Raises the `JetStreamError` that the server answers with, `BadAnswer` for anything that is
+        not such an answer, and what `Transport.ask` raises.
+        """
+        members = await self.call_raw(subject, body, deadline)
+        try:
+            return decode(members, as_)
+        except DecodeError as error:
+            raise BadAnswer(f"{subject}: {error}") from error
+
+    async def call_raw(
+        self,
+        subject: str,
+        body: Model | Mapping[str, Any] | None,
+        deadline: Deadline | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return the members of its answer."""
+        payload = _payload(body)
+        try:
+            frame = await self.transport.ask(subject, b"", payload, deadline or self.deadline())
+        except NoResponders as error:
+            raise NoResponders(
+                f"{subject}: JetStream does not answer; it is off for this server or account,"
+                f" or the prefix {self.subjects.prefix} (its domain) is not served here"
+            ) from error
+        return _members(frame[3][frame[2] : -2], subject)
+
+
+def _payload(body: Model | Mapping[str, Any] | None) -> bytes:
+    if body is None:
+        return b""
+    members = encode(body) if isinstance(body, Model) else body
+    return json.dumps(members, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _members(payload: bytes, subject: str) -> dict[str, Any]:
+    try:
+        members = json.loads(payload)
+    except ValueError as error:
+        raise BadAnswer(f"{subject}: the answer is not JSON: {payload[:80]!r}") from error
+    if not isinstance(members, dict):
+        raise BadAnswer(f"{subject}: the answer is not a JSON object: {payload[:80]!r}")
+    error = members.get("error")
+    if isinstance(error, dict):
+        raise api_error(error, subject=subject)
+    return members

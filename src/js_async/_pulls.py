@@ -1,0 +1,110 @@
+"""The subscriptions through which a consumer pulls."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_async._api import Api
+from js_async._transport import Box
+from js_core.acks import nak
+from js_core.deadline import Deadline, monotonic
+from js_core.fetch import Fetch
+from js_core.protocol import Frame
+from js_core.pull_request import PullLimits, request_body
+from js_core.status import is_status
+
+__all__ = ["PullChannel", "PullChannels"]
+
+
+class PullChannel:
+    """One subscription for the answers to pulls, used by one fetch or buffer at a time.
+
+    A delivered message comes under its stored subject, so nothing but the subscription tells
+    whose it is; statuses come under the request's own reply subject.
+    """
+
+    def __init__(self, api: Api, subject: bytes, prefix: bytes, box: Box) -> None:
+        self._api: Final = api
+        self._subject: Final = subject
+        self._prefix: Final = prefix
+        self.box: Final = box
+        self.epoch = api.transport.epoch
+
+    def token(self) -> bytes:
+        """Return the token of a new request."""
+        return self._api.transport.tokens.next().encode()
+
+    async def pull(
+        self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits
+    ) -> None:
+        """Publish a pull request."""
+        body = request_body(batch, max_bytes, limits)
+        await self._api.transport.send(self._subject, self._prefix + token, b"", body)
+
+    async def fetch(self, limits: PullLimits, patience: float) -> Fetch:
+        """Run one fetch to its end. Cut short, it leaves what arrived in the mailbox."""
+        transport = self._api.transport
+        await transport.ready(self._api.deadline())
+        self.box.take_all()
+        epoch = transport.epoch
+        token = self.token()
+        fetch = Fetch(limits, token, monotonic(), patience)
+        try:
+            await self.pull(token, limits.max_messages, limits.max_bytes, limits)
+            while not fetch.is_over:
+                # The flag goes down before the mailbox is looked into: nothing is missed.
+                self.box.signal.clear()
+                self._collect(fetch)
+                if transport.epoch != epoch or not transport.is_connected:
+                    fetch.lost()
+                fetch.check(monotonic(), self.box.heard_at)
+                if not fetch.is_over:
+                    await transport.wait(self.box.signal, Deadline(fetch.wake_at()))
+        except BaseException:
+            self.box.frames.extendleft(reversed(fetch.frames))
+            raise
+        return fetch
+
+    def _collect(self, fetch: Fetch) -> None:
+        frames = self.box.frames
+        while frames and not fetch.is_over:
+            fetch.take(frames.popleft())
+
+    async def give_back(self, frames: list[Frame]) -> None:
+        """Ask for another delivery of messages that nobody was given."""
+        word = nak(None)
+        for frame in frames:
+            if frame[1] and not is_status(frame):
+                await self._api.transport.send(frame[1], b"", b"", word)
+
+
+class PullChannels:
+    """The channels of one consumer: opened on demand, used again when left clean."""
+
+    def __init__(self, api: Api, stream: str, consumer: str) -> None:
+        self._api: Final = api
+        self._subject: Final = api.subjects.next_message(stream, consumer).encode()
+        self._idle: list[PullChannel] = []
+
+    async def take(self) -> PullChannel:
+        """Return a channel that nobody else uses."""
+        if self._idle:
+            return self._idle.pop()
+        prefix = self._api.transport.tokens.inbox().encode() + b"."
+        box = await self._api.transport.open_mailbox(prefix + b"*")
+        return PullChannel(self._api, self._subject, prefix, box)
+
+    async def put(self, channel: PullChannel, *, clean: bool) -> None:
+        """Take a channel back. One on which more may come is closed, which ends its requests."""
+        if clean:
+            self._idle.append(channel)
+            return
+        transport = self._api.transport
+        await transport.close_mailbox(channel.box, settle=True)
+        if transport.is_connected:
+            await channel.give_back(channel.box.take_all())
+
+    async def close(self) -> None:
+        """Close the idle channels."""
+        while self._idle:
+            await self._api.transport.close_mailbox(self._idle.pop().box)

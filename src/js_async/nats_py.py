@@ -1,0 +1,204 @@
+"""The JetStream layer on a connection of nats-py that an application has already.
+
+Only the public API of nats-py is used: subscribe with a callback, publish, its state. Its own
+JetStream code is not involved, so what it cannot do, works here too.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from js_async._io import Signal, sleep
+from js_async._replies import Replies
+from js_async._transport import Box
+from js_async.jetstream import JetStream
+from js_core.deadline import Deadline, Seconds, monotonic
+from js_core.errors import BadArgument, ConnectionClosed, ConnectionLost, RequestTimeout
+from js_core.handshake import ServerInfo
+from js_core.headers import Headers, encode_headers
+from js_core.mailbox import Mailbox
+from js_core.protocol import Frame, Sink
+from js_core.tokens import Tokens
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+
+__all__ = ["NatsPyTransport", "from_nats"]
+
+_STATUS: Final = "Status"
+_DESCRIPTION: Final = "Description"
+# How often the state of a broken connection is looked at: nats-py's callbacks are the
+# application's, so there is nothing to be woken by (seconds).
+_LOOK: Final = 0.05
+
+
+def from_nats(
+    client: Client,
+    *,
+    domain: str | None = None,
+    prefix: str | None = None,
+    timeout: Seconds = 5.0,
+) -> JetStream:
+    """Return the JetStream API over a connected nats-py client, which stays the application's.
+
+    `domain` or `prefix` replace `$JS.API`; `timeout` is the default of all calls in seconds.
+    """
+    return JetStream(NatsPyTransport(client, timeout), domain=domain, prefix=prefix)
+
+
+class NatsPyTransport:
+    """A nats-py client as the JetStream layer sees it."""
+
+    def __init__(self, client: Client, timeout: Seconds = 5.0) -> None:
+        if not client.is_connected:
+            raise BadArgument("the nats-py client is not connected: await its connect() first")
+        self._client: Final = client
+        self._timeout: Final = Deadline.after(timeout).remaining()
+        self._tokens: Final = Tokens(secrets.token_bytes(16))
+        self._subscriptions: dict[bytes, Subscription] = {}
+        self._boxes: dict[bytes, Box] = {}
+        self._numbers = 0
+        self._replies: Final = Replies(self)
+
+    def _reconnects(self) -> int:
+        return int(self._client.stats["reconnects"])
+
+    @property
+    def epoch(self) -> int:
+        """How many links there were; what was asked under an earlier one is void."""
+        return 1 + self._reconnects()
+
+    @property
+    def is_connected(self) -> bool:
+        """Tell whether the link is up now."""
+        return bool(self._client.is_connected)
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether the link is gone for good."""
+        return bool(self._client.is_closed)
+
+    @property
+    def server_info(self) -> ServerInfo:
+        """What the server said of itself when the link was made."""
+        version = self._client.connected_server_version
+        return ServerInfo(
+            {},
+            version=f"{version.major}.{version.minor}.{version.patch}",
+            max_payload=self._client.max_payload,
+            headers=True,
+            jetstream=True,
+        )
+
+    @property
+    def request_timeout(self) -> float:
+        """Seconds that a request waits unless told otherwise."""
+        return self._timeout
+
+    @property
+    def tokens(self) -> Tokens:
+        """The source of inboxes, request tokens and names."""
+        return self._tokens
+
+    @property
+    def replies(self) -> Replies:
+        """The requests of the connection."""
+        return self._replies
+
+    async def ready(self, deadline: Deadline) -> None:
+        """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        while not self._client.is_connected:
+            if self._client.is_closed:
+                raise ConnectionClosed("the nats-py client is closed")
+            if deadline.expired():
+                raise RequestTimeout("the nats-py client did not reconnect in time")
+            await sleep(min(_LOOK, deadline.remaining()))
+
+    async def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
+        """Publish; every part is checked and encoded already."""
+        await self.ready(Deadline.after(self._timeout))
+        if len(headers) + len(payload) > self._client.max_payload:
+            raise BadArgument(
+                f"{subject.decode()}: {len(headers) + len(payload)} bytes with headers,"
+                f" the server takes {self._client.max_payload}"
+            )
+        # nats-py takes one value a name; JetStream's own headers never repeat.
+        pairs = dict(Headers.parse(headers).pairs) if headers else None
+        await self._client.publish(subject.decode(), payload, reply.decode(), pairs)
+
+    async def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+        """Publish with a reply subject and return the one answer."""
+        return await self._replies.ask(subject, headers, payload, deadline)
+
+    async def open_mailbox(
+        self, subject: bytes, queue: bytes = b"", sink: Sink | None = None
+    ) -> Box:
+        """Subscribe; frames go to the mailbox, or to `sink` as they arrive."""
+        self._numbers += 1
+        sid = b"%d" % self._numbers
+        box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
+        take = box.frames.append if sink is None else sink
+        callback = _receiver(box, take)
+        self._boxes[sid] = box
+        self._subscriptions[sid] = await self._client.subscribe(
+            subject.decode(), queue.decode(), cb=callback
+        )
+        return box
+
+    async def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
+        """Unsubscribe; frames that are in the mailbox stay there."""
+        subscription = self._subscriptions.pop(box.sid, None)
+        self._boxes.pop(box.sid, None)
+        if subscription is not None and not self._client.is_closed:
+            if settle and self._client.is_connected:
+                await self._client.flush()
+            await subscription.unsubscribe()
+        box.signal.set()
+
+    async def wait(self, signal: Signal, deadline: Deadline) -> bool:
+        """Sleep until the flag is up or the deadline passes.
+
+        nats-py gives the application alone a sign of a broken link, so its state is looked at
+        in slices.
+        """
+        epoch, connected = self.epoch, self._client.is_connected
+        while not signal.is_set() and not deadline.expired():
+            if self.epoch != epoch or self._client.is_connected != connected:
+                if self.epoch != epoch:
+                    self._replies.fail(ConnectionLost("the nats-py client reconnected meanwhile"))
+                return True
+            slice_ = Deadline.after(min(deadline.remaining(), _LOOK))
+            await signal.sleep(slice_)
+        return signal.is_set()
+
+
+def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
+    async def receive(message: Msg) -> None:
+        take(_frame(message))
+        box.heard_at = monotonic()
+        box.signal.set()
+
+    return receive
+
+
+def _frame(message: Msg) -> Frame:
+    """Return a message of nats-py as it came over the wire."""
+    block = b""
+    headers: dict[str, str] = dict(message.headers or {})
+    if headers:
+        status = headers.pop(_STATUS, "")
+        text = headers.pop(_DESCRIPTION, "")
+        block = encode_headers(headers) or b"NATS/1.0\r\n\r\n"
+        if status:
+            block = b"NATS/1.0 " + f"{status} {text}".strip().encode() + block[8:]
+    data = message.data or b""
+    return (
+        message.subject.encode(),
+        (message.reply or "").encode(),
+        len(block),
+        block + data + b"\r\n",
+    )

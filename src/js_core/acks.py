@@ -1,0 +1,33 @@
+"""The words of an acknowledgement.
+
+Source: ADR-15 and nats-server `processAck`; NAK with a delay since 2.7.1, TERM with a reason
+since 2.10.4.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_core.deadline import Seconds, seconds
+from js_core.errors import BadArgument
+
+__all__ = ["ACK", "IN_PROGRESS", "nak", "term"]
+
+ACK: Final = b"+ACK"
+IN_PROGRESS: Final = b"+WPI"
+
+
+def nak(delay: Seconds | None) -> bytes:
+    """Return a negative acknowledgement; redelivery after `delay` seconds, None is at once."""
+    if delay is None:
+        return b"-NAK"
+    return b'-NAK {"delay": %d}' % round(seconds(delay, "delay") * 1e9)
+
+
+def term(reason: str | None) -> bytes:
+    """Return the word that ends redelivery; the reason goes into the advisory."""
+    if reason is None:
+        return b"+TERM"
+    if "\r" in reason or "\n" in reason:
+        raise BadArgument("the reason of a term must be one line")
+    return b"+TERM " + reason.encode()

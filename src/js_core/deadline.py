@@ -1,0 +1,62 @@
+"""The one clock: absolute deadlines that are passed down instead of being wrapped around.
+
+Monotonic, so that a step of the system clock neither ends nor prolongs a wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import timedelta
+from time import monotonic
+from typing import Final
+
+from js_core.errors import BadArgument
+
+__all__ = ["Clock", "Deadline", "Seconds", "monotonic", "seconds"]
+
+Clock = Callable[[], float]
+Seconds = float | int | timedelta
+"""A duration argument: seconds, or a timedelta."""
+
+
+def seconds(value: Seconds, name: str = "timeout") -> float:
+    """Return a duration argument in seconds; `name` is for the error."""
+    number = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if math.isnan(number) or number < 0:
+        raise BadArgument(f"{name} must be a number of seconds from 0 up, got {value!r}")
+    return number
+
+
+class Deadline:
+    """A point in monotonic time."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: float) -> None:
+        self.at: Final = at
+
+    @classmethod
+    def after(cls, timeout: Seconds | None) -> Deadline:
+        """Return the deadline `timeout` seconds from now; None is never."""
+        if timeout is None:
+            return NEVER
+        return cls(monotonic() + seconds(timeout))
+
+    def remaining(self) -> float:
+        """Return the seconds left, at least 0; infinite for never."""
+        return max(0.0, self.at - monotonic())
+
+    def expired(self) -> bool:
+        """Tell whether the point has passed."""
+        return self.at <= monotonic()
+
+    def earlier(self, at: float) -> Deadline:
+        """Return this deadline, or the one at `at` if that is sooner."""
+        return self if self.at <= at else Deadline(at)
+
+    def __repr__(self) -> str:
+        return "Deadline(never)" if self.at == math.inf else f"Deadline({self.remaining():.3f}s)"
+
+
+NEVER: Final = Deadline(math.inf)

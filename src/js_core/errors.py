@@ -1,0 +1,293 @@
+"""Every error that the SDK raises, the same classes in both twins.
+
+::
+
+    TwinstreamError
+    ├── BadArgument (ValueError)         refused before anything reached the socket
+    ├── Unsupported                      the connected server lacks the feature
+    ├── ConnectionFailed (OSError)       no server of the pool could be reached
+    │   └── AuthenticationFailed         the server refused the credentials
+    ├── ConnectionLost (OSError)         the link broke before the answer came
+    ├── ConnectionClosed                 the connection was closed by the program
+    ├── WrongOwner                       used after fork, or on a second event loop
+    ├── ProtocolError                    the peer does not speak the NATS protocol
+    ├── ServerError                      the server sent -ERR
+    │   └── PermissionDenied             … for a subject the user may not use
+    ├── RequestTimeout (TimeoutError)    the deadline passed without an answer
+    ├── NoResponders                     nobody serves the subject
+    ├── BadAnswer                        an answer that is not what JetStream sends
+    ├── JetStreamError                   the JetStream API answered with an error (err_code)
+    │   ├── JetStreamNotEnabled, StreamNotFound, ConsumerNotFound, MessageNotFound,
+    │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
+    │   └── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
+    ├── PullError                        a pull ended in a way that waiting cannot mend
+    │   ├── PullRefused                  a limit of the consumer: which, asked, allowed
+    │   ├── ConsumerDeleted, ConsumerIsPush
+    │   └── BadPull                      the server calls the request wrong
+    └── AcknowledgementError
+        ├── AlreadyAcknowledged
+        └── NotAcknowledgeable           not a JetStream message, or its consumer wants no acks
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AcknowledgementError",
+    "AlreadyAcknowledged",
+    "AuthenticationFailed",
+    "BadAnswer",
+    "BadArgument",
+    "BadPull",
+    "ConnectionClosed",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "ConsumerDeleted",
+    "ConsumerExists",
+    "ConsumerIsPush",
+    "ConsumerNotFound",
+    "InvalidConfig",
+    "JetStreamError",
+    "JetStreamNotEnabled",
+    "MessageExists",
+    "MessageNotFound",
+    "NoResponders",
+    "NotAcknowledgeable",
+    "PermissionDenied",
+    "ProtocolError",
+    "PullError",
+    "PullRefused",
+    "RequestTimeout",
+    "ServerError",
+    "StoreRefused",
+    "StreamExists",
+    "StreamNotFound",
+    "SubjectOverlap",
+    "TwinstreamError",
+    "Unsupported",
+    "WrongLastMessageId",
+    "WrongLastSequence",
+    "WrongOwner",
+    "WrongStream",
+    "api_error",
+]
+
+
+class TwinstreamError(Exception):
+    """Base of all errors of this SDK."""
+
+
+class BadArgument(TwinstreamError, ValueError):
+    """An argument was refused before anything was sent."""
+
+
+class Unsupported(TwinstreamError):
+    """The connected server is too old for what was asked."""
+
+
+class ConnectionFailed(TwinstreamError, OSError):
+    """No server could be reached; the message lists what each attempt met."""
+
+
+class AuthenticationFailed(ConnectionFailed):
+    """The server refused the credentials."""
+
+
+class ConnectionLost(TwinstreamError, OSError):
+    """The link broke before the answer came; whether the server acted is unknown."""
+
+
+class ConnectionClosed(TwinstreamError):
+    """The connection is closed, by `close` or because every reconnect failed."""
+
+
+class WrongOwner(TwinstreamError):
+    """The connection belongs to another process or event loop; connect anew there."""
+
+
+class ProtocolError(TwinstreamError):
+    """Bytes that are not the NATS protocol."""
+
+
+class ServerError(TwinstreamError):
+    """The server reported an error with -ERR."""
+
+
+class PermissionDenied(ServerError):
+    """The user may not publish or subscribe to a subject."""
+
+
+class RequestTimeout(TwinstreamError, TimeoutError):
+    """The deadline passed without an answer."""
+
+
+class NoResponders(TwinstreamError):
+    """Nobody serves the subject: no such stream or consumer, or no leader now."""
+
+
+class BadAnswer(TwinstreamError):
+    """An answer came that is not what JetStream sends, so somebody else gave it."""
+
+
+class JetStreamError(TwinstreamError):
+    """The JetStream API answered with an error.
+
+    `err_code` is the server's stable key, `code` its HTTP-like class, `description` its text.
+    """
+
+    def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:
+        self.description = description
+        self.code = code
+        self.err_code = err_code
+        self.subject = subject
+        where = f" [{subject}]" if subject else ""
+        super().__init__(f"{description} (err_code {err_code}){where}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {"code": self.code, "err_code": self.err_code, "subject": self.subject}
+        return (_rebuild, (type(self), self.description, state))
+
+
+def _rebuild(
+    cls: type[JetStreamError], description: str, state: dict[str, int | str]
+) -> JetStreamError:
+    return cls(description, **state)  # type: ignore[arg-type]
+
+
+class JetStreamNotEnabled(JetStreamError):
+    """JetStream is off on this server or for this account (10039, 10076)."""
+
+
+class StreamNotFound(JetStreamError):
+    """No such stream (10059)."""
+
+
+class ConsumerNotFound(JetStreamError):
+    """No such consumer (10014, 10149)."""
+
+
+class MessageNotFound(JetStreamError):
+    """No message with that sequence or subject (10037, 10043, 10057)."""
+
+
+class StreamExists(JetStreamError):
+    """A stream of that name exists with another configuration (10058)."""
+
+
+class ConsumerExists(JetStreamError):
+    """A consumer of that name exists with another configuration (10013, 10105, 10148)."""
+
+
+class SubjectOverlap(JetStreamError):
+    """Another stream already listens to one of the subjects (10065)."""
+
+
+class InvalidConfig(JetStreamError):
+    """The server refuses the configuration (10012, 10025, 10052)."""
+
+
+class WrongLastSequence(JetStreamError):
+    """An expected last sequence did not hold (10071, 10164)."""
+
+
+class WrongLastMessageId(JetStreamError):
+    """The expected last message id did not hold (10070)."""
+
+
+class WrongStream(JetStreamError):
+    """The message reached another stream than expected (10060)."""
+
+
+class StoreRefused(JetStreamError):
+    """The stream is full and discards new messages (10077)."""
+
+
+class MessageExists(StoreRefused):
+    """The subject already holds as many messages as it may (10077, per subject)."""
+
+
+_BY_CODE: dict[int, type[JetStreamError]] = {
+    10012: InvalidConfig,
+    10013: ConsumerExists,
+    10014: ConsumerNotFound,
+    10025: InvalidConfig,
+    10037: MessageNotFound,
+    10039: JetStreamNotEnabled,
+    10043: MessageNotFound,
+    10052: InvalidConfig,
+    10057: MessageNotFound,
+    10058: StreamExists,
+    10059: StreamNotFound,
+    10060: WrongStream,
+    10065: SubjectOverlap,
+    10070: WrongLastMessageId,
+    10071: WrongLastSequence,
+    10076: JetStreamNotEnabled,
+    10077: StoreRefused,
+    10105: ConsumerExists,
+    10148: ConsumerExists,
+    10149: ConsumerNotFound,
+    10164: WrongLastSequence,
+}
+
+
+def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
+    """Return the exception for the `error` member of a JetStream answer."""
+    description = str(error.get("description") or "JetStream gave no reason")
+    code = _integer(error.get("code"))
+    err_code = _integer(error.get("err_code"))
+    cls = _BY_CODE.get(err_code, JetStreamError)
+    if cls is StoreRefused and "per subject" in description:
+        cls = MessageExists
+    return cls(description, code=code, err_code=err_code, subject=subject)
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+class PullError(TwinstreamError):
+    """A pull ended in a way that asking again cannot mend."""
+
+
+class PullRefused(PullError):
+    """The request goes beyond a limit of the consumer.
+
+    `limit` names it as the consumer's configuration does, `asked` and `allowed` are its values.
+    """
+
+    def __init__(self, limit: str, asked: object, allowed: object, text: str) -> None:
+        self.limit = limit
+        self.asked = asked
+        self.allowed = allowed
+        self.text = text
+        super().__init__(
+            f"the pull asked for {asked}, the consumer's {limit} allows {allowed or 'less'}"
+            f" (server: {text})"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (PullRefused, (self.limit, self.asked, self.allowed, self.text))
+
+
+class ConsumerDeleted(PullError):
+    """The consumer, or its stream, was deleted."""
+
+
+class ConsumerIsPush(PullError):
+    """A push consumer cannot be pulled from."""
+
+
+class BadPull(PullError):
+    """The server calls the pull request wrong (400, 412)."""
+
+
+class AcknowledgementError(TwinstreamError):
+    """A message cannot be acknowledged as asked."""
+
+
+class AlreadyAcknowledged(AcknowledgementError):
+    """The message was acknowledged before; a second word on it would be ignored or harmful."""
+
+
+class NotAcknowledgeable(AcknowledgementError):
+    """The message did not come from a JetStream consumer that wants acknowledgements."""

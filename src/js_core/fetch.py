@@ -1,0 +1,118 @@
+"""One fetch: a single pull request and the facts that end it, with no I/O.
+
+Theory of operation: the request ends when it is full, when a status ends it, when the link is
+lost, or when the server is silent for too long. The server's own end is to win the race against
+the client's patience, so that no request stays behind; `is_clean` tells whether it did.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_core.batch import BatchEnd
+from js_core.errors import PullError, TwinstreamError
+from js_core.protocol import Frame
+from js_core.pull import pull_error
+from js_core.pull_request import PullLimits
+from js_core.status import Kind, Status, is_status, read_status
+
+__all__ = ["Fetch", "frame_size"]
+
+# How much longer than the server a client waits for the end of a request (seconds).
+GRACE: Final = 1.0
+
+_ENDS: Final = {
+    Kind.NO_MESSAGES: BatchEnd.NO_MESSAGES,
+    Kind.EXPIRED: BatchEnd.EXPIRED,
+    Kind.COMPLETED: BatchEnd.FILLED,
+    Kind.TOO_BIG: BatchEnd.BYTES_FILLED,
+    Kind.INTERRUPTED: BatchEnd.INTERRUPTED,
+    Kind.UNPINNED: BatchEnd.UNPINNED,
+    Kind.UNKNOWN: BatchEnd.INTERRUPTED,
+}
+
+
+def frame_size(frame: Frame) -> int:
+    """Return the size of a message as the server counts it against max_bytes (ADR-37)."""
+    subject, reply, _, body = frame
+    return len(subject) + len(reply) + len(body) - 2
+
+
+class Fetch:
+    """The state of one fetch."""
+
+    def __init__(self, limits: PullLimits, token: bytes, now: float, patience: float) -> None:
+        self._limits: Final = limits
+        self._token: Final = token
+        self._heard_at = now
+        self._give_up_at: Final = now + patience + GRACE
+        self._size = 0
+        self.frames: Final[list[Frame]] = []
+        self.end: BatchEnd | None = None
+        self.detail = ""
+        self.error: TwinstreamError | None = None
+        self.is_clean = True
+        """Whether the server ended the request, so that nothing can come any more."""
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the fetch ended, well or not."""
+        return self.end is not None or self.error is not None
+
+    def take(self, frame: Frame) -> bool:
+        """Take one frame that arrived; tell whether it was a message of this fetch."""
+        if is_status(frame):
+            status = read_status(frame)
+            if status.token == self._token:
+                self._status(status)
+            return False
+        if self.is_over:
+            return False
+        self.frames.append(frame)
+        limits = self._limits
+        if limits.max_bytes is not None:
+            self._size += frame_size(frame)
+            if self._size >= limits.max_bytes:
+                self.end = BatchEnd.BYTES_FILLED
+        if len(self.frames) >= limits.max_messages:
+            self.end = BatchEnd.FILLED
+        return True
+
+    def _status(self, status: Status) -> None:
+        if not status.ends or self.is_over:
+            return
+        self.detail = str(status)
+        if status.kind is Kind.DELETED and self.frames:
+            self.end = BatchEnd.DELETED
+        elif status.kind is Kind.TOO_BIG and not self.frames:
+            self.error = PullError(
+                f"the next message is bigger than the {self._limits.max_bytes} bytes asked for:"
+                " raise max_bytes"
+            )
+        elif status.kind in _ENDS:
+            self.end = _ENDS[status.kind]
+        else:
+            self.error = pull_error(status, self._limits)
+
+    def lost(self) -> None:
+        """Note that the link the request was sent over is gone, and the request with it."""
+        if not self.is_over:
+            self.end = BatchEnd.INTERRUPTED
+            self.detail = "the connection broke"
+
+    def check(self, now: float, heard_at: float) -> None:
+        """Give up when the server was silent for two heartbeats or the patience is over."""
+        self._heard_at = max(self._heard_at, heard_at)
+        if self.is_over or now < self.wake_at():
+            return
+        self.is_clean = False
+        if now >= self._give_up_at:
+            self.end = BatchEnd.EXPIRED
+            self.detail = "the server did not end the request in time"
+        else:
+            self.end = BatchEnd.INTERRUPTED
+            self.detail = f"nothing heard for {2 * self._limits.heartbeat:g} s, two heartbeats"
+
+    def wake_at(self) -> float:
+        """Return when `check` may give up."""
+        return min(self._give_up_at, self._heard_at + 2 * self._limits.heartbeat)

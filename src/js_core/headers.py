@@ -1,0 +1,117 @@
+"""Message headers: a multi-map that keeps case and order, and the block's bytes on the wire.
+
+Source: ADR-4. JetStream compares names case-sensitively, so this does too.
+Values are text; bytes that are not UTF-8 survive as surrogate escapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from js_core.errors import BadArgument
+
+__all__ = ["HeaderValues", "Headers", "encode_headers", "parse_status"]
+
+HeaderValues = Mapping[str, str | Iterable[str]]
+"""What a publisher may pass: one value or several under each name."""
+
+_VERSION: Final = b"NATS/1.0"
+_BAD_NAME: Final = re.compile(r"[^!-9;-~]")
+_BAD_VALUE: Final = re.compile(r"[\r\n\0]")
+
+
+class Headers(Mapping[str, str]):
+    """Headers of a received message; `headers[name]` is the first value, `get_all` gives each.
+
+    The mapping's length and iteration count names; `pairs` keeps every line in order.
+    """
+
+    __slots__ = ("_lines", "pairs")
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        self.pairs: Final = tuple(pairs)
+        self._lines: dict[str, list[str]] = {}
+        for name, value in self.pairs:
+            self._lines.setdefault(name, []).append(value)
+
+    @classmethod
+    def parse(cls, block: bytes) -> Headers:
+        """Read a header block as it came, from `NATS/1.0` to the empty line."""
+        lines = block.decode("utf-8", "surrogateescape").split("\r\n")[1:]
+        return cls(_pair(line) for line in lines if line)
+
+    def __getitem__(self, name: str) -> str:
+        return self._lines[name][0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def get_all(self, name: str) -> list[str]:
+        """Return every value under a name, in order; empty when there is none."""
+        return list(self._lines.get(name, ()))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Headers):
+            return self.pairs == other.pairs
+        return super().__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Headers({list(self.pairs)!r})"
+
+
+def _pair(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.strip(" "), value.strip(" \t")
+
+
+def parse_status(block: bytes) -> tuple[int, str]:
+    """Return the inline status of a header block as (code, text); code 0 when there is none."""
+    line = block[: block.find(b"\r\n")]
+    words = line[len(_VERSION) :].strip()
+    if not words:
+        return 0, ""
+    code, _, text = words.partition(b" ")
+    if not code.isdigit():
+        return 0, ""
+    return int(code), text.strip().decode("utf-8", "replace")
+
+
+def encode_headers(headers: HeaderValues | None) -> bytes:
+    """Return the header block for a message, empty when there are no headers.
+
+    Raises `BadArgument` for a name or value that would change the meaning of the block.
+    """
+    if not headers:
+        return b""
+    lines = [_VERSION]
+    for name, value in _flat(headers):
+        if not name or _BAD_NAME.search(name):
+            raise BadArgument(f"header name {name!r} may hold visible ASCII without ':' only")
+        if not isinstance(value, str):
+            raise BadArgument(f"header {name}: the value must be text, got {value!r}")
+        if _BAD_VALUE.search(value):
+            raise BadArgument(f"header {name}: a value may not hold CR, LF or NUL")
+        lines.append(f"{name}: {value}".encode("utf-8", "surrogateescape"))
+    lines.append(b"\r\n")
+    return b"\r\n".join(lines)
+
+
+def _flat(headers: HeaderValues) -> Iterator[tuple[str, str]]:
+    if isinstance(headers, Headers):
+        yield from headers.pairs
+        return
+    for name, value in headers.items():
+        if isinstance(value, str):
+            yield name, value
+        elif isinstance(value, Iterable):
+            for each in value:
+                yield name, each
+        else:
+            yield name, value

@@ -1,0 +1,224 @@
+"""The NATS client protocol as bytes in and events out, with no I/O.
+
+The parser takes the stream in pieces of any size. Messages go straight from the loop into the
+sink of their subscription (a deque's `append`, mostly), because an event object per message
+would cost as much as the parsing; everything else comes back as an event.
+
+A message stays one tuple of slices until somebody looks at it. `Frame` is
+``(subject, reply, header_size, body)``: two byte strings, the length of the header block at the
+start of the body (0 when there is none), and header block + payload + CRLF as they came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import Any, Final
+
+from attrs import frozen
+
+from js_core.errors import ProtocolError
+
+__all__ = [
+    "PING",
+    "PONG",
+    "Frame",
+    "Info",
+    "Ok",
+    "Parser",
+    "Ping",
+    "Pong",
+    "Refusal",
+    "Sink",
+    "connect_command",
+    "publish_command",
+    "subscribe_command",
+    "unsubscribe_command",
+]
+
+Frame = tuple[bytes, bytes, int, bytes]
+Sink = Callable[[Frame], object]
+
+PING: Final = b"PING\r\n"
+PONG: Final = b"PONG\r\n"
+
+# A control line ends somewhere: INFO of a big cluster is the longest there is.
+_MAX_LINE: Final = 1 << 20
+
+
+@frozen
+class Info:
+    """The server's INFO: what it is and what it offers."""
+
+    values: Mapping[str, Any]
+
+
+@frozen
+class Ping:
+    """The server asks for a PONG."""
+
+
+@frozen
+class Pong:
+    """The answer to one PING of ours."""
+
+
+@frozen
+class Ok:
+    """+OK, sent by servers in verbose mode."""
+
+
+@frozen
+class Refusal:
+    """-ERR with the server's text."""
+
+    text: str
+
+
+Event = Info | Ping | Pong | Ok | Refusal
+
+
+class Parser:
+    """Cuts a byte stream into messages and control events.
+
+    `sinks` maps subscription ids to callables that take a `Frame`; it may change between calls.
+    A message without a sink is counted in `strays` (its subscription ended a moment ago).
+    """
+
+    def __init__(self, sinks: Mapping[bytes, Sink]) -> None:
+        self._sinks = sinks
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._needed = 0
+        self.strays = 0
+
+    def feed(self, data: bytes) -> tuple[list[bytes], list[Event]]:
+        """Take the next bytes; return the subscription ids that got messages, and the events.
+
+        Raises `ProtocolError` for bytes that no NATS server sends; the parser is dead then.
+        """
+        if self._pieces:
+            self._pieces.append(data)
+            self._held += len(data)
+            # A long payload is not looked at again before it is complete: linear, not quadratic.
+            if self._held < self._needed:
+                return [], []
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+        return self._parse(data)
+
+    def _parse(self, data: bytes) -> tuple[list[bytes], list[Event]]:
+        # Line iteration and read() of a BytesIO run in C: 1.6 times faster than find() and
+        # slices, which is why the loop has this shape.
+        touched: list[bytes] = []
+        events: list[Event] = []
+        last = b""
+        stream = BytesIO(data)
+        read = stream.read
+        sinks = self._sinks
+        for line in stream:
+            parts = line.split(b" ")
+            count = len(parts)
+            operation = parts[0]
+            try:
+                if operation == b"MSG":
+                    if count == 5:
+                        _, subject, sid, reply, size = parts
+                    else:
+                        _, subject, sid, size = parts
+                        reply = b""
+                    header_size = 0
+                elif operation == b"HMSG":
+                    if count == 6:
+                        _, subject, sid, reply, header, size = parts
+                    else:
+                        _, subject, sid, header, size = parts
+                        reply = b""
+                    header_size = int(header)
+                else:
+                    if line[-1:] != b"\n":
+                        self._hold(data, stream.tell() - len(line), 0)
+                        break
+                    events.append(_control(line))
+                    continue
+                total = int(size) + 2
+            except ValueError:
+                # A message line cut in the middle, or garbage.
+                if line[-1:] != b"\n":
+                    self._hold(data, stream.tell() - len(line), 0)
+                    break
+                raise ProtocolError(f"not a NATS protocol line: {line[:80]!r}") from None
+            body = read(total)
+            if len(body) < total or line[-1] != 10:
+                start = stream.tell() - len(body) - len(line)
+                # A cut line may show only the first digits of a size.
+                needed = len(line) + total if line[-1] == 10 else 0
+                self._hold(data, start, needed)
+                break
+            if not 0 <= header_size <= total - 2 or body[-1] != 10:
+                raise ProtocolError(f"message of a wrong size after {line[:80]!r}")
+            if sid != last:
+                touched.append(sid)
+                last = sid
+            sink = sinks.get(sid)
+            if sink is None:
+                self.strays += 1
+            else:
+                sink((subject, reply, header_size, body))
+        return touched, events
+
+    def _hold(self, data: bytes, start: int, needed: int) -> None:
+        rest = data[start:]
+        if not needed and len(rest) > _MAX_LINE:
+            raise ProtocolError(f"a protocol line of more than {_MAX_LINE} bytes")
+        self._pieces.append(rest)
+        self._held = len(rest)
+        self._needed = needed
+
+
+def _control(line: bytes) -> Event:
+    word = line[:4].upper()
+    if word == b"PING":
+        return Ping()
+    if word == b"PONG":
+        return Pong()
+    if word == b"INFO":
+        try:
+            values = json.loads(line[4:])
+        except ValueError as error:
+            raise ProtocolError(f"INFO is not JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise ProtocolError("INFO is not a JSON object")
+        return Info(values)
+    if word == b"-ERR":
+        return Refusal(line[4:].decode("utf-8", "replace").strip().strip("'"))
+    if word[:3] == b"+OK":
+        return Ok()
+    raise ProtocolError(f"not a NATS protocol line: {line[:80]!r}")
+
+
+def connect_command(options: Mapping[str, Any]) -> bytes:
+    """Return CONNECT with its options."""
+    return b"CONNECT " + json.dumps(options, separators=(",", ":")).encode() + b"\r\n"
+
+
+def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bytes:
+    """Return PUB or HPUB; every part is checked and encoded already."""
+    head = b"%b %b" % (subject, reply) if reply else subject
+    if headers:
+        size = len(headers)
+        return b"HPUB %b %d %d\r\n%b%b\r\n" % (head, size, size + len(payload), headers, payload)
+    return b"PUB %b %d\r\n%b\r\n" % (head, len(payload), payload)
+
+
+def subscribe_command(subject: bytes, queue: bytes, sid: bytes) -> bytes:
+    """Return SUB, with a queue group if `queue` is not empty."""
+    if queue:
+        return b"SUB %b %b %b\r\n" % (subject, queue, sid)
+    return b"SUB %b %b\r\n" % (subject, sid)
+
+
+def unsubscribe_command(sid: bytes, after: int = 0) -> bytes:
+    """Return UNSUB, at once or after that many messages in all."""
+    return b"UNSUB %b %d\r\n" % (sid, after) if after else b"UNSUB %b\r\n" % sid

@@ -1,0 +1,298 @@
+"""The pull engine: the accounting of pull requests, with no I/O and no clock of its own.
+
+Theory of operation
+-------------------
+One engine serves one subscription. Its owner tells it facts (messages arrived, a status came, a
+message was handed over, the link broke or came back) and asks `poll` what to do now. The answer
+is a list of actions: send a pull, report something, finish.
+
+* Every request has its own token in its reply subject, so a status names the request it ends.
+  Messages arrive under their stored subject and cannot be attributed; they count against the
+  oldest request, and a status with pending headers puts the books right (ADR-37).
+* A status without pending headers ends its request with nothing left.
+* When no request is open, nothing is outstanding, whatever the sums say: no drift can stall.
+* A new link is a new epoch: the server forgot the requests, so all are void.
+* Requests that end without a message back off, so that a limit or a message too big for the
+  bytes asked can never become a tight loop.
+* The watchdog compares the time the reader last heard anything with two heartbeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from attrs import frozen
+
+from js_core.errors import (
+    BadPull,
+    ConsumerDeleted,
+    ConsumerIsPush,
+    NoResponders,
+    PullError,
+    PullRefused,
+    TwinstreamError,
+)
+from js_core.pull_request import PullLimits
+from js_core.status import Kind, Status
+
+__all__ = ["Action", "Finish", "PullEngine", "Report", "SendPull"]
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
+
+
+@frozen
+class SendPull:
+    """Publish a pull request under this token."""
+
+    token: bytes
+    batch: int
+    max_bytes: int | None
+
+
+@frozen
+class Report:
+    """Tell the user; the pull goes on."""
+
+    text: str
+    status: Status | None = None
+
+
+@frozen
+class Finish:
+    """The pull is over for good."""
+
+    error: TwinstreamError
+
+
+Action = SendPull | Report | Finish
+
+
+class _Request:
+    __slots__ = ("bytes_left", "delivered", "left")
+
+    def __init__(self, batch: int, max_bytes: int | None) -> None:
+        self.left = batch
+        self.bytes_left = max_bytes
+        self.delivered = 0
+
+
+class PullEngine:
+    """Keeps a buffer of `limits` filled. See the module's text for the rules."""
+
+    def __init__(self, limits: PullLimits, tokens: Callable[[], bytes], now: float) -> None:
+        self._limits: Final = limits
+        self._tokens: Final = tokens
+        self._requests: dict[bytes, _Request] = {}
+        # Full by our books while others were open; their own status may tell otherwise.
+        self._presumed_full: dict[bytes, _Request] = {}
+        self.buffered = 0
+        self.buffered_bytes = 0
+        self._paused_until = 0.0
+        self._pause = _FIRST_PAUSE
+        self._heard_at = now
+        self._connected = True
+        self._stopped = False
+        self._actions: list[Action] = []
+
+    # ---- what is outstanding
+
+    @property
+    def outstanding(self) -> int:
+        """Messages that were asked for and have not arrived."""
+        return sum(request.left for request in self._requests.values())
+
+    @property
+    def outstanding_bytes(self) -> int:
+        """Bytes that were asked for and have not arrived."""
+        return sum(request.bytes_left or 0 for request in self._requests.values())
+
+    @property
+    def open_requests(self) -> int:
+        """Requests that the server has not ended."""
+        return len(self._requests)
+
+    # ---- facts
+
+    def arrived(self, count: int, size: int) -> None:
+        """Note messages that arrived, `size` bytes in all as the server counts them."""
+        self.buffered += count
+        self.buffered_bytes += size
+        self._pause = _FIRST_PAUSE
+        self._paused_until = 0.0
+        filled: list[bytes] = []
+        for token, request in self._requests.items():
+            taken = min(count, request.left)
+            request.left -= taken
+            request.delivered += taken
+            if request.bytes_left is not None:
+                request.bytes_left = max(0, request.bytes_left - size)
+                size = 0
+            count -= taken
+            if request.left == 0 or request.bytes_left == 0:
+                filled.append(token)
+            if count <= 0:
+                break
+        for token in filled:
+            self._presumed_full[token] = self._requests.pop(token)
+        if not self._requests:
+            self._presumed_full.clear()
+
+    def handed_over(self, size: int) -> None:
+        """Note one message given to the user."""
+        self.buffered -= 1
+        self.buffered_bytes -= size
+
+    def heard(self, at: float) -> None:
+        """Note when the reader last received anything for the subscription."""
+        if at > self._heard_at:
+            self._heard_at = at
+
+    def status(self, status: Status, now: float) -> None:
+        """Note a status; what follows from it comes out of `poll`."""
+        self.heard(now)
+        if not status.ends:
+            return
+        request = self._requests.pop(status.token, None)
+        if request is None:
+            request = self._presumed_full.pop(status.token, None)
+        if request is None:
+            # An end that came late: nothing of ours is open under that token.
+            return
+        self._settle(request, status)
+        # A request that got nothing is what must not loop.
+        self._react(status, request.delivered == 0, now)
+
+    def _settle(self, request: _Request, status: Status) -> None:
+        if status.pending_messages is None or not self._requests:
+            return
+        # Messages that the books gave to this request belonged to the others, or the reverse.
+        oldest = next(iter(self._requests.values()))
+        oldest.left = max(0, oldest.left + request.left - status.pending_messages)
+
+    def _react(self, status: Status, fruitless: bool, now: float) -> None:
+        match status.kind:
+            case Kind.DELETED | Kind.NOT_PULL | Kind.BAD_REQUEST:
+                self._finish(pull_error(status, self._limits))
+            case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN | Kind.TOO_BIG:
+                self._back_off(now)
+                self._actions.append(Report(f"the pull ended with {status}; trying again", status))
+            case Kind.NO_MESSAGES if fruitless:
+                self._back_off(now)
+            case _:
+                pass
+
+    def lost(self) -> None:
+        """Note that the link broke: every request is void, the watchdog rests."""
+        self._connected = False
+        self._void()
+
+    def restored(self, now: float) -> None:
+        """Note a new link: pull at once."""
+        self._connected = True
+        self._void()
+        self._heard_at = now
+        self._paused_until = 0.0
+
+    def _void(self) -> None:
+        self._requests.clear()
+        self._presumed_full.clear()
+
+    def stop(self) -> None:
+        """Pull no more; what is buffered stays to be handed over."""
+        self._stopped = True
+
+    # ---- decisions
+
+    def poll(self, now: float) -> list[Action]:
+        """Return what to do now."""
+        if self._connected and not self._stopped:
+            self._watch(now)
+            if self.due(now):
+                self._pull()
+        actions, self._actions = self._actions, []
+        return actions
+
+    def wake_at(self) -> float:
+        """Return when `poll` must be asked again though nothing happened."""
+        if not self._connected or self._stopped:
+            return float("inf")
+        if self._requests:
+            return self._heard_at + 2 * self._limits.heartbeat
+        return self._paused_until
+
+    def _watch(self, now: float) -> None:
+        if not self._requests or now < self._heard_at + 2 * self._limits.heartbeat:
+            return
+        silence = 2 * self._limits.heartbeat
+        self._void()
+        self._heard_at = now
+        self._actions.append(
+            Report(f"nothing heard for {silence:g} s, two heartbeats; pulling anew")
+        )
+
+    def due(self, now: float) -> bool:
+        """Tell whether `poll` would pull; cheap, asked for every message."""
+        limits = self._limits
+        if self.buffered > limits.threshold or not self._connected or self._stopped:
+            return False
+        if now < self._paused_until:
+            return False
+        if limits.max_bytes is not None:
+            if self.buffered_bytes + self.outstanding_bytes > limits.threshold_bytes:
+                return False
+            return limits.max_bytes - self.buffered_bytes - self.outstanding_bytes > 0
+        wanted = self.buffered + self.outstanding
+        return wanted <= limits.threshold and wanted < limits.max_messages
+
+    def _pull(self) -> None:
+        limits = self._limits
+        token = self._tokens()
+        batch = limits.max_messages - self.buffered - self.outstanding
+        max_bytes = None
+        if limits.max_bytes is not None:
+            batch = limits.max_messages
+            max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
+        self._requests[token] = _Request(batch, max_bytes)
+        self._actions.append(SendPull(token, batch, max_bytes))
+
+    def _back_off(self, now: float) -> None:
+        self._paused_until = now + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    def _finish(self, error: TwinstreamError) -> None:
+        self._stopped = True
+        self._actions.append(Finish(error))
+
+
+def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
+    """Return the error for a status that waiting cannot mend."""
+    match status.kind:
+        case Kind.DELETED:
+            return ConsumerDeleted("the consumer was deleted while it was pulled from")
+        case Kind.NOT_PULL:
+            return ConsumerIsPush("the consumer is a push consumer: it cannot be pulled from")
+        case Kind.NO_RESPONDERS:
+            return NoResponders(
+                "nobody answered the pull: no such consumer (one that is not durable vanishes when"
+                " idle), or no leader now"
+            )
+        case Kind.REFUSED:
+            return _refused(status, limits)
+        case Kind.BUSY:
+            return PullRefused("max_waiting", "one more request", None, str(status))
+        case Kind.BAD_REQUEST:
+            return BadPull(f"the server refuses the pull request: {status}")
+        case _:
+            return PullError(f"the pull ended with {status}")
+
+
+def _refused(status: Status, limits: PullLimits) -> PullRefused:
+    allowed = status.text.rpartition(" of ")[2]
+    lower = status.text.lower()
+    if "maxrequestbatch" in lower:
+        return PullRefused("max_batch", limits.max_messages, allowed, str(status))
+    if "maxrequestexpires" in lower:
+        return PullRefused("max_expires", f"{limits.expires:g}s", allowed, str(status))
+    return PullRefused("max_bytes", limits.max_bytes, allowed, str(status))

@@ -1,0 +1,138 @@
+"""One pull request: its limits, checked before anything is sent, and its JSON.
+
+Source: ADR-37 (defaults and bounds), ADR-13 and nats-server `nextReqFromMsg`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, Literal
+
+from attrs import evolve, field, frozen
+
+from js_core.deadline import Seconds, seconds
+from js_core.errors import BadArgument
+
+__all__ = ["PullLimits", "Wait", "buffer_limits", "fetch_limits", "request_body"]
+
+Wait = Literal["none", "first", "full"]
+"""When a fetch may end: with what is there now, with the first messages, or only when full."""
+
+DEFAULT_MESSAGES: Final = 500
+DEFAULT_EXPIRES: Final = 30.0
+# ADR-37: with a byte limit the batch must not be the limit; the server takes a missing one as 1.
+MANY: Final = 1_000_000
+_MIN_HEARTBEAT: Final = 0.5
+_MAX_HEARTBEAT: Final = 30.0
+# Below this a lost answer is noticed by the deadline as early as by missed heartbeats.
+_HEARTBEAT_FROM: Final = 10.0
+
+
+@frozen(kw_only=True)
+class PullLimits:
+    """What the requests of one fetch or one buffer ask for. Durations in seconds."""
+
+    max_messages: int
+    max_bytes: int | None = None
+    threshold: int = 0
+    """Pull again when no more messages than this are buffered or under way."""
+    threshold_bytes: int = 0
+    expires: float | None = None
+    """When the server ends a request; None: at once (no_wait)."""
+    heartbeat: float = field(default=float("inf"))
+    """Idle heartbeats of a request; infinite is none."""
+    no_wait: bool = False
+
+
+def _positive(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BadArgument(f"{name} must be a whole number from 1 up, got {value!r}")
+    return value
+
+
+def fetch_limits(
+    max_messages: int, max_bytes: int | None, timeout: Seconds, wait: Wait
+) -> PullLimits:
+    """Return the limits of one fetch."""
+    _positive(max_messages, "max_messages")
+    if max_bytes is not None:
+        _positive(max_bytes, "max_bytes")
+    if wait not in {"none", "first", "full"}:
+        raise BadArgument(f"wait must be 'none', 'first' or 'full', got {wait!r}")
+    limits = PullLimits(max_messages=max_messages, max_bytes=max_bytes)
+    patience = seconds(timeout)
+    if wait == "none" or patience == 0:
+        return evolve(limits, no_wait=True)
+    heartbeat = patience / 2 if patience >= _HEARTBEAT_FROM else float("inf")
+    return evolve(
+        limits,
+        no_wait=wait == "first",
+        expires=patience,
+        heartbeat=min(heartbeat, 5.0) if patience >= _HEARTBEAT_FROM else heartbeat,
+    )
+
+
+def buffer_limits(
+    *,
+    max_messages: int | None,
+    max_bytes: int | None,
+    expires: Seconds,
+    heartbeat: Seconds | None,
+    threshold_messages: int | None,
+    threshold_bytes: int | None,
+) -> PullLimits:
+    """Return the limits of a buffer that refills itself, with ADR-37's defaults and bounds."""
+    if max_messages is not None and max_bytes is not None:
+        raise BadArgument("give max_messages or max_bytes, not both (ADR-37)")
+    lifetime = seconds(expires, "expires")
+    if lifetime < 1:
+        raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
+    messages = _positive(
+        max_messages or (MANY if max_bytes else DEFAULT_MESSAGES) if max_messages != 0 else 0,
+        "max_messages",
+    )
+    if max_bytes is not None:
+        _positive(max_bytes, "max_bytes")
+    return PullLimits(
+        max_messages=messages,
+        max_bytes=max_bytes,
+        threshold=_threshold(threshold_messages, messages, "threshold_messages"),
+        threshold_bytes=_threshold(threshold_bytes, max_bytes or 0, "threshold_bytes"),
+        expires=lifetime,
+        heartbeat=_heartbeat(heartbeat, lifetime),
+    )
+
+
+def _threshold(value: int | None, limit: int, name: str) -> int:
+    if value is None:
+        return limit // 2
+    if value < 0 or value > limit:
+        raise BadArgument(f"{name} must be from 0 to the limit {limit}, got {value!r}")
+    return value
+
+
+def _heartbeat(value: Seconds | None, expires: float) -> float:
+    if value is None:
+        return min(max(expires / 2, _MIN_HEARTBEAT), _MAX_HEARTBEAT)
+    heartbeat = seconds(value, "heartbeat")
+    if not _MIN_HEARTBEAT <= heartbeat <= _MAX_HEARTBEAT:
+        raise BadArgument(f"heartbeat must be from 0.5 to 30 seconds, got {value!r}")
+    if heartbeat > expires / 2:
+        raise BadArgument(
+            f"heartbeat {heartbeat:g} s is above half of expires {expires:g} s (server rule)"
+        )
+    return heartbeat
+
+
+def request_body(batch: int, max_bytes: int | None, limits: PullLimits) -> bytes:
+    """Return the JSON of one request; always JSON, because a bare number skips the checks."""
+    body: dict[str, Any] = {"batch": batch}
+    if max_bytes is not None:
+        body["max_bytes"] = max_bytes
+    if limits.expires is not None:
+        body["expires"] = round(limits.expires * 1e9)
+    if limits.heartbeat != float("inf"):
+        body["idle_heartbeat"] = round(limits.heartbeat * 1e9)
+    if limits.no_wait:
+        body["no_wait"] = True
+    return json.dumps(body, separators=(",", ":")).encode()

@@ -1,0 +1,129 @@
+"""Server addresses, and the pool that decides which one to try next and after what pause.
+
+Source: ADR-40 and the connect logic of the official clients. Randomness is injected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from attrs import field, frozen
+
+from js_core.errors import BadArgument
+
+__all__ = ["ReconnectPolicy", "ServerAddress", "ServerPool", "parse_servers"]
+
+DEFAULT_PORT: Final = 4222
+_SCHEMES: Final = ("nats", "tls")
+
+
+@frozen
+class ServerAddress:
+    """Where one server listens, and the user info of its URL (never shown)."""
+
+    host: str
+    port: int = DEFAULT_PORT
+    tls: bool = False
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, url: str) -> ServerAddress:
+        """Read `nats://[user[:password]@]host[:port]`, `tls://…` or plain `host[:port]`."""
+        parts = urlsplit(url if "://" in url else f"nats://{url}")
+        # The URL itself may hold a password, so errors show host and port at most.
+        if parts.scheme not in _SCHEMES:
+            raise BadArgument(f"server URL scheme {parts.scheme!r}: use nats:// or tls://")
+        try:
+            port = parts.port or DEFAULT_PORT
+        except ValueError:
+            raise BadArgument("server URL: the port must be a number up to 65535") from None
+        if not parts.hostname or parts.path.strip("/") or parts.query:
+            raise BadArgument("server URL: expected nats://host:port and nothing behind it")
+        return cls(
+            parts.hostname,
+            port,
+            parts.scheme == "tls",
+            unquote(parts.username) if parts.username else None,
+            unquote(parts.password) if parts.password else None,
+        )
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
+    """Read one URL, several separated by commas, or a list of them."""
+    urls = servers.split(",") if isinstance(servers, str) else list(servers)
+    found = tuple(ServerAddress.parse(url.strip()) for url in urls if url.strip())
+    if not found:
+        raise BadArgument("no server given: pass at least one URL such as nats://127.0.0.1:4222")
+    return found
+
+
+@frozen
+class ReconnectPolicy:
+    """When to try again after the link broke. Pickles, shared by both twins."""
+
+    attempts: int = 60
+    """Rounds over the whole pool before the connection closes for good; -1 is for ever."""
+    wait: float = 0.1
+    """Seconds before the second round; doubles each round."""
+    max_wait: float = 5.0
+    """Longest pause in seconds."""
+    jitter: float = 0.25
+    """Random part of each pause, so that many clients do not come back at once."""
+
+    def pause(self, round_: int, random: float) -> float:
+        """Return the seconds to wait before a round (0 is the first: at once)."""
+        if round_ <= 0:
+            return 0.0
+        base = min(self.max_wait, self.wait * 2.0 ** min(round_ - 1, 30))
+        return base * (1.0 + self.jitter * random)
+
+
+class ServerPool:
+    """The servers to try, in the order of this client.
+
+    The given ones are shuffled, discovered ones are added behind, the last good one is tried first.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[ServerAddress],
+        shuffle: Callable[[list[ServerAddress]], object] | None,
+    ) -> None:
+        self._servers = list(servers)
+        if shuffle is not None:
+            shuffle(self._servers)
+
+    def round(self) -> list[ServerAddress]:
+        """Return the servers for one round of attempts."""
+        return list(self._servers)
+
+    def prefer(self, good: ServerAddress) -> None:
+        """Put a server that took the connection first."""
+        self._servers.sort(key=lambda server: server != good)
+
+    def demote(self, bad: ServerAddress) -> None:
+        """Put a server that ended the connection last."""
+        self._servers.sort(key=lambda server: server == bad)
+
+    def discover(self, urls: Iterable[str], template: ServerAddress) -> list[ServerAddress]:
+        """Add servers that INFO named, with the user info of `template`; return the new ones."""
+        known = {(server.host, server.port) for server in self._servers}
+        new: list[ServerAddress] = []
+        for url in urls:
+            found = ServerAddress.parse(url)
+            if (found.host, found.port) not in known:
+                known.add((found.host, found.port))
+                new.append(
+                    ServerAddress(
+                        found.host, found.port, template.tls, template.user, template.password
+                    )
+                )
+        self._servers += new
+        return new

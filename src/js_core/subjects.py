@@ -1,0 +1,137 @@
+"""Names and subjects: what may go on the wire, and the subjects of the JetStream API.
+
+Source: ADR-6 and the name checks of nats-server 2.11 to 2.15.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from attrs import field, frozen
+
+from js_core.errors import BadArgument
+
+__all__ = [
+    "ApiSubjects",
+    "check_filter",
+    "check_name",
+    "check_queue",
+    "check_subject",
+]
+
+# The server splits a protocol line at blanks; a CR or LF would start a line of its own.
+_NOT_IN_SUBJECT: Final = re.compile(r"[\s\0]")
+_NOT_IN_NAME: Final = re.compile(r"[\s\0.*>/\\]")
+_MAX_NAME: Final = 255
+
+
+def check_subject(subject: str) -> bytes:
+    """Return a subject to publish to in bytes, or raise `BadArgument`."""
+    encoded = check_filter(subject)
+    if "*" in subject or ">" in subject:
+        for token in subject.split("."):
+            if token in {"*", ">"}:
+                raise BadArgument(f"subject {subject!r}: a wildcard cannot be published to")
+    return encoded
+
+
+def check_filter(subject: str) -> bytes:
+    """Return a subject to subscribe to, wildcards allowed, in bytes, or raise `BadArgument`."""
+    if not isinstance(subject, str):
+        raise BadArgument(f"a subject must be text, got {subject!r}")
+    if not subject:
+        raise BadArgument("a subject may not be empty")
+    if _NOT_IN_SUBJECT.search(subject):
+        raise BadArgument(f"subject {subject!r} holds white space or a control character")
+    if subject[0] == "." or subject[-1] == "." or ".." in subject:
+        raise BadArgument(f"subject {subject!r} has an empty token")
+    if ">" in subject and ">" in subject.split(".")[:-1]:
+        raise BadArgument(f"subject {subject!r}: '>' may only be the last token")
+    try:
+        return subject.encode()
+    except UnicodeEncodeError as error:
+        raise BadArgument(f"subject {subject!r} is not valid Unicode") from error
+
+
+def check_queue(queue: str) -> bytes:
+    """Return a queue group name in bytes, or raise `BadArgument`."""
+    if _NOT_IN_SUBJECT.search(queue):
+        raise BadArgument(f"queue group {queue!r} holds white space")
+    return queue.encode()
+
+
+def check_name(name: str, kind: str) -> str:
+    """Return the name of a stream or consumer (`kind` says which), or raise `BadArgument`."""
+    if not isinstance(name, str) or not name:
+        raise BadArgument(f"a {kind} needs a name, got {name!r}")
+    if len(name.encode("utf-8", "replace")) > _MAX_NAME:
+        raise BadArgument(f"{kind} name {name[:20]!r}… is longer than {_MAX_NAME} bytes")
+    found = _NOT_IN_NAME.search(name)
+    if found:
+        raise BadArgument(
+            f"{kind} name {name!r} holds {found.group()!r}; not allowed are white space . * > / \\"
+        )
+    return name
+
+
+def _prefix(value: str) -> str:
+    check_subject(value)
+    return value
+
+
+@frozen
+class ApiSubjects:
+    """The subjects of the JetStream API under one prefix (`$JS.API` unless told)."""
+
+    prefix: str = field(default="$JS.API", converter=_prefix)
+
+    @classmethod
+    def of(cls, *, domain: str | None, prefix: str | None) -> ApiSubjects:
+        """Return the subjects for a JetStream domain, or for an account's API import."""
+        if domain and prefix:
+            raise BadArgument("give a domain or a prefix, not both: each replaces $JS.API")
+        if domain:
+            return cls(f"$JS.{check_name(domain, 'domain')}.API")
+        return cls(prefix.rstrip(".")) if prefix else cls()
+
+    def account_info(self) -> str:
+        """Return the subject of the account's limits and usage."""
+        return f"{self.prefix}.INFO"
+
+    def stream(self, verb: str, name: str) -> str:
+        """Return the subject of a call on one stream: CREATE, UPDATE, INFO, DELETE, PURGE."""
+        return f"{self.prefix}.STREAM.{verb}.{check_name(name, 'stream')}"
+
+    def streams(self, verb: str) -> str:
+        """Return the subject of NAMES or LIST."""
+        return f"{self.prefix}.STREAM.{verb}"
+
+    def message(self, verb: str, stream: str) -> str:
+        """Return the subject that reads (GET) or deletes (DELETE) one message by the leader."""
+        return f"{self.prefix}.STREAM.MSG.{verb}.{check_name(stream, 'stream')}"
+
+    def direct_get(self, stream: str) -> str:
+        """Return the subject of a direct get."""
+        return f"{self.prefix}.DIRECT.GET.{check_name(stream, 'stream')}"
+
+    def consumer(self, verb: str, stream: str, name: str) -> str:
+        """Return the subject of a call on one consumer: INFO, DELETE, PAUSE, RESET, UNPIN."""
+        check_name(stream, "stream")
+        return f"{self.prefix}.CONSUMER.{verb}.{stream}.{check_name(name, 'consumer')}"
+
+    def consumers(self, verb: str, stream: str) -> str:
+        """Return the subject of NAMES or LIST."""
+        return f"{self.prefix}.CONSUMER.{verb}.{check_name(stream, 'stream')}"
+
+    def create_consumer(self, stream: str, name: str, filters: list[str]) -> str:
+        """Return the create subject: it carries the filter when there is exactly one (2.9)."""
+        subject = self.consumer("CREATE", stream, name)
+        if len(filters) == 1:
+            check_filter(filters[0])
+            return f"{subject}.{filters[0]}"
+        return subject
+
+    def next_message(self, stream: str, consumer: str) -> str:
+        """Return the subject that pull requests go to."""
+        return self.consumer("MSG.NEXT", stream, consumer)

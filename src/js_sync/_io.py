@@ -1,0 +1,469 @@
+"""The seam: everything of the blocking twin that touches sockets and threads.
+
+`js_async/_io.py` holds the same names in the same order on asyncio. A diff of the two files is the
+whole list of intended differences between the twins.
+
+There is no reader thread on the way of a message. The thread that waits reads for all
+(leader and followers); when its own answer is here it passes the reading on. A keeper thread, the
+only one a connection has, reads when nobody does, so that a program that computes for minutes
+still answers the server's PING; it steps back as soon as somebody waits in the foreground.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from threading import Lock
+from typing import Annotated, Final, TypeVar
+
+from js_core.deadline import NEVER, Deadline, monotonic
+from js_core.errors import WrongOwner
+
+__all__ = [
+    "CancelledError",
+    "Handler",
+    "Link",
+    "Lock",
+    "Opening",
+    "Signal",
+    "Stream",
+    "Task",
+    "call",
+    "each",
+    "opening",
+    "sleep",
+    "spawn",
+]
+
+T = TypeVar("T")
+
+Handler = Callable[[T], object]
+"""A function of the user that takes one thing."""
+
+Stream = Generator[T]
+"""What a generator function of the SDK returns."""
+
+# Below the allocator's threshold for mapped memory: recv() of more pays a page fault each time.
+_READ_SIZE: Final = 1 << 16
+# Written bytes go out when this much is together …
+_HIGH_WATER: Final = 1 << 15
+# … or when this long passed since bytes went out last (seconds).
+_LINGER: Final = 0.001
+# The keeper reads when nobody did for this long (seconds).
+_KEEPER_NAP: Final = 0.2
+# Longest single sleep in the kernel (seconds): poll() takes an int of milliseconds.
+_LONGEST: Final = 3600.0
+
+Opening = Annotated[T, "open already"]
+"""Something that was opened; use it in `with`, which closes it."""
+
+
+class CancelledError(BaseException):
+    """Never raised: a blocking call is ended by `close` or by a signal handler."""
+
+
+def opening(work: T) -> T:
+    """Return the thing that was opened."""
+    return work
+
+
+def each(items: Iterable[T]) -> Iterable[T]:
+    """Iterate over an iterable."""
+    return items
+
+
+def call(handler: Handler[T], item: T) -> None:
+    """Run a function of the user."""
+    handler(item)
+
+
+class Signal:
+    """A flag that waiters sleep on."""
+
+    __slots__ = ("_raised", "_sleepers")
+
+    def __init__(self) -> None:
+        self._raised = False
+        self._sleepers: list[Lock] = []
+
+    def is_set(self) -> bool:
+        """Tell whether the flag is up."""
+        return self._raised
+
+    def set(self) -> None:
+        """Raise the flag and wake who sleeps on it."""
+        self._raised = True
+        for gate in tuple(self._sleepers):
+            _open(gate)
+
+    def clear(self) -> None:
+        """Lower the flag."""
+        self._raised = False
+
+    def sleep(self, deadline: Deadline) -> bool:
+        """Sleep until the flag is up or the deadline passes; tell which."""
+        while not self._raised:
+            if deadline.expired():
+                return False
+            with _Gate(self) as gate:
+                gate.pause(deadline.remaining())
+        return True
+
+
+def _open(gate: Lock) -> None:
+    try:
+        gate.release()
+    except RuntimeError:
+        # Somebody else opened it a moment ago; its sleeper is awake and looks again.
+        pass
+
+
+class _Gate:
+    """One sleep of one thread on one signal."""
+
+    __slots__ = ("_signal", "lock")
+
+    def __init__(self, signal: Signal) -> None:
+        self._signal = signal
+        self.lock = Lock()
+        self.lock.acquire()
+
+    def __enter__(self) -> _Gate:
+        self._signal._sleepers.append(self.lock)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._signal._sleepers.remove(self.lock)
+
+    def pause(self, timeout: float) -> None:
+        # The flag may have gone up before the gate was listed.
+        if not self._signal.is_set():
+            self.lock.acquire(timeout=min(timeout, _LONGEST))
+
+
+class Task:
+    """Work that runs beside its starter."""
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        self._thread = threading.Thread(target=work, name=name, daemon=True)
+        self._thread.start()
+
+    def is_current(self) -> bool:
+        """Tell whether the caller is this work itself."""
+        return threading.current_thread() is self._thread
+
+    def join(self, deadline: Deadline) -> bool:
+        """Return when the work is done or the deadline passed; tell which."""
+        self._thread.join(None if deadline is NEVER else deadline.remaining())
+        return not self._thread.is_alive()
+
+
+def spawn(work: Callable[[], None], name: str) -> Task:
+    """Start work beside the caller."""
+    return Task(work, name)
+
+
+def sleep(delay: float) -> None:
+    """Do nothing for `delay` seconds."""
+    time.sleep(delay)
+
+
+class _Waker:
+    """A pair of sockets that ends a poll from outside."""
+
+    def __init__(self) -> None:
+        self._near, self._far = socket.socketpair()
+        self._near.setblocking(False)
+        self._far.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._near.fileno()
+
+    def wake(self) -> None:
+        try:
+            self._far.send(b"\0")
+        except OSError:
+            # Full: enough wake-ups are under way. Closed: nobody polls any more.
+            pass
+
+    def drain(self) -> None:
+        try:
+            self._near.recv(4096)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        self._near.close()
+        self._far.close()
+
+
+class Link:
+    """The bytes of one connection, over one socket at a time.
+
+    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends.
+    """
+
+    def __init__(
+        self, on_bytes: Callable[[bytes], None], on_end: Callable[[Exception | None], None]
+    ) -> None:
+        self._on_bytes: Final = on_bytes
+        self._on_end: Final = on_end
+        self._pid: Final = os.getpid()
+        self._socket: socket.socket | None = None
+        self._poll = select.poll()
+        self._waker: Final = _Waker()
+        # Guards who reads and who sleeps; never held over I/O.
+        self._mutex: Final = Lock()
+        self._reading = False
+        self._reader_yields = False
+        self._sleepers: deque[Lock] = deque()
+        self._waits = 0
+        self._sending: Final = Lock()
+        self._out: deque[bytes] = deque()
+        self._out_size = 0
+        self._sent_at = 0.0
+        self._nap: Lock | None = None
+        self._lingering = False
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether a socket is open."""
+        return self._socket is not None
+
+    def check_owner(self) -> None:
+        """Raise `WrongOwner` in a forked process."""
+        if os.getpid() != self._pid:
+            raise WrongOwner("this connection was made before a fork; connect in each process")
+
+    def open(self, host: str, port: int, deadline: Deadline) -> None:
+        """Connect a socket; raises OSError."""
+        try:
+            sock = socket.create_connection((host, port), timeout=deadline.remaining() or 0.001)
+        except TimeoutError:
+            raise TimeoutError("no connection in time") from None
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        poll = select.poll()
+        poll.register(sock.fileno(), select.POLLIN)
+        poll.register(self._waker.fileno(), select.POLLIN)
+        self._poll = poll
+        self._socket = sock
+
+    # ---- reading: leader and followers
+
+    def _read(self, sock: socket.socket, deadline: Deadline) -> None:
+        """Read once for all, or return when woken or when the deadline passes."""
+        timeout = min(deadline.remaining(), _LONGEST)
+        ready = self._poll.poll(timeout * 1000)
+        for number, _ in ready:
+            if number == self._waker.fileno():
+                self._waker.drain()
+            else:
+                self._receive(sock)
+
+    def _receive(self, sock: socket.socket) -> None:
+        try:
+            data = sock.recv(_READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._drop(sock, error)
+            return
+        if not data:
+            self._drop(sock, None)
+            return
+        try:
+            self._on_bytes(data)
+        except Exception as error:
+            self._drop(sock, error)
+
+    def _lead(self, signal: Signal, deadline: Deadline) -> None:
+        """Read for all until the own flag is up, the deadline passes or the socket ends."""
+        while not signal.is_set() and not deadline.expired():
+            sock = self._socket
+            if sock is None or (self._reader_yields and (self._sleepers or self._lingering)):
+                break
+            self._read(sock, deadline)
+
+    def _try_to_lead(self, yields: bool) -> bool:
+        with self._mutex:
+            if self._reading or self._socket is None:
+                return False
+            self._reading = True
+            self._reader_yields = yields
+            return True
+
+    def _step_back(self) -> None:
+        with self._mutex:
+            self._reading = False
+            self._reader_yields = False
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Wake one sleeper to read, unless somebody reads."""
+        with self._mutex:
+            if self._reading or not self._sleepers:
+                return
+            gate = self._sleepers[0]
+        _open(gate)
+
+    def _follow(self, signal: Signal, deadline: Deadline) -> None:
+        """Sleep until the own flag is up, the deadline passes or it is the turn to read."""
+        with _Gate(signal) as gate:
+            with self._mutex:
+                if not self._reading and self._socket is not None:
+                    return
+                self._sleepers.append(gate.lock)
+            try:
+                if self._reader_yields:
+                    self._waker.wake()
+                gate.pause(deadline.remaining())
+            finally:
+                with self._mutex:
+                    self._sleepers.remove(gate.lock)
+
+    def wait(self, signal: Signal, deadline: Deadline) -> bool:
+        """Send what was written, then sleep until the flag is up or the deadline passes."""
+        self.check_owner()
+        if self._out:
+            self.flush()
+        self._waits += 1
+        while not signal.is_set():
+            if deadline.expired():
+                break
+            if not self._try_to_lead(yields=False):
+                self._follow(signal, deadline)
+                continue
+            try:
+                self._lead(signal, deadline)
+            finally:
+                self._step_back()
+        if self._sleepers:
+            self._pass_on()
+        return signal.is_set()
+
+    def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
+        """Wait as `wait` does, but read only while nobody in the foreground does."""
+        while not signal.is_set() and not deadline.expired():
+            waits = self._waits
+            self._doze(signal, min(deadline.remaining(), _KEEPER_NAP))
+            if self._lingering:
+                self._linger(signal, deadline)
+            elif waits == self._waits and self._try_to_lead(yields=True):
+                try:
+                    self._lead(signal, deadline)
+                finally:
+                    self._step_back()
+        return signal.is_set()
+
+    def _doze(self, signal: Signal, timeout: float) -> None:
+        with _Gate(signal) as gate:
+            self._nap = gate.lock
+            if not self._lingering:
+                gate.pause(timeout)
+            self._nap = None
+
+    def _linger(self, signal: Signal, deadline: Deadline) -> None:
+        """Send what others wrote and nobody sent, until they pause."""
+        idle = 0
+        while idle < 20 and not signal.is_set() and not deadline.expired():
+            time.sleep(2 * _LINGER)
+            idle = 0 if self._out else idle + 1
+            self.flush()
+        self._lingering = False
+        self.flush()
+
+    # ---- the end of a socket
+
+    def abort(self, error: Exception | None) -> None:
+        """Cut the socket now; `on_end` is told why."""
+        sock = self._socket
+        if sock is not None:
+            self._drop(sock, error)
+
+    def _drop(self, sock: socket.socket, error: Exception | None) -> None:
+        with self._mutex:
+            if self._socket is not sock:
+                return
+            self._socket = None
+        self._out.clear()
+        self._cut(sock)
+        self._on_end(error)
+
+    def _cut(self, sock: socket.socket) -> None:
+        # shutdown() first: it wakes a thread that polls this socket.
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._waker.wake()
+        sock.close()
+
+    # ---- writing
+
+    def write(self, data: bytes) -> None:
+        """Put bytes on the way: together with others, before anybody waits or soon after."""
+        self._out.append(data)
+        self._out_size += len(data)
+        if self._out_size > _HIGH_WATER or monotonic() - self._sent_at > _LINGER:
+            self.flush()
+        elif not self._lingering:
+            self._lingering = True
+            nap = self._nap
+            if nap is not None:
+                _open(nap)
+            elif self._reader_yields:
+                self._waker.wake()
+
+    def flush(self) -> None:
+        """Send what was written."""
+        with self._sending:
+            sock = self._socket
+            if sock is None or not self._out:
+                return
+            pieces: list[bytes] = []
+            for _ in range(len(self._out)):
+                pieces.append(self._out.popleft())
+            self._out_size = 0
+            try:
+                self._send(sock, b"".join(pieces))
+            except OSError as error:
+                self._drop(sock, error)
+            self._sent_at = monotonic()
+
+    def _send(self, sock: socket.socket, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[sock.send(rest) :]
+            except BlockingIOError:
+                poll = select.poll()
+                poll.register(sock.fileno(), select.POLLOUT)
+                # In slices: a socket that another thread dropped never gets writable.
+                poll.poll(1000)
+                if self._socket is not sock:
+                    return
+
+    def drain(self, deadline: Deadline) -> None:
+        """Return when the peer keeps up with what is written: `write` blocks until then."""
+
+    def shut(self) -> None:
+        """Send what was written and close the socket; `on_end` is not told."""
+        self.flush()
+        with self._mutex:
+            sock, self._socket = self._socket, None
+        self._out.clear()
+        if sock is not None:
+            self._cut(sock)
+
+    def close(self) -> None:
+        """Shut the link for good."""
+        self.shut()
+        # Whoever polls is woken first; a poll on what is closed returns at once.
+        self._waker.wake()
+        self._waker.close()

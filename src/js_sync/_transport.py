@@ -1,0 +1,96 @@
+# Generated from src/js_async/_transport.py by codegen/twin.py. Edit that file instead.
+"""What the JetStream layer needs of a connection.
+
+Two classes offer it: our own `Connection`, and the adapter over a connection of nats-py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from js_core.deadline import Deadline
+from js_core.handshake import ServerInfo
+from js_core.mailbox import Mailbox
+from js_core.protocol import Frame, Sink
+from js_core.tokens import Tokens
+
+from js_sync._io import Signal
+
+if TYPE_CHECKING:
+    from js_sync._replies import Replies
+
+__all__ = ["Box", "Transport"]
+
+Box = Mailbox[Signal]
+
+
+class Transport(Protocol):
+    """A link to a server that mends itself; `epoch` counts how often it was made."""
+
+    @property
+    def epoch(self) -> int:
+        """How many links there were; what was asked under an earlier one is void."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Tell whether the link is up now."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether the link is gone for good."""
+        ...
+
+    @property
+    def server_info(self) -> ServerInfo:
+        """What the server said of itself when the link was made."""
+        ...
+
+    @property
+    def request_timeout(self) -> float:
+        """Seconds that a request waits unless told otherwise."""
+        ...
+
+    @property
+    def tokens(self) -> Tokens:
+        """The source of inboxes, request tokens and names."""
+        ...
+
+    @property
+    def replies(self) -> Replies:
+        """The requests of the connection."""
+        ...
+
+    def ready(self, deadline: Deadline) -> None:
+        """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        ...
+
+    def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
+        """Publish; every part is checked and encoded already."""
+        ...
+
+    def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+        """Publish with a reply subject and return the one answer.
+
+        Raises `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
+        """
+        ...
+
+    def open_mailbox(self, subject: bytes, queue: bytes = b"", sink: Sink | None = None) -> Box:
+        """Subscribe; frames go to the mailbox, or to `sink` as they arrive."""
+        ...
+
+    def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
+        """Unsubscribe; frames that are in the mailbox stay there.
+
+        With `settle`, what the server sent before it read the UNSUB is in the mailbox too.
+        """
+        ...
+
+    def wait(self, signal: Signal, deadline: Deadline) -> bool:
+        """Send what was written, then sleep until the flag is up or the deadline passes.
+
+        The flag of a mailbox also goes up when the link breaks, comes back or closes.
+        """
+        ...

@@ -1,0 +1,97 @@
+# Generated from src/js_async/message.py by codegen/twin.py. Edit that file instead.
+"""A message delivered by a JetStream consumer, and the words that acknowledge it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_core.ack_reply import Metadata, parse_ack_reply
+from js_core.acks import ACK, IN_PROGRESS, nak, term
+from js_core.deadline import Deadline, Seconds
+from js_core.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
+from js_core.protocol import Frame
+
+from js_sync._transport import Transport
+from js_sync.core_message import CoreMessage
+
+__all__ = ["Message"]
+
+
+class Message(CoreMessage):
+    """One delivery of a stored message.
+
+    Acknowledging is one short publish that the server does not answer; `double_ack` waits for its
+    word. A message that is acknowledged refuses a second word with `AlreadyAcknowledged`.
+    """
+
+    __slots__ = ("_done", "_metadata", "_transport")
+
+    def __init__(self, frame: Frame, transport: Transport) -> None:
+        self._frame = frame  # type: ignore[misc]
+        self._headers = None
+        self._transport: Final = transport
+        self._metadata: Metadata | None = None
+        self._done = False
+
+    @property
+    def metadata(self) -> Metadata:
+        """Stream, consumer, sequences, time and deliveries of the message (ADR-15).
+
+        Raises `NotAcknowledgeable` where an account import rewrote the reply subject.
+        """
+        if self._metadata is None:
+            found = parse_ack_reply(self._frame[1])
+            if found is None:
+                raise NotAcknowledgeable(f"{self.subject}: the reply subject is not JetStream's")
+            self._metadata = found
+        return self._metadata
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Tell whether a final word was sent: ack, nak or term."""
+        return self._done
+
+    def ack(self) -> None:
+        """Say that the message is done."""
+        self._finish(ACK)
+
+    def nak(self, delay: Seconds | None = None) -> None:
+        """Ask for another delivery, `delay` seconds from now; None is at once.
+
+        A NAK without a delay ignores the consumer's backoff.
+        """
+        self._finish(nak(delay))
+
+    def term(self, reason: str | None = None) -> None:
+        """Say that the message must not come again; `reason` goes into the advisory (2.10.4)."""
+        self._finish(term(reason))
+
+    def in_progress(self) -> None:
+        """Say that work goes on: the consumer's ack_wait starts anew."""
+        self._check()
+        self._transport.send(self._frame[1], b"", b"", IN_PROGRESS)
+
+    def double_ack(self, timeout: Seconds | None = None) -> None:
+        """Acknowledge, and return when the server confirms it within `timeout` seconds.
+
+        Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`; the
+        message may be acknowledged again then.
+        """
+        self._check()
+        deadline = Deadline.after(self._transport.request_timeout if timeout is None else timeout)
+        frame = self._transport.ask(self._frame[1].decode(), b"", ACK, deadline)
+        # The confirmation is an empty message. A status on the way back is no confirmation.
+        if len(frame[3]) != 2:
+            raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
+        self._done = True
+
+    def _check(self) -> None:
+        if self._done:
+            raise AlreadyAcknowledged(f"{self.subject}: this delivery is acknowledged already")
+        if not self._frame[1]:
+            raise NotAcknowledgeable(f"{self.subject}: the message has no reply subject")
+
+    def _finish(self, word: bytes) -> None:
+        self._check()
+        self._transport.send(self._frame[1], b"", b"", word)
+        self._done = True

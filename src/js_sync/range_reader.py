@@ -1,0 +1,195 @@
+# Generated from src/js_async/range_reader.py by codegen/twin.py. Edit that file instead.
+"""Read a range of a stream's sequences, page by page, complete even where replicas lag.
+
+What to do next is decided in `js_core.range_read`; this module does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from js_core.deadline import Deadline
+from js_core.errors import (
+    ConnectionLost,
+    JetStreamError,
+    MessageNotFound,
+    NoResponders,
+    RequestTimeout,
+)
+from js_core.range_read import (
+    PAGE_BYTES,
+    PAGE_MESSAGES,
+    AskLeader,
+    Finished,
+    Page,
+    Pause,
+    RangeRead,
+)
+from js_core.stored_page import PageEnd, StoredPage
+from js_core.subjects import ApiSubjects
+
+from js_sync._api import Api
+from js_sync._io import sleep
+from js_sync._page_sources import ConsumerPages, DirectPages
+from js_sync._transport import Transport
+
+__all__ = ["PageSource", "RangeReader", "read_range"]
+
+# Another try after a leader that did not answer, in seconds: elections take some tenths.
+_RETRY_PAUSE: Final = 0.1
+
+
+def read_range(
+    transport: Transport,
+    stream: str,
+    start: int,
+    end: int,
+    *,
+    filter_subjects: Sequence[str] = (),
+    direct: bool = True,
+    subjects: ApiSubjects | None = None,
+    timeout: float = 120.0,
+    page_messages: int = PAGE_MESSAGES,
+    page_bytes: int = PAGE_BYTES,
+) -> RangeReader:
+    """Return a reader of the sequences from `start` up to, not including, `end`.
+
+    `direct` reads by direct get, which needs `allow_direct` on the stream; otherwise an ephemeral
+    consumer reads, which work-queue streams refuse. `timeout` in seconds is how long the read may
+    go without progress. Nothing is sent before the first page is asked for.
+    """
+    api = Api(transport, subjects or ApiSubjects(), None)
+    make = DirectPages if direct else ConsumerPages
+    return RangeReader(
+        api,
+        stream,
+        RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes),
+        make(api, stream, filter_subjects),
+        # Direct get filters by one subject or not at all, and the leader is asked for the same.
+        filters=() if direct and len(filter_subjects) > 1 else filter_subjects,
+        timeout=timeout,
+    )
+
+
+class PageSource(Protocol):
+    """A way to read one page: direct get, or an ephemeral consumer."""
+
+    def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
+        """Read one page into `page`, each sequence by leave of `read`."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the server keeps for it."""
+        ...
+
+
+class RangeReader:
+    """Reads what `read` asks for from one stream.
+
+    `filters` are those that the source reads by, for the question to the leader. `timeout` in
+    seconds is how long the read may go without progress, not how long it may take.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        read: RangeRead,
+        source: PageSource,
+        *,
+        filters: Sequence[str] = (),
+        timeout: float = 120.0,
+    ) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        self._read: Final = read
+        self._source: Final = source
+        self._filters: Final = tuple(filters) or (">",)
+        self._timeout: Final = timeout
+        self._deadline = Deadline.after(timeout)
+        self._trouble = "the replicas have not caught up with the leader"
+
+    @property
+    def first_seq(self) -> int:
+        """The first sequence that was found so far, 0 as long as there is none."""
+        return self._read.first_seq
+
+    def next_page(self) -> StoredPage | None:
+        """Return the next messages, at least one, or None when the range is complete.
+
+        Raises `StreamNotFound`, another `JetStreamError`, or `RequestTimeout` when nothing came
+        for the whole timeout.
+        """
+        while True:
+            step = self._read.step
+            if isinstance(step, Finished):
+                return None
+            if isinstance(step, Page):
+                page = self._page(step)
+                if self._read.next_seq > step.seq:
+                    self._deadline = Deadline.after(self._timeout)
+                if page.seqs:
+                    return page
+            elif isinstance(step, AskLeader):
+                self._read.leader_has(self._ask_leader(step.seq))
+            else:
+                self._pause(step)
+
+    def close(self) -> None:
+        """Give back what the server keeps for this read."""
+        self._source.close()
+
+    def _page(self, step: Page) -> StoredPage:
+        page = StoredPage()
+        try:
+            end = self._source.page(step, self._read, page)
+        except (ConnectionLost, RequestTimeout) as error:
+            end = PageEnd(failure=str(error))
+        except NoResponders as error:
+            end = PageEnd(failure=str(error), missing=True)
+        if not end.failure:
+            self._read.page_ended(more=end.more)
+            return page
+        self._trouble = end.failure
+        if end.missing:
+            # Nobody serves the page: the leader tells a missing stream from a moving one.
+            self._ask_leader(step.seq)
+        self._read.page_failed()
+        return page
+
+    def _pause(self, step: Pause) -> None:
+        if self._deadline.expired():
+            raise RequestTimeout(
+                f"stream {self._stream}: no progress at sequence {self._read.next_seq}"
+                f" for {self._timeout:g} s; last trouble: {self._trouble}"
+            )
+        sleep(step.seconds)
+        self._read.paused()
+
+    def _ask_leader(self, seq: int) -> int | None:
+        """Return the leader's next sequence at or after `seq`, None when there is none."""
+        found = [self._next_of(subject, seq) for subject in self._filters]
+        return min((each for each in found if each is not None), default=None)
+
+    def _next_of(self, subject: str, seq: int) -> int | None:
+        target = self._api.subjects.message("GET", self._stream)
+        body = {"seq": seq, "next_by_subj": subject}
+        while True:
+            try:
+                answer = self._api.call_raw(target, body)
+            except MessageNotFound:
+                return None
+            except (ConnectionLost, RequestTimeout, NoResponders) as error:
+                self._retry(error)
+            except JetStreamError as error:
+                if error.code != 503:  # no leader just now
+                    raise
+                self._retry(error)
+            else:
+                return int(answer["message"]["seq"])
+
+    def _retry(self, error: Exception) -> None:
+        if self._deadline.expired():
+            raise error
+        sleep(_RETRY_PAUSE)
