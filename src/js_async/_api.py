@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from js_async._transport import Transport
+from js_core.answers import read_answer
 from js_core.deadline import Deadline, Seconds, seconds
-from js_core.errors import BadAnswer, NoResponders, api_error
+from js_core.errors import BadAnswer, NoResponders
 from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 
@@ -66,7 +67,7 @@ class Api:
                 f"{subject}: JetStream does not answer; it is off for this server or account,"
                 f" or the prefix {self.subjects.prefix} (its domain) is not served here"
             ) from error
-        return _members(frame[3][frame[2] : -2], subject)
+        return read_answer(frame[3][frame[2] : -2], subject)
 
 
 def _payload(body: Model | Mapping[str, Any] | None) -> bytes:
@@ -74,16 +75,3 @@ def _payload(body: Model | Mapping[str, Any] | None) -> bytes:
         return b""
     members = encode(body) if isinstance(body, Model) else body
     return json.dumps(members, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _members(payload: bytes, subject: str) -> dict[str, Any]:
-    try:
-        members = json.loads(payload)
-    except ValueError as error:
-        raise BadAnswer(f"{subject}: the answer is not JSON: {payload[:80]!r}") from error
-    if not isinstance(members, dict):
-        raise BadAnswer(f"{subject}: the answer is not a JSON object: {payload[:80]!r}")
-    error = members.get("error")
-    if isinstance(error, dict):
-        raise api_error(error, subject=subject)
-    return members

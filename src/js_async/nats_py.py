@@ -144,7 +144,7 @@ class NatsPyTransport:
         take = box.frames.append if sink is None else sink
         callback = _receiver(box, take)
         self._boxes[sid] = box
-        self._subscriptions[sid] = await self._client.subscribe(
+        self._subscriptions[sid] = await self._client.subscribe(  # pyright: ignore[reportUnknownMemberType]
             subject.decode(), queue.decode(), cb=callback
         )
         return box

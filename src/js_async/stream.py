@@ -32,7 +32,7 @@ class Stream:
 
     def __init__(self, api: Api, info: StreamInfo) -> None:
         self._api: Final = api
-        self._name: Final = _config(info).name or ""
+        self._name: Final = info.config.name or ""
         self.cached_info = info
 
     @property
@@ -43,7 +43,7 @@ class Stream:
     @property
     def config(self) -> StreamConfig:
         """The configuration as the server said last."""
-        return _config(self.cached_info)
+        return self.cached_info.config
 
     def __repr__(self) -> str:
         return f"<Stream {self._name}>"
@@ -135,12 +135,6 @@ class Stream:
     def consumer_names(self) -> Generated[str]:
         """Iterate over the names of all consumers; in pages."""
         return _paging.consumer_names(self._api, self._name)
-
-
-def _config(info: StreamInfo) -> StreamConfig:
-    if info.config is None:
-        raise BadAnswer("the server answered a stream without its configuration")
-    return info.config
 
 
 def _message(stream: str, stored: StoredMessage) -> StreamMessage:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from js_core.answers import read_object
 from js_core.errors import ProtocolError
 
 __all__ = [
@@ -185,12 +186,9 @@ def _control(line: bytes) -> Event:
         return Pong()
     if word == b"INFO":
         try:
-            values = json.loads(line[4:])
+            return Info(read_object(line[4:]))
         except ValueError as error:
-            raise ProtocolError(f"INFO is not JSON: {error}") from error
-        if not isinstance(values, dict):
-            raise ProtocolError("INFO is not a JSON object")
-        return Info(values)
+            raise ProtocolError(f"INFO is not a JSON object: {error}") from error
     if word == b"-ERR":
         return Refusal(line[4:].decode("utf-8", "replace").strip().strip("'"))
     if word[:3] == b"+OK":

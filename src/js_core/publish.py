@@ -5,13 +5,13 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
+from js_core.answers import read_answer
 from js_core.deadline import Seconds, seconds
-from js_core.errors import BadAnswer, BadArgument, TwinstreamError, api_error
+from js_core.errors import BadAnswer, BadArgument, TwinstreamError
 from js_core.headers import Headers, HeaderValues, encode_headers
 from js_core.protocol import Frame
 from js_models import PubAck
@@ -98,10 +98,7 @@ def _ttl(ttl: Seconds) -> str:
 def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     """Return the acknowledgement in an answer, or raise what it says instead."""
     _, _, header_size, body = frame
-    answer = _json(body[header_size:-2], subject)
-    error = answer.get("error")
-    if isinstance(error, dict):
-        raise api_error(error, subject=subject)
+    answer = read_answer(body[header_size:-2], subject)
     stream, seq = answer.get("stream"), answer.get("seq")
     if not isinstance(stream, str) or not isinstance(seq, int):
         raise BadAnswer(f"{subject}: the answer is not a publish acknowledgement: {body[:80]!r}")
@@ -116,13 +113,3 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
         batch=answer.get("batch"),
         count=answer.get("count"),
     )
-
-
-def _json(payload: bytes, subject: str) -> dict[str, Any]:
-    try:
-        answer = json.loads(payload)
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise BadAnswer(f"{subject}: a core subscriber answered, not JetStream: {payload[:80]!r}")
-    return answer

@@ -85,11 +85,11 @@ def call(handler: Handler[T], item: T) -> None:
 class Signal:
     """A flag that waiters sleep on."""
 
-    __slots__ = ("_raised", "_sleepers")
+    __slots__ = ("_raised", "sleepers")
 
     def __init__(self) -> None:
         self._raised = False
-        self._sleepers: list[Lock] = []
+        self.sleepers: Final[list[Lock]] = []
 
     def is_set(self) -> bool:
         """Tell whether the flag is up."""
@@ -98,7 +98,7 @@ class Signal:
     def set(self) -> None:
         """Raise the flag and wake who sleeps on it."""
         self._raised = True
-        for gate in tuple(self._sleepers):
+        for gate in tuple(self.sleepers):
             _open(gate)
 
     def clear(self) -> None:
@@ -134,11 +134,11 @@ class _Gate:
         self.lock.acquire()
 
     def __enter__(self) -> _Gate:
-        self._signal._sleepers.append(self.lock)
+        self._signal.sleepers.append(self.lock)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._signal._sleepers.remove(self.lock)
+        self._signal.sleepers.remove(self.lock)
 
     def pause(self, timeout: float) -> None:
         # The flag may have gone up before the gate was listed.
