@@ -1,0 +1,171 @@
+"""``twinstream consume``: read the messages of a stream, through a consumer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+from attrs import frozen
+
+from js_cli.failures import Failure
+from js_cli.message_view import as_json as message_as_json
+from js_cli.message_view import print_message
+from js_cli.screen import notes, print_json, results
+from js_cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig
+    from js_sync import Consumer, Message, Stream
+
+_TURN: Final = 0.5
+"""Seconds of each wait for a message, so that Ctrl-C is heard at once everywhere."""
+
+
+@frozen(kw_only=True)
+class Start:
+    """Where a new consumer starts: ``all``, ``new``, ``last``, or a sequence."""
+
+    policy: str
+    sequence: int | None = None
+
+
+class StartType(click.ParamType[Start]):
+    """Reads ``all``, ``new``, ``last`` or the sequence of a message."""
+
+    name = "start"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Start:
+        """Return the start that ``value`` names."""
+        if isinstance(value, Start):
+            return value
+        text = str(value)
+        if text in ("all", "new", "last"):
+            return Start(policy=text)
+        if not text.isdecimal() or int(text) == 0:
+            self.fail(f"{text!r} is neither all, new, last nor a sequence from 1", param, ctx)
+        return Start(policy="by_start_sequence", sequence=int(text))
+
+
+@click.command(short_help="Read the messages of a stream through a consumer.")
+@click.argument("stream")
+@click.argument("consumer", required=False)
+@click.option("--create", is_flag=True, help="Make the durable CONSUMER if it is not there.")
+@click.option("--subject", "subjects", multiple=True, metavar="FILTER", help="Of a new consumer.")
+@click.option(
+    "--from",
+    "start",
+    type=StartType(),
+    default="all",
+    metavar="all|new|last|SEQ",
+    show_default=True,
+    help="Where a new consumer starts.",
+)
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Stop when nothing came for so long; without it, wait for ever.",
+)
+@click.option(
+    "--ack/--no-ack",
+    "acknowledge",
+    default=True,
+    show_default=True,
+    help="Whether to acknowledge what was printed (an ephemeral consumer needs none).",
+)
+@json_option
+@server_options
+def consume(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    create: bool,
+    subjects: tuple[str, ...],
+    start: Start,
+    count: int | None,
+    wait: float | None,
+    acknowledge: bool,
+    as_json: bool,
+) -> None:
+    """Print the messages of STREAM as CONSUMER receives them.
+
+    CONSUMER is a durable one; without it a consumer is made that vanishes afterwards. Each
+    message is acknowledged after it was printed. Ctrl-C ends in good order. With --json there
+    is one line for each message.
+
+    \b
+    twinstream consume ORDERS --from last --wait 1
+    twinstream consume ORDERS worker --create --count 10 --json
+    """  # noqa: D301  # click wants the character
+    if create and consumer is None:
+        raise click.UsageError("--create needs the name of the CONSUMER")
+    with target.connect() as nc:
+        source = nc.jetstream(domain=target.domain, timeout=target.timeout).get_stream(stream)
+        worker = _bound(source, consumer, create, subjects, start)
+        printed = 0
+        try:
+            while count is None or printed < count:
+                message = _next(worker, wait)
+                if message is None:
+                    break
+                _print(message, as_json)
+                printed += 1
+                if acknowledge and consumer is not None:
+                    message.ack()
+        except KeyboardInterrupt:
+            pass  # the usual way to end a tail
+        nc.flush()
+        if consumer is None:
+            source.delete_consumer(worker.name)
+    if not as_json:
+        notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
+
+
+def _bound(
+    source: Stream, name: str | None, create: bool, subjects: tuple[str, ...], start: Start
+) -> Consumer:
+    from js_core.errors import ConsumerNotFound
+
+    if name is None:
+        return source.create_consumer(_config(None, subjects, start))
+    try:
+        return source.get_consumer(name)
+    except ConsumerNotFound as error:
+        if not create:
+            raise Failure(
+                f"stream {source.name} has no consumer {name}; make it with --create,"
+                f" or see `twinstream stream info {source.name}`"
+            ) from error
+        return source.create_consumer(_config(name, subjects, start))
+
+
+def _config(name: str | None, subjects: tuple[str, ...], start: Start) -> ConsumerConfig:
+    from js_models import ConsumerConfig
+
+    return ConsumerConfig(
+        durable_name=name,
+        ack_policy="none" if name is None else "explicit",
+        deliver_policy=start.policy,
+        opt_start_seq=start.sequence,
+        filter_subjects=list(subjects) or None,
+        mem_storage=True if name is None else None,
+    )
+
+
+def _next(worker: Consumer, wait: float | None) -> Message | None:
+    if wait is not None:
+        return worker.next(timeout=wait or _TURN)
+    while True:
+        message = worker.next(timeout=_TURN)
+        if message is not None:
+            return message
+
+
+def _print(message: Message, as_json: bool) -> None:
+    if as_json:
+        print_json(message_as_json(message))
+    else:
+        print_message(results(), message)

@@ -1,0 +1,140 @@
+"""Two charts as inline SVG: areas over time and horizontal bars.
+
+Colours are CSS variables of the page (``--first``, ``--second``, ``--ink``, ``--muted``,
+``--line``), so that a chart follows the light or dark look of the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Final
+
+from attrs import frozen
+
+WIDTH: Final = 720
+_COLOURS: Final = ("var(--first)", "var(--second)", "var(--third)")
+
+
+@frozen
+class Series:
+    """One named row of values; all series of a chart are equally long."""
+
+    name: str
+    values: Sequence[float]
+
+
+@frozen
+class Bar:
+    """One bar with its name at the left and a note at the right of its value."""
+
+    name: str
+    value: float
+    note: str = ""
+
+
+def stacked_areas(
+    series: Sequence[Series], *, end: float, x_label: str, y_label: str, title: str
+) -> str:
+    """Draw series above each other; their values are spread evenly from 0 to ``end``."""
+    height, left, right, top, bottom = 280, 76, 16, 16, 44
+    end = end or 1.0
+    plot_width, plot_height = WIDTH - left - right, height - top - bottom
+    columns = max(len(row.values) for row in series)
+    totals = [sum(row.values[i] for row in series) for i in range(columns)]
+    ceiling = nice_ceiling(max(totals, default=1.0))
+
+    def x(index: float) -> float:
+        return left + plot_width * index / max(columns - 1, 1)
+
+    def y(value: float) -> float:
+        return top + plot_height * (1 - value / ceiling)
+
+    parts = [_grid(y, ceiling, left, WIDTH - right)]
+    base = [0.0] * columns
+    for number, row in enumerate(series):
+        upper = [low + value for low, value in zip(base, row.values, strict=True)]
+        points = [f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(upper)]
+        points += [f"{x(i):.1f},{y(base[i]):.1f}" for i in reversed(range(columns))]
+        colour = _COLOURS[number % len(_COLOURS)]
+        parts.append(
+            f'<polygon points="{" ".join(points)}" fill="{colour}" fill-opacity="0.85">'
+            f"<title>{escape(row.name)}</title></polygon>"
+        )
+        base = upper
+    for moment in _ticks(end):
+        place = left + plot_width * moment / end
+        parts.append(_text(place, height - 24, f"{moment:g}", anchor="middle"))
+    parts.append(_text(left + plot_width / 2, height - 5, x_label, anchor="middle"))
+    parts.append(
+        f'<text class="tick" text-anchor="middle" transform="translate(12 {top + plot_height / 2})'
+        f' rotate(-90)">{escape(y_label)}</text>'
+    )
+    return _svg(height, title, parts)
+
+
+def bars(rows: Sequence[Bar], *, title: str) -> str:
+    """Draw horizontal bars, in the order given."""
+    row_height, left, right = 28, 150, 190
+    height = row_height * len(rows) + 8
+    longest = max((row.value for row in rows), default=1.0) or 1.0
+    parts: list[str] = []
+    for number, row in enumerate(rows):
+        y = 4 + row_height * number
+        width = (WIDTH - left - right) * row.value / longest
+        middle = y + row_height / 2 + 4
+        parts.append(_text(left - 10, middle, row.name, anchor="end", style="label"))
+        parts.append(
+            f'<rect x="{left}" y="{y + 5}" width="{max(width, 1):.1f}" height="{row_height - 10}"'
+            f' rx="3" fill="var(--first)"/>'
+        )
+        parts.append(_text(left + width + 8, middle, f"{row.value:,.0f}", style="label"))
+        parts.append(_text(WIDTH - 4, middle, row.note, anchor="end"))
+    return _svg(height, title, parts)
+
+
+def legend(names: Sequence[str]) -> str:
+    """Return the names of series with their colours, as HTML."""
+    entries = [
+        f'<span><i style="background:{_COLOURS[n % len(_COLOURS)]}"></i>{escape(name)}</span>'
+        for n, name in enumerate(names)
+    ]
+    return f'<p class="legend">{"".join(entries)}</p>'
+
+
+def nice_ceiling(value: float) -> float:
+    """Return the lowest of 1, 2, 2.5, 5 times a power of ten that is not below ``value``."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= value)
+
+
+def _ticks(end: float) -> list[float]:
+    every = nice_ceiling(end / 8)
+    return [round(every * number, 9) for number in range(int(end / every) + 1)]
+
+
+def _grid(y: Callable[[float], float], ceiling: float, left: int, right: int) -> str:
+    lines: list[str] = []
+    for quarter in range(5):
+        value = ceiling * quarter / 4
+        lines.append(
+            f'<line x1="{left}" x2="{right}" y1="{y(value):.1f}" y2="{y(value):.1f}"'
+            ' stroke="var(--line)"/>'
+        )
+        lines.append(_text(left - 8, y(value) + 4, f"{value:,.0f}", anchor="end"))
+    return "".join(lines)
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start", style: str = "tick") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text class="{style}" {place}>{escape(text)}</text>'
+
+
+def _svg(height: int, title: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,65 @@
+"""How a failure looks: one line on standard error, exit code 1, no traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import click
+
+
+class Failure(click.ClickException):
+    """The work could not be done; the message names the thing, the reason and what to try."""
+
+    exit_code = 1
+
+    def show(self, file: object = None) -> None:
+        """Print the message to standard error."""
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {self.message}", err=True)
+
+
+@contextmanager
+def reported() -> Generator[None]:
+    """Turn the errors that a user can act on into :class:`Failure`; others stay as they are."""
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except BrokenPipeError:  # the reader of a pipe, say `head`, has seen enough
+        sys.stderr.close()
+        raise
+    except Exception as error:
+        if not _expected(error):
+            raise
+        raise Failure(_sentence(error)) from error
+
+
+def _expected(error: Exception) -> bool:
+    # Imported here: a command that only validates files does not load the protocol.
+    from js_core.errors import TwinstreamError
+    from js_testing import BinaryNotFound, ServerStartError
+
+    return isinstance(error, TwinstreamError | OSError | BinaryNotFound | ServerStartError)
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    hint = _hint(error)
+    return f"{text}\n{hint}" if hint else text
+
+
+def _hint(error: Exception) -> str:
+    from js_core import errors
+
+    match error:
+        case errors.AuthenticationFailed():
+            return "give credentials with --user and --password, or with --token"
+        case errors.ConnectionFailed():
+            return "is a server running there? --server or TWINSTREAM_URL names another one"
+        case errors.StreamNotFound():
+            return "`twinstream stream ls` shows the streams of this server"
+        case errors.JetStreamNotEnabled():
+            return "start the server with JetStream: nats-server --jetstream"
+        case _:
+            return ""

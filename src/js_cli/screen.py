@@ -1,0 +1,58 @@
+"""Where output goes: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+
+def results() -> Console:
+    """Return a console on standard output as it is now, tables in full width in a pipe."""
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = 160
+    return console
+
+
+def notes() -> Console:
+    """Return a console on standard error, for progress and remarks."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document on one line of standard output."""
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:
+    """Return a table with few lines; the columns in ``numbers`` are set flush right."""
+    from rich import box
+
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", show_edge=False, pad_edge=False
+    )
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+def progress(console: Console, *, shown: bool = True) -> Progress:
+    """Return a progress display that shows count, total and time; nothing if not ``shown``."""
+    return Progress(
+        TextColumn("  {task.description}"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not shown,
+    )

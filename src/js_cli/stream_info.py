@@ -1,0 +1,83 @@
+"""``twinstream stream info``: one stream with its configuration, state and consumers."""
+
+from __future__ import annotations
+
+import click
+from attrs import fields
+from rich.console import Console
+
+from js_cli.screen import plain_table, print_json, results
+from js_cli.target import Target, json_option, server_options
+from js_cli.values import as_text, in_bytes
+from js_models import ConsumerInfo, StreamInfo, encode
+
+
+@click.command(short_help="Show one stream.")
+@click.argument("stream")
+@json_option
+@server_options
+def info(target: Target, stream: str, as_json: bool) -> None:
+    """Show the configuration, the state and the consumers of STREAM.
+
+    With --json there is one document: the stream as the server describes it, and its consumers
+    below "consumers".
+    """
+    with target.connect() as nc:
+        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        handle = jet.get_stream(stream)
+        described = handle.info()
+        consumers = sorted(handle.consumers(), key=lambda consumer: consumer.name)
+    if as_json:
+        print_json({**encode(described), "consumers": [encode(one) for one in consumers]})
+        return
+    console = results()
+    _show_config(console, described)
+    _show_state(console, described)
+    _show_consumers(console, consumers)
+
+
+def _show_config(console: Console, described: StreamInfo) -> None:
+    table = plain_table("configuration", "")
+    for member in fields(type(described.config)):
+        text = as_text(getattr(described.config, member.name))
+        if text:
+            table.add_row(member.name, text)
+    console.print(table, "")
+
+
+def _show_state(console: Console, described: StreamInfo) -> None:
+    state = described.state
+    table = plain_table("state", "")
+    table.add_row("messages", f"{state.messages:,}")
+    table.add_row("size", in_bytes(state.bytes))
+    table.add_row("sequences", f"{state.first_seq:,} to {state.last_seq:,}")
+    if state.num_deleted:
+        table.add_row("deleted within", f"{state.num_deleted:,}")
+    if state.num_subjects:
+        table.add_row("subjects", f"{state.num_subjects:,}")
+    if state.messages and state.first_ts and state.last_ts:
+        table.add_row("first message", state.first_ts.isoformat(" ", "seconds"))
+        table.add_row("last message", state.last_ts.isoformat(" ", "seconds"))
+    console.print(table, "")
+
+
+def _show_consumers(console: Console, consumers: list[ConsumerInfo]) -> None:
+    numbers = ("unprocessed", "unacknowledged", "redelivered", "waiting pulls")
+    table = plain_table("consumer", "filter", *numbers, numbers=numbers)
+    for one in consumers:
+        table.add_row(
+            one.name,
+            _filters(one),
+            f"{one.num_pending:,}",
+            f"{one.num_ack_pending:,}",
+            f"{one.num_redelivered:,}",
+            f"{one.num_waiting:,}",
+        )
+    console.print(table if consumers else "no consumers")
+
+
+def _filters(consumer: ConsumerInfo) -> str:
+    config = consumer.config
+    if config is None:
+        return "-"
+    return ", ".join(config.filter_subjects or [config.filter_subject or "-"])

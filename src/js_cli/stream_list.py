@@ -1,0 +1,55 @@
+"""``twinstream stream ls``: the streams of a server."""
+
+from __future__ import annotations
+
+import click
+
+from js_cli.screen import plain_table, print_json, results
+from js_cli.target import Target, json_option, server_options
+from js_cli.values import in_bytes
+from js_models import StreamInfo, encode
+
+
+@click.command(short_help="List streams.")
+@click.option("--subject", metavar="FILTER", help="Only streams that take this subject.")
+@json_option
+@server_options
+def ls(target: Target, subject: str | None, as_json: bool) -> None:
+    """List the streams of a server with what they hold.
+
+    With --json there is one line for each stream, as the server describes it.
+    """
+    with target.connect() as nc:
+        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        found = sorted(jet.streams(subject=subject), key=lambda info: info.config.name or "")
+    if as_json:
+        for info in found:
+            print_json(encode(info))
+        return
+    _show(found)
+
+
+def _show(found: list[StreamInfo]) -> None:
+    if not found:
+        results().print("no streams")
+        return
+    table = plain_table(
+        "stream",
+        "subjects",
+        "messages",
+        "size",
+        "consumers",
+        "last message",
+        numbers=("messages", "size", "consumers"),
+    )
+    for info in found:
+        state = info.state
+        table.add_row(
+            info.config.name,
+            ", ".join(info.config.subjects or ()) or "-",
+            f"{state.messages:,}",
+            in_bytes(state.bytes),
+            f"{state.consumer_count:,}",
+            state.last_ts.isoformat(" ", "seconds") if state.messages and state.last_ts else "-",
+        )
+    results().print(table)

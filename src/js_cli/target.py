@@ -1,0 +1,98 @@
+"""Which server a command talks to: the options that all of them share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from js_sync import Connection
+
+DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
+SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
+
+
+@frozen(kw_only=True)
+class Target:
+    """A server and how to reach it. ``timeout`` is in seconds, for connecting and each request."""
+
+    server: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    timeout: float = 5.0
+    domain: str | None = None
+
+    def connect(self) -> Connection:
+        """Open a blocking connection; the caller closes it."""
+        import js_sync
+
+        return js_sync.connect(
+            self.server,
+            name="twinstream",
+            user=self.user,
+            password=self.password,
+            token=self.token,
+            connect_timeout=self.timeout,
+        )
+
+
+_FIELDS: Final = ("server", "user", "password", "token", "timeout", "domain")
+_OPTIONS: Final = (
+    click.option(
+        "--server",
+        "-s",
+        envvar=SERVER_VARIABLES,
+        default=DEFAULT_SERVER,
+        metavar="URL",
+        show_default=True,
+        show_envvar=True,
+        help="Address of the server; several with commas between.",
+    ),
+    *(
+        click.option(
+            f"--{name}",
+            envvar=f"TWINSTREAM_{name.upper()}",
+            metavar="TEXT",
+            show_envvar=True,
+            help=text,
+        )
+        for name, text in (
+            ("user", "User to log in as."),
+            ("password", "Password of the user."),
+            ("token", "Token to log in with, instead of a user."),
+        )
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long each request may take.",
+    ),
+    click.option("--domain", metavar="NAME", help="JetStream domain, if not the server's own."),
+)
+
+
+def server_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the options for the server to a command, which gets them as ``target``."""
+
+    @functools.wraps(command)
+    def with_target(*args: Any, **options: Any) -> object:
+        target = Target(**{name: options.pop(name) for name in _FIELDS})
+        return command(*args, target=target, **options)
+
+    decorated: Callable[..., object] = with_target
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+json_option: Final = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON for machines, and nothing else."
+)

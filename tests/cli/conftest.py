@@ -1,0 +1,37 @@
+"""The command line, run in this process against a real server."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.cli.output import Run
+
+import js_sync
+from js_cli.groups import twinstream
+from js_models import StreamConfig
+from js_testing import NatsServer
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def run(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs ``twinstream`` with arguments; the server comes from the environment."""
+    monkeypatch.setenv("TWINSTREAM_URL", server.url)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def invoke(*arguments: str, input: str | bytes | None = None) -> Result:
+        return CliRunner().invoke(twinstream, arguments, input=input)
+
+    return invoke
+
+
+@pytest.fixture
+def stream(server: NatsServer) -> str:
+    """A new stream, whose name is also the first token of its subjects."""
+    name = f"CLI{next(_numbers)}"
+    with js_sync.connect(server.url) as nc:
+        nc.jetstream().create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+    return name

@@ -1,0 +1,142 @@
+"""``twinstream consume``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.output import Run, json_lines
+
+import js_sync
+from js_models import ConsumerInfo
+from js_testing import NatsServer
+
+
+@pytest.fixture
+def filled(run: Run, stream: str) -> str:
+    """A stream with five messages."""
+    assert run("pub", f"{stream}.s{{n}}", "text {n}", "-n", "5", "-H", "N: {n}").exit_code == 0
+    return stream
+
+
+def consumers(server: NatsServer, stream: str) -> list[ConsumerInfo]:
+    with js_sync.connect(server.url) as nc:
+        return list(nc.jetstream().get_stream(stream).consumers())
+
+
+def test_without_a_consumer_all_is_read_and_nothing_left(
+    run: Run, server: NatsServer, filled: str
+) -> None:
+    result = run("consume", filled, "--wait", "0.3")
+    assert result.exit_code == 0, result.stderr
+    assert [line for line in result.stdout.splitlines() if line.startswith("text")] == [
+        f"text {n}" for n in range(1, 6)
+    ]
+    assert f"{filled} 1  {filled}.s1" in result.stdout
+    assert "N: 1" in result.stdout
+    assert "5 messages" in result.stderr
+    assert consumers(server, filled) == []
+
+
+def test_json_has_a_line_for_each_message(run: Run, filled: str) -> None:
+    result = run("consume", filled, "--count", "2", "--json")
+    assert result.exit_code == 0, result.stderr
+    first, second = json_lines(result)
+    assert first.pop("time_ns") > 10**18
+    assert first == {
+        "subject": f"{filled}.s1",
+        "stream": filled,
+        "seq": 1,
+        "delivery": 1,
+        "pending": 4,
+        "headers": {"N": ["1"]},
+        "data": "text 1",
+    }
+    assert second["data"] == "text 2"
+
+
+def test_bytes_that_are_no_text_are_base64(run: Run, stream: str, tmp_path: Path) -> None:
+    file = tmp_path / "payload.bin"
+    file.write_bytes(b"\xff\x00")
+    run("pub", f"{stream}.a", "-f", str(file))
+    (line,) = json_lines(run("consume", stream, "-n", "1", "--json"))
+    assert line["data_base64"] == "/wA="
+    assert "data" not in line
+    assert "(2 bytes, not text)" in run("consume", stream, "-n", "1").stdout
+
+
+def test_control_characters_do_not_reach_the_terminal(run: Run, stream: str) -> None:
+    run("pub", f"{stream}.a", "\x1b[2Jboo")
+    assert "\\u001b[2Jboo" in run("consume", stream, "-n", "1").stdout
+
+
+def test_a_durable_consumer_goes_on_where_it_was(run: Run, server: NatsServer, filled: str) -> None:
+    first = run("consume", filled, "worker", "--create", "-n", "3", "--json")
+    assert [line["seq"] for line in json_lines(first)] == [1, 2, 3]
+    rest = run("consume", filled, "worker", "--wait", "0.3", "--json")
+    assert [line["seq"] for line in json_lines(rest)] == [4, 5]
+    (info,) = consumers(server, filled)
+    assert info.num_ack_pending == 0
+
+
+def test_no_ack_leaves_the_messages_pending(run: Run, server: NatsServer, filled: str) -> None:
+    result = run("consume", filled, "worker", "--create", "-n", "2", "--no-ack")
+    assert result.exit_code == 0
+    (info,) = consumers(server, filled)
+    assert info.num_ack_pending == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "sequences"), [("all", [1, 2, 3, 4, 5]), ("last", [5]), ("4", [4, 5]), ("new", [])]
+)
+def test_where_a_new_consumer_starts(
+    run: Run, filled: str, start: str, sequences: list[int]
+) -> None:
+    result = run("consume", filled, "--from", start, "--wait", "0.3", "--json")
+    assert [line["seq"] for line in json_lines(result)] == sequences
+
+
+def test_filters_pick_subjects(run: Run, filled: str) -> None:
+    arguments = ("--subject", f"{filled}.s2", "--subject", f"{filled}.s4")
+    result = run("consume", filled, *arguments, "--wait", "0.3", "--json")
+    assert [line["seq"] for line in json_lines(result)] == [2, 4]
+
+
+def test_a_missing_consumer_or_stream_is_told(run: Run, stream: str) -> None:
+    result = run("consume", stream, "nobody")
+    assert result.exit_code == 1
+    assert "--create" in result.stderr
+    result = run("consume", "NO_SUCH_STREAM")
+    assert result.exit_code == 1
+    assert "stream ls" in result.stderr
+
+
+@pytest.mark.parametrize("start", ["0", "-1", "yesterday"])
+def test_a_start_that_is_none_is_wrong_usage(run: Run, stream: str, start: str) -> None:
+    assert run("consume", stream, "--from", start).exit_code == 2
+    assert run("consume", stream, "--create").exit_code == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
+    command = [sys.executable, "-m", "js_cli.main", "consume", filled, "tail", "--create", "--json"]
+    with subprocess.Popen(
+        [*command, "--server", server.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for _ in range(5):
+            assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 0
+        assert process.stdout.read() == ""
+        assert process.stderr.read() == ""
+    (info,) = consumers(server, filled)
+    assert info.num_ack_pending == 0

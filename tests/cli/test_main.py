@@ -1,0 +1,73 @@
+"""The command as a whole: help, version, and how failures look."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from js_cli.groups import COMMANDS, STREAM_COMMANDS, twinstream
+
+TWINSTREAM = Path(sys.executable).with_name("twinstream")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
+def test_help_lists_every_subcommand(arguments: list[str]) -> None:
+    result = CliRunner().invoke(twinstream, arguments)
+    assert result.exit_code == 0
+    for name in COMMANDS:
+        assert f"  {name} " in result.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[name] for name in COMMANDS] + [["stream", name] for name in STREAM_COMMANDS],
+    ids=" ".join,
+)
+def test_every_subcommand_explains_itself(command: list[str]) -> None:
+    result = CliRunner().invoke(twinstream, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Usage: " in result.stdout
+
+
+def test_the_installed_command_states_its_version() -> None:
+    done = subprocess.run([TWINSTREAM, "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith("twinstream, version ")
+
+
+def test_wrong_usage_is_exit_code_2() -> None:
+    assert CliRunner().invoke(twinstream, ["no-such-thing"]).exit_code == 2
+    assert CliRunner().invoke(twinstream, ["stream", "info"]).exit_code == 2
+    assert CliRunner().invoke(twinstream, ["pub", "a", "b", "--count", "0"]).exit_code == 2
+
+
+def test_an_unreachable_server_is_one_explained_line() -> None:
+    command = [TWINSTREAM, "stream", "ls", "--server", "nats://127.0.0.1:1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert "127.0.0.1:1" in done.stderr
+    assert "TWINSTREAM_URL" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_extra_the_command_says_how_to_get_it() -> None:
+    program = "import sys; sys.modules['click'] = None; from js_cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install 'twinstream[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_imports_no_large_package() -> None:
+    program = (
+        "import sys; from click.testing import CliRunner; from js_cli.groups import twinstream\n"
+        "assert CliRunner().invoke(twinstream, ['--help']).exit_code == 0\n"
+        "assert not {'pyspark', 'pyarrow', 'jsonschema'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
