@@ -10,7 +10,7 @@ from js_core.deadline import Deadline
 from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
 from js_core.headers import parse_status
 from js_core.protocol import Frame
-from js_core.subjects import check_subject
+from js_core.subjects import check_filter
 
 __all__ = ["Answer", "Replies"]
 
@@ -86,7 +86,8 @@ class Replies:
 
     async def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
         """Send a request and return its answer."""
-        encoded = check_subject(subject)
+        # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
+        encoded = check_filter(subject)
         if deadline.expired():
             raise BadArgument(f"{subject}: the timeout is over before the request was sent")
         await self._transport.ready(deadline)

@@ -509,6 +509,7 @@ class Connection:
 
         Raises `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """
+        check_subject(subject)
         deadline = Deadline.after(self._options.request_timeout if timeout is None else timeout)
         frame = await self.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)

@@ -9,7 +9,7 @@ from js_core.deadline import Deadline
 from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
 from js_core.headers import parse_status
 from js_core.protocol import Frame
-from js_core.subjects import check_subject
+from js_core.subjects import check_filter
 
 from js_sync._io import Lock, Signal
 from js_sync._transport import Box, Transport
@@ -88,7 +88,8 @@ class Replies:
 
     def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
         """Send a request and return its answer."""
-        encoded = check_subject(subject)
+        # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
+        encoded = check_filter(subject)
         if deadline.expired():
             raise BadArgument(f"{subject}: the timeout is over before the request was sent")
         self._transport.ready(deadline)
