@@ -56,7 +56,7 @@ _MOMENT: Final = re.compile(
 )
 
 
-class Misfit(Exception):  # noqa: N818 - an outcome that becomes a dead letter, not a failure
+class Misfit(Exception):
     """A value that its column cannot take; the text says where and why."""
 
 

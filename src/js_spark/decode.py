@@ -46,7 +46,7 @@ class Decoded:
     members without a column, null where there are none. ``misfits`` maps positions to reasons.
     """
 
-    rows: pa.StructArray
+    rows: pa.Array
     extras: pa.Array
     misfits: dict[int, str] = field(factory=dict[int, str])
 
@@ -54,6 +54,10 @@ class Decoded:
 def arrow_type(kind: DataType) -> pa.DataType:
     """Return the Arrow type that Spark expects for a type of its own, timestamps in UTC."""
     return to_arrow_type(kind, timezone="UTC")
+
+
+def _arrow_fields(kind: StructType) -> list[pa.Field]:
+    return [pa.field(each.name, arrow_type(each.dataType)) for each in kind]
 
 
 class JsonDecoder:
@@ -133,7 +137,7 @@ class _FastPath:
             unexpected_field_behavior="error" if keep_extras else "ignore",
         )
 
-    def decode(self, payloads: Sequence[bytes]) -> pa.StructArray | None:
+    def decode(self, payloads: Sequence[bytes]) -> pa.Array | None:
         """Return the rows, or ``None`` when any message needs a closer look."""
         if not payloads:
             return pa.array([], arrow_type(self._columns))
@@ -166,7 +170,7 @@ class _FastPath:
         return pj.read_json(pa.BufferReader(text), options, self._parse)
 
 
-class _CloserLook(Exception):  # noqa: N818 - sends a block to the careful half, no failure
+class _CloserLook(Exception):
     """A block that parsed but holds something the columns alone cannot judge."""
 
 
@@ -195,9 +199,9 @@ def _parsed(kind: DataType) -> pa.DataType:
             return pa.string() if pa.types.is_temporal(target) else target
 
 
-def _struct(children: list[pa.Array], kind: StructType, absent: pa.Array | None) -> pa.StructArray:
+def _struct(children: list[pa.Array], kind: StructType, absent: pa.Array | None) -> pa.Array:
     columns = [_column(child, f, absent) for child, f in zip(children, kind, strict=True)]
-    return pa.StructArray.from_arrays(columns, fields=list(arrow_type(kind)), mask=absent)
+    return pa.StructArray.from_arrays(columns, fields=_arrow_fields(kind), mask=absent)
 
 
 def _column(array: pa.Array, spec: StructField, absent: pa.Array | None) -> pa.Array:

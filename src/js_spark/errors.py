@@ -6,9 +6,9 @@ from js_core.errors import TwinstreamError
 
 __all__ = [
     "DataLossError",
+    "DecodeFailure",
     "JavaNotFound",
     "OptionError",
-    "RangeReadError",
     "SchemaError",
     "SparkSourceError",
 ]
@@ -38,8 +38,17 @@ class DataLossError(SparkSourceError):
     """Messages that the query was promised are gone, or the stream is another one by now."""
 
 
-class RangeReadError(SparkSourceError):
-    """A range could not be read to its end in the time given."""
+class DecodeFailure(SparkSourceError):
+    """A message that does not fit its schema, in a read that stops at the first (FAILFAST)."""
+
+    def __init__(self, stream: str, seq: int, reason: str) -> None:
+        self.stream = stream
+        self.seq = seq
+        self.reason = reason
+        super().__init__(f"stream {stream}, sequence {seq}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (DecodeFailure, (self.stream, self.seq, self.reason))
 
 
 class JavaNotFound(SparkSourceError):

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DecimalType,
@@ -26,6 +27,7 @@ from pyspark.sql.types import (
 )
 
 __all__ = [
+    "BINARY",
     "BOOLEAN",
     "DECIMAL20",
     "DOUBLE",
@@ -44,6 +46,7 @@ __all__ = [
     "required",
 ]
 
+BINARY: Final = BinaryType()
 BOOLEAN: Final = BooleanType()
 DOUBLE: Final = DoubleType()
 INTEGER: Final = IntegerType()

@@ -1,0 +1,114 @@
+"""Turn pages of stored messages into Arrow record batches of the requested columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql.types import StructType
+
+from js_core.stored_page import StoredPage
+from js_spark.columns import Part, part
+from js_spark.decode import arrow_type
+from js_spark.errors import DecodeFailure
+from js_spark.layout import ERROR, EXTRA, Layout
+from js_spark.options import SourceOptions
+from js_spark.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
+
+__all__ = ["Batcher"]
+
+
+@frozen
+class _Block:
+    """A page with its stream's name and its decoded payloads."""
+
+    page: StoredPage
+    stream: str
+    payload: Payload | None
+
+
+class Batcher:
+    """Builds batches whose schema is exactly the one Spark asked for.
+
+    Raises :class:`~js_spark.errors.SchemaError` for columns that the read does not offer.
+    """
+
+    def __init__(self, options: SourceOptions, requested: StructType) -> None:
+        layout = Layout(options, requested)
+        layout.check(requested)
+        self.schema: Final = pa.schema(
+            [pa.field(f.name, arrow_type(f.dataType)) for f in requested]
+        )
+        self._mode: Final = options.mode
+        self._decoder: Final = _decoder(options, layout, requested)
+        self._builders: Final = [_builder(layout, name) for name in requested.names]
+
+    def build(self, page: StoredPage, stream: str) -> pa.RecordBatch:
+        """Return the rows of a page.
+
+        Raises :class:`~js_spark.errors.DecodeFailure` for a message that does not fit when the
+        mode is FAILFAST.
+        """
+        payload = None if self._decoder is None else self._decoder.decode(page.payloads)
+        block = _Block(page, stream, payload)
+        if payload is not None and payload.misfits and self._mode == "FAILFAST":
+            at, reason = min(payload.misfits.items())
+            raise DecodeFailure(stream, page.seqs[at], reason)
+        arrays = [build(block) for build in self._builders]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if payload is not None and payload.misfits and self._mode == "DROPMALFORMED":
+            fitting = [at not in payload.misfits for at in range(len(page))]
+            batch = batch.filter(pa.array(fitting, pa.bool_()))
+        return batch
+
+
+def _decoder(
+    options: SourceOptions, layout: Layout, requested: StructType
+) -> PayloadDecoder | None:
+    if options.value_format == "raw":
+        return None
+    if options.value_format == "advisory":
+        return EventPayloads()
+    return JsonPayloads(
+        layout.payload,
+        # A user's own Spark schema follows from_json: a text column takes any value as JSON.
+        lenient=options.json_schema is None,
+        keep_extras=EXTRA in requested.names,
+    )
+
+
+def _builder(layout: Layout, name: str) -> Callable[[_Block], pa.Array]:
+    if name in layout.payload.names:
+        return lambda block: _payload(block).column(name)
+    if name == EXTRA:
+        return lambda block: _payload(block).extras
+    if name == ERROR:
+        return _errors
+    if name == layout.raw_column and layout.payload.names:
+        return _misfit_payloads
+    build: Part = part(name.removeprefix("_") if layout.payload.names else name)
+    return lambda block: build(block.page, block.stream)
+
+
+def _payload(block: _Block) -> Payload:
+    if block.payload is None:
+        raise RuntimeError("a column of the payload without a decoded payload")
+    return block.payload
+
+
+def _errors(block: _Block) -> pa.Array:
+    misfits = _payload(block).misfits
+    if not misfits:
+        return pa.nulls(len(block.page), pa.string())
+    return pa.array([misfits.get(at) for at in range(len(block.page))], pa.string())
+
+
+def _misfit_payloads(block: _Block) -> pa.Array:
+    misfits = _payload(block).misfits
+    if not misfits:
+        return pa.nulls(len(block.page), pa.binary())
+    payloads = block.page.payloads
+    kept = [payload if at in misfits else None for at, payload in enumerate(payloads)]
+    return pa.array(kept, pa.binary())

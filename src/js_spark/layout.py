@@ -1,0 +1,108 @@
+"""The columns that a read offers, and the payload's part of them.
+
+Raw reads offer the message as it is. Typed reads offer the payload's own columns, and beside them
+the message's parts with a leading underscore, the members without a column, and what does
+not fit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import StructField, StructType
+
+from js_spark import fields
+from js_spark.columns import part_type
+from js_spark.decode import arrow_type
+from js_spark.errors import SchemaError
+from js_spark.events import EVENT_COLUMNS
+from js_spark.json_schema import load_schema, struct_of
+from js_spark.options import SourceOptions
+
+__all__ = ["ERROR", "EXTRA", "Layout"]
+
+EXTRA: Final = "_extra"
+"""Column with the JSON of members that have no column of their own."""
+
+ERROR: Final = "_error"
+"""Column with the reason why a message does not fit."""
+
+_RAW: Final = ("subject", "data", "stream", "seq", "timestamp")
+_BESIDE: Final = ("stream", "subject", "seq", "timestamp")
+
+
+class Layout:
+    """The columns of one read.
+
+    ``payload`` are the payload's own (none for raw reads), ``beside`` the others. Raises
+    :class:`~js_spark.errors.SchemaError` when nothing says what JSON payloads hold, or when a
+    member has the name of a column of the source.
+    """
+
+    def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
+        self.raw_column: Final = options.corrupt_column
+        if options.value_format == "raw":
+            self.payload = StructType([])
+            self.beside = StructType(_parts("", _RAW, options))
+            return
+        self.beside = StructType(_companions(options))
+        self.payload = _payload(options, requested, frozenset(self.beside.names))
+        _refuse_clash(self.payload, self.beside)
+
+    @property
+    def columns(self) -> StructType:
+        """All columns, the payload's first."""
+        return StructType([*self.payload.fields, *self.beside.fields])
+
+    def check(self, requested: StructType) -> None:
+        """Refuse columns that are not offered, or not with this type. Raises `SchemaError`."""
+        offered = {each.name: each for each in self.columns}
+        for each in requested:
+            found = offered.get(each.name)
+            if found is None:
+                names = ", ".join(offered)
+                raise SchemaError(f"column {each.name!r} is not offered; there are {names}")
+            if arrow_type(found.dataType) != arrow_type(each.dataType):
+                raise SchemaError(
+                    f"column {each.name!r} is {found.dataType.simpleString()},"
+                    f" not {each.dataType.simpleString()}"
+                )
+
+
+def _payload(
+    options: SourceOptions, requested: StructType | None, beside: frozenset[str]
+) -> StructType:
+    if options.value_format == "advisory":
+        return EVENT_COLUMNS
+    if options.json_schema is not None:
+        return struct_of(load_schema(options.json_schema), uint64=options.uint64)
+    if requested is None:
+        raise SchemaError(
+            "valueFormat=json needs to know the columns: give the option jsonSchema, or a schema"
+            " with .schema(…)"
+        )
+    return StructType([each for each in requested if each.name not in beside])
+
+
+def _companions(options: SourceOptions) -> list[StructField]:
+    return [
+        fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
+        *_parts("_", _BESIDE, options),
+        fields.optional(ERROR, fields.STRING, "Why the message does not fit; null when it does."),
+        fields.optional(options.corrupt_column, fields.BINARY, "The payload when it does not fit."),
+    ]
+
+
+def _parts(prefix: str, names: tuple[str, ...], options: SourceOptions) -> list[StructField]:
+    wanted = (*names, "headers") if options.include_headers else names
+    return [fields.optional(prefix + name, part_type(name)) for name in wanted]
+
+
+def _refuse_clash(payload: StructType, beside: StructType) -> None:
+    taken = {name.lower() for name in beside.names}
+    for name in payload.names:
+        if name.lower() in taken:
+            raise SchemaError(
+                f"the payload has a member {name!r}, which is the name of a column of the source"
+                " itself; leave it out of the schema (it is kept in _extra), or read raw"
+            )

@@ -1,0 +1,136 @@
+"""The options of the source, read once and checked; every error names the option.
+
+Where Kafka's source has an option of the same meaning, the name is Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from attrs import frozen
+
+from js_core.errors import BadArgument
+from js_core.range_read import PAGE_MESSAGES
+from js_core.subjects import check_filter, check_name
+from js_spark.bounds import Bound
+from js_spark.errors import OptionError
+from js_spark.json_schema import Uint64
+from js_spark.options_map import OptionsMap
+from js_spark.settings import ConnectionSettings
+
+__all__ = ["Mode", "ReadMode", "SourceOptions", "ValueFormat"]
+
+ValueFormat: TypeAlias = Literal["raw", "json", "advisory"]
+Mode: TypeAlias = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
+ReadMode: TypeAlias = Literal["auto", "direct", "consumer"]
+
+_FORMATS: Final[tuple[ValueFormat, ...]] = ("raw", "json", "advisory")
+_MODES: Final[tuple[Mode, ...]] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
+_READ_MODES: Final[tuple[ReadMode, ...]] = ("auto", "direct", "consumer")
+_UINT64: Final[tuple[Uint64, ...]] = ("long", "decimal")
+
+
+@frozen(kw_only=True)
+class SourceOptions:
+    """What one read of the source was asked for."""
+
+    connection: ConnectionSettings
+    streams: tuple[str, ...]
+    subjects: tuple[str, ...] = ()
+    """Filters with wildcards, applied by the server; empty reads everything."""
+    start: Bound | None = None
+    """``None``: the earliest for a batch, the latest for a stream, as in Kafka's source."""
+    end: Bound | None = None
+    """``None``: the latest."""
+    fail_on_data_loss: bool = True
+    min_partitions: int | None = None
+    max_messages_per_partition: int | None = None
+    read_mode: ReadMode = "auto"
+    include_headers: bool = False
+    value_format: ValueFormat = "raw"
+    json_schema: str | None = None
+    """JSON text, or the path of a file on the driver."""
+    mode: Mode = "PERMISSIVE"
+    uint64: Uint64 = "long"
+    corrupt_column: str = "_raw"
+    fetch_timeout: float = 120.0
+    """Seconds that a read may go without progress."""
+    page_messages: int = PAGE_MESSAGES
+    max_messages_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    min_messages_per_trigger: int | None = None
+    max_trigger_delay: float = 900.0
+    """Seconds."""
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SourceOptions:
+        """Read and check all options. Raises `OptionError`."""
+        given = OptionsMap(options)
+        streams = _streams(given)
+        parsed = cls(
+            connection=ConnectionSettings.take(given),
+            streams=streams,
+            subjects=_subjects(given),
+            start=_bound(given, "startingOffsets", streams),
+            end=_bound(given, "endingOffsets", streams),
+            fail_on_data_loss=given.boolean("failOnDataLoss", True),
+            min_partitions=given.maybe_integer("minPartitions"),
+            max_messages_per_partition=given.maybe_integer("maxMessagesPerPartition"),
+            read_mode=given.word("readMode", _READ_MODES),
+            include_headers=given.boolean("includeHeaders", False),
+            value_format=given.word("valueFormat", _FORMATS),
+            json_schema=given.text("jsonSchema"),
+            mode=given.word("mode", _MODES),
+            uint64=given.word("uint64", _UINT64),
+            corrupt_column=given.text("columnNameOfCorruptRecord") or "_raw",
+            fetch_timeout=given.integer("fetchTimeoutMs", 120_000, least=1) / 1000,
+            page_messages=given.integer("fetchMessages", PAGE_MESSAGES, least=1),
+            max_messages_per_trigger=given.maybe_integer(
+                "maxMessagesPerTrigger", "maxOffsetsPerTrigger"
+            ),
+            max_bytes_per_trigger=given.maybe_integer("maxBytesPerTrigger"),
+            min_messages_per_trigger=given.maybe_integer(
+                "minMessagesPerTrigger", "minOffsetsPerTrigger"
+            ),
+            max_trigger_delay=given.duration("maxTriggerDelay", 900.0),
+        )
+        given.finish()
+        parsed._check()
+        return parsed
+
+    def _check(self) -> None:
+        if self.json_schema is not None and self.value_format != "json":
+            raise OptionError("jsonSchema", "needs valueFormat=json beside it")
+        most, least = self.max_messages_per_trigger, self.min_messages_per_trigger
+        if most is not None and least is not None and least > most:
+            raise OptionError(
+                "minMessagesPerTrigger", f"is {least}, above maxMessagesPerTrigger={most}"
+            )
+
+
+def _streams(given: OptionsMap) -> tuple[str, ...]:
+    streams = given.names("stream", "subscribe")
+    if not streams:
+        raise OptionError("stream", "is required: the name of a stream, or several with commas")
+    for name in streams:
+        try:
+            check_name(name, "stream")
+        except BadArgument as error:
+            raise OptionError("stream", str(error)) from error
+    return streams
+
+
+def _subjects(given: OptionsMap) -> tuple[str, ...]:
+    subjects = given.names("subject")
+    for subject in subjects:
+        try:
+            check_filter(subject)
+        except BadArgument as error:
+            raise OptionError("subject", str(error)) from error
+    return subjects
+
+
+def _bound(given: OptionsMap, option: str, streams: tuple[str, ...]) -> Bound | None:
+    text = given.text(option)
+    return None if text is None else Bound.parse(option, text, streams)

@@ -1,0 +1,46 @@
+"""The data source ``jetstream`` of Spark's Python API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from js_spark.layout import Layout
+from js_spark.options import SourceOptions
+from js_spark.reader import JetStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["JetStreamDataSource", "register"]
+
+
+class JetStreamDataSource(DataSource):
+    """Streams of JetStream as tables: ``spark.read.format("jetstream")``.
+
+    Options are described in :class:`~js_spark.options.SourceOptions`. Offsets are stream
+    sequences, so a read needs no consumer, acknowledges nothing and can be repeated.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for ``format`` and ``USING``."""
+        return "jetstream"
+
+    def schema(self) -> StructType:
+        """Return all columns that the options offer."""
+        return Layout(SourceOptions.parse(self.options)).columns
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of a batch; ``schema`` holds the columns that are wanted."""
+        return JetStreamReader(SourceOptions.parse(self.options), schema)
+
+
+def register(spark: SparkSession) -> None:
+    """Make the source known to a session that does not find it by itself.
+
+    Sessions started where this package is installed know it already.
+    """
+    spark.dataSource.register(JetStreamDataSource)

@@ -1,0 +1,63 @@
+"""What planning knows of a stream: the bounds of what it holds, and which stream it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from js_core.errors import StreamNotFound
+from js_spark.errors import OptionError
+
+if TYPE_CHECKING:
+    from js_models import StreamInfo
+    from js_sync import JetStream
+
+__all__ = ["StreamState", "stream_state"]
+
+
+@frozen
+class StreamState:
+    """A stream as its leader describes it.
+
+    ``first`` is the first sequence that is there, ``next`` the one that the next message will get;
+    they are equal when the stream is empty. ``created`` tells a stream from one of the same name
+    that was made later.
+    """
+
+    name: str
+    first: int
+    next: int
+    created: str
+    messages: int = 0
+    bytes: int = 0
+    allow_direct: bool = False
+
+    @property
+    def mean_size(self) -> float:
+        """Mean bytes of a message, 0 for an empty stream."""
+        return self.bytes / self.messages if self.messages else 0.0
+
+    @classmethod
+    def of(cls, name: str, info: StreamInfo) -> StreamState:
+        """Read the server's answer."""
+        state, config = info.state, info.config
+        following = (state.last_seq or 0) + 1
+        return cls(
+            name,
+            # A stream that never held a message says 0; a purged one says last + 1.
+            max(state.first_seq or 0, 1),
+            following,
+            info.created.rfc3339(),
+            messages=state.messages or 0,
+            bytes=state.bytes or 0,
+            allow_direct=bool(config.allow_direct),
+        )
+
+
+def stream_state(jet: JetStream, name: str) -> StreamState:
+    """Ask the stream's leader. Raises `OptionError` when there is no such stream."""
+    try:
+        return StreamState.of(name, jet.get_stream(name).cached_info)
+    except StreamNotFound as error:
+        raise OptionError("stream", f"there is no stream {name!r} ({error})") from error
