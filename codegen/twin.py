@@ -38,6 +38,7 @@ TREES = {
 
 NAMES = {
     "js_async": "js_sync",
+    "_async": "_sync",
     "AsyncIterable": "Iterable",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from js_async._io import Signal
 from js_core.deadline import Deadline
+from js_core.errors import ConnectionClosed
 from js_core.handshake import ServerInfo
 from js_core.mailbox import Mailbox
 from js_core.protocol import Frame, Sink
@@ -58,6 +59,10 @@ class Transport(Protocol):
     @property
     def replies(self) -> Replies:
         """The requests of the connection."""
+        ...
+
+    def closed_error(self) -> ConnectionClosed:
+        """Return the error for a use after the end; it says why it ended."""
         ...
 
     async def ready(self, deadline: Deadline) -> None:

@@ -217,10 +217,11 @@ class Connection:
         self._connected = False
         self._end = cause
         await self._link.close()
-        self._replies.fail(self._closed_error())
+        self._replies.fail(self.closed_error())
         self._wake_all()
 
-    def _closed_error(self) -> ConnectionClosed:
+    def closed_error(self) -> ConnectionClosed:
+        """Return the error for a use after the end; it says why it ended."""
         error = ConnectionClosed(
             f"the connection is closed: {self._end}" if self._end else "the connection is closed"
         )
@@ -400,7 +401,7 @@ class Connection:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
         while not self._connected:
             if self._closed:
-                raise self._closed_error()
+                raise self.closed_error()
             self._change.clear()
             if self._connected or self._closed:
                 continue
@@ -433,7 +434,7 @@ class Connection:
     ) -> Box:
         """Subscribe; frames go to the mailbox, or to `sink` as they arrive."""
         if self._closed:
-            raise self._closed_error()
+            raise self.closed_error()
         self._sids += 1
         sid = b"%d" % self._sids
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
@@ -511,6 +512,7 @@ class Connection:
         """
         check_subject(subject)
         deadline = Deadline.after(self._options.request_timeout if timeout is None else timeout)
+        check_subject(subject)
         frame = await self.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
@@ -533,6 +535,6 @@ class Connection:
         if not await self._link.wait(pong, deadline):
             raise RequestTimeout("no PONG in time")
         if self._closed:
-            raise self._closed_error()
+            raise self.closed_error()
         if not self._connected or self._epoch != epoch:
             raise ConnectionLost(f"the link broke before the PONG came: {self._end}")

@@ -74,8 +74,10 @@ class Subscription:
             message = self._take()
             if message is not None:
                 return message
-            if self._closed or self._transport.is_closed:
+            if self._closed:
                 raise ConnectionClosed(f"the subscription to {self.subject} is closed")
+            if self._transport.is_closed:
+                raise self._transport.closed_error()
             if not await self._transport.wait(self._box.signal, deadline):
                 raise RequestTimeout(f"{self.subject}: no message in time")
 
@@ -102,9 +104,7 @@ class Subscription:
             if self._closed:
                 raise StopAsyncIteration
             if self._transport.is_closed:
-                raise ConnectionClosed(
-                    f"the connection closed under the subscription {self.subject}"
-                )
+                raise self._transport.closed_error()
             await self._transport.wait(self._box.signal, NEVER)
 
     async def close(self) -> None:

@@ -109,11 +109,15 @@ class NatsPyTransport:
         """The requests of the connection."""
         return self._replies
 
+    def closed_error(self) -> ConnectionClosed:
+        """Return the error for a use after the end; it says why it ended."""
+        return ConnectionClosed("the nats-py client is closed")
+
     async def ready(self, deadline: Deadline) -> None:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
         while not self._client.is_connected:
             if self._client.is_closed:
-                raise ConnectionClosed("the nats-py client is closed")
+                raise self.closed_error()
             if deadline.expired():
                 raise RequestTimeout("the nats-py client did not reconnect in time")
             await sleep(min(_LOOK, deadline.remaining()))

@@ -30,6 +30,7 @@ class Publisher:
     async def publish(self, request: PublishRequest, timeout: Seconds | None) -> PubAck:
         """Publish one message and return its acknowledgement."""
         headers = publish_headers(request)
+        check_subject(request.subject)
         deadline = self._api.deadline(timeout)
         try:
             frame = await self._api.transport.ask(request.subject, headers, request.data, deadline)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
-from js_core.errors import BadArgument, ConnectionClosed, RequestTimeout, TwinstreamError
+from js_core.errors import BadArgument, RequestTimeout, TwinstreamError
 from js_core.fetch import frame_size
 from js_core.protocol import Frame
 from js_core.pull import Action, Finish, PullEngine, Report, SendPull
@@ -149,7 +149,7 @@ class Messages:
         if self._draining:
             return True
         if self._api.transport.is_closed:
-            raise ConnectionClosed("the connection closed under the iteration")
+            raise self._api.transport.closed_error()
         return False
 
     def _hand_over(self, engine: PullEngine) -> Message:

@@ -1,0 +1,65 @@
+"""Runs test coroutines, and opens JetStream in each way there is."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
+from typing import Any
+
+import nats
+import pytest
+
+import js_async
+from js_testing import NatsServer
+
+_NUMBERS = count(1)
+# No test may hang the run; a scenario takes seconds at most.
+_PATIENCE = 60.0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test coroutine to its end in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
+
+    async def bounded() -> None:
+        async with asyncio.timeout(_PATIENCE):
+            await pyfuncitem.obj(**arguments)
+
+    asyncio.run(bounded())
+    return True
+
+
+Opened = Callable[..., AbstractAsyncContextManager[js_async.JetStream]]
+
+
+@pytest.fixture(params=["own connection", "nats-py connection"])
+def opened(request: pytest.FixtureRequest, server: NatsServer) -> Opened:
+    """Opens the JetStream API: `async with opened() as jet`."""
+
+    @asynccontextmanager
+    async def own(**options: Any) -> AsyncGenerator[js_async.JetStream]:
+        async with js_async.connect(server.url) as connection:
+            yield connection.jetstream(**options)
+
+    @asynccontextmanager
+    async def over_nats_py(**options: Any) -> AsyncGenerator[js_async.JetStream]:
+        client = await nats.connect(server.url)
+        try:
+            yield js_async.from_nats(client, **options)
+        finally:
+            await client.close()
+
+    return own if request.param == "own connection" else over_nats_py
+
+
+@pytest.fixture
+def name() -> str:
+    """A name for a stream that no other test uses."""
+    return f"A{next(_NUMBERS)}"

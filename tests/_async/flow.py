@@ -1,0 +1,29 @@
+"""What scenarios need of concurrency; `_sync/flow.py` has the same names on threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from js_core.deadline import Deadline
+
+__all__ = ["eventually", "together"]
+
+
+async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
+    """Run works at the same time and return what each returned."""
+    return list(await asyncio.gather(*(work() for work in works)))
+
+
+async def eventually(
+    condition: Callable[..., Awaitable[Any]], *args: Any, patience: float = 10.0
+) -> Any:
+    """Return the first true value of a condition; fail when there is none in time."""
+    deadline = Deadline.after(patience)
+    while not deadline.expired():
+        value = await condition(*args)
+        if value:
+            return value
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"not within {patience} s: {condition}")

@@ -1,0 +1,162 @@
+"""The connection itself: core messages, failures, closing and coming back."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from tests._async.flow import eventually, together
+
+import js_async as js
+from js_core.options import ConnectOptions
+from js_models import ConsumerConfig, StreamConfig
+
+
+async def test_core_messages_and_requests(server, name):
+    async with js.connect(server.url, name="tester") as connection:
+        async with await connection.subscribe(f"{name}.*") as subscription:
+            await connection.publish(f"{name}.a", b"1", headers={"K": ["v", "w"]})
+            message = await subscription.next(5)
+            assert (message.subject, message.data) == (f"{name}.a", b"1")
+            assert message.headers.get_all("K") == ["v", "w"]
+
+            async def answer():
+                question = await subscription.next(5)
+                await connection.publish(question.reply, question.data + b"!")
+
+            async def ask():
+                return await connection.request(f"{name}.q", b"hi")
+
+            _, reply = await together(answer, ask)
+            assert reply.data == b"hi!"
+            with pytest.raises(js.RequestTimeout):
+                await subscription.next(0.05)
+
+
+async def test_nobody_there_is_told_at_once(server, name):
+    async with js.connect(server.url) as connection:
+        with pytest.raises(js.NoResponders, match=name):
+            await connection.request(name, timeout=30)
+
+
+async def test_a_server_that_is_not_there(server_factory):
+    with server_factory() as stopped:
+        url = stopped.url
+    with pytest.raises(js.ConnectionFailed, match=r"127\.0\.0\.1"):
+        await js.connect(url, connect_timeout=2)
+    with pytest.raises(js.BadArgument):
+        await js.connect("http://127.0.0.1:1")
+
+
+async def test_credentials_are_checked_and_never_shown(server_factory):
+    config = 'authorization { users = [{user: "ann", password: "s3cret"}] }'
+    with server_factory(config) as server:
+        host = server.url.removeprefix("nats://")
+        for url, options in (
+            (server.url, {"user": "ann", "password": "s3cret"}),
+            (f"nats://ann:s3cret@{host}", {}),
+        ):
+            async with js.connect(url, **options) as connection:
+                await connection.flush()
+                assert "s3cret" not in repr(connection)
+        with pytest.raises(js.AuthenticationFailed) as caught:
+            await js.connect(server.url, user="ann", password="wr0ng")
+        assert "wr0ng" not in str(caught.value)
+    options = ConnectOptions(servers="nats://ann:s3cret@127.0.0.1", token=None)
+    assert "s3cret" not in repr(options)
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+async def test_closing_wakes_everybody_who_waits(server, name):
+    connection = await js.connect(server.url)
+    jet = connection.jetstream()
+    stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+    consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+    subscription = await connection.subscribe(f"{name}.core")
+
+    async def fetch():
+        batch = await consumer.fetch(1, timeout=30)
+        assert batch.reason is js.BatchEnd.INTERRUPTED
+
+    async def iterate():
+        messages = consumer.messages()
+        with pytest.raises(js.ConnectionClosed):
+            await messages.next(30)
+
+    async def listen():
+        with pytest.raises(js.ConnectionClosed):
+            await subscription.next()
+
+    async def close():
+        await eventually(waiting)
+        await connection.close()
+        await connection.close()
+
+    async def waiting():
+        return (await consumer.info()).num_waiting == 2
+
+    await together(fetch, iterate, listen, close)
+    assert connection.is_closed
+    for use in (connection.flush, lambda: jet.publish(name), lambda: consumer.fetch(1)):
+        with pytest.raises(js.ConnectionClosed):
+            await use()
+
+
+async def test_acknowledgements_are_out_before_the_link_closes(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for _ in range(50):
+            await jet.publish(name)
+        other = await js.connect(server.url)
+        batch = await other.jetstream().bind_consumer(name, "c").fetch(50)
+        for message in batch:
+            await message.ack()
+        await other.close()
+        assert (await consumer.info()).ack_floor.stream_seq == 50
+
+
+async def came_back(connection, epoch):
+    return connection.is_connected and connection.epoch == epoch
+
+
+async def test_a_connection_comes_back_and_goes_on(server_factory, name):
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    with server_factory() as server:
+        async with js.connect(server.url, reconnect=policy) as connection:
+            jet = connection.jetstream(timeout=10)
+            stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+            consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+            subscription = await connection.subscribe("core")
+            seen = []
+            async with consumer.messages() as messages:
+                for round_ in range(3):
+                    await jet.publish(name, b"%d" % round_)
+                    message = await messages.next(10)
+                    seen.append(message.data)
+                    await message.double_ack(10)
+                    server.kill()
+                    server.restart()
+                    await eventually(came_back, connection, round_ + 2)
+            assert seen == [b"0", b"1", b"2"]
+            await jet.publish(name)
+            assert connection.epoch == 4
+            await connection.publish("core", b"again")
+            assert (await subscription.next(5)).data == b"again"
+
+
+async def test_without_reconnect_the_end_has_a_reason(server_factory):
+    with server_factory() as server:
+        connection = await js.connect(server.url, reconnect=None)
+        subscription = await connection.subscribe("x")
+        server.kill()
+        with pytest.raises(js.ConnectionClosed, match="reconnecting is off"):
+            await subscription.next(10)
+        await connection.close()
+
+
+async def test_a_connection_does_not_pickle(server):
+    async with js.connect(server.url) as connection:
+        with pytest.raises(TypeError, match="connect over there"):
+            pickle.dumps(connection)

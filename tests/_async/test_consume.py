@@ -1,0 +1,270 @@
+"""Pulling: fetch, next and messages, and the words of acknowledgement."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import chain
+
+import pytest
+from tests._async.flow import eventually, together
+
+import js_async as js
+from js_models import ConsumerConfig, StreamConfig
+
+
+async def filled(jet, name, count):
+    """Return a stream with `count` messages."""
+    stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+    requests = (js.PublishRequest(subject=f"{name}.{n}", data=b"%d" % n) for n in range(count))
+    async for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+    return stream
+
+
+async def settled(consumer, seq):
+    """Tell whether everything delivered is acknowledged, up to a sequence."""
+    info = await consumer.info()
+    return info.num_ack_pending == 0 and info.ack_floor.stream_seq == seq
+
+
+async def test_fetch_ends_when_it_is_full(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        batch = await consumer.fetch(4)
+        assert batch.reason is js.BatchEnd.FILLED
+        assert [message.data for message in batch] == [b"0", b"1", b"2", b"3"]
+        assert [message.subject for message in batch[:2]] == [f"{name}.0", f"{name}.1"]
+        assert len(await consumer.fetch(6)) == 6
+
+
+async def test_fetch_says_why_it_ended(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        some = await consumer.fetch(10, timeout=0.3)
+        assert (len(some), some.reason) == (3, js.BatchEnd.EXPIRED)
+        none = await consumer.fetch(10, timeout=0.2)
+        assert (len(none), none.reason) == (0, js.BatchEnd.EXPIRED)
+        now = await consumer.fetch(10, wait="none")
+        assert (len(now), now.reason) == (0, js.BatchEnd.NO_MESSAGES)
+        assert await consumer.next(timeout=0) is None
+
+
+async def test_fetch_can_end_with_the_first_messages(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        first = await consumer.fetch(10, timeout=20, wait="first")
+        assert (len(first), first.reason) == (3, js.BatchEnd.NO_MESSAGES)
+
+        async def fetch():
+            return await consumer.fetch(10, timeout=20, wait="first")
+
+        async def publish():
+            await eventually(waiting)
+            await jet.publish(f"{name}.x")
+
+        async def waiting():
+            return (await consumer.info()).num_waiting
+
+        batch, _ = await together(fetch, publish)
+        assert len(batch) == 1
+
+
+async def test_bytes_limit_a_fetch(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        for _ in range(5):
+            await jet.publish(f"{name}.x", b"x" * 1000)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        batch = await consumer.fetch(100, max_bytes=2500, timeout=5)
+        assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
+        with pytest.raises(js.PullError, match="100 bytes"):
+            await consumer.fetch(100, max_bytes=100, timeout=5)
+
+
+async def test_limits_of_the_consumer_are_named(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        config = ConsumerConfig(
+            durable_name="c", max_batch=2, max_expires=timedelta(seconds=1), max_bytes=100
+        )
+        consumer = await stream.create_consumer(config)
+        with pytest.raises(js.PullRefused) as caught:
+            await consumer.fetch(3, timeout=0.5)
+        assert (caught.value.limit, caught.value.asked, caught.value.allowed) == (
+            "max_batch",
+            3,
+            "2",
+        )
+        with pytest.raises(js.PullRefused, match="max_expires"):
+            await consumer.fetch(1, timeout=5)
+        with pytest.raises(js.PullRefused, match="max_bytes"):
+            await consumer.fetch(1, max_bytes=1000, timeout=0.5)
+
+
+async def test_a_missing_consumer_is_told_at_once(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        with pytest.raises(js.ConsumerNotFound):
+            await stream.get_consumer("none")
+        with pytest.raises(js.NoResponders):
+            await jet.bind_consumer(name, "none").fetch(1, timeout=30)
+
+
+async def test_a_deleted_consumer_ends_fetch_and_messages(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        async def delete():
+            await eventually(waiting)
+            await consumer.delete()
+
+        async def waiting():
+            return (await consumer.info()).num_waiting
+
+        async def fetch():
+            with pytest.raises(js.ConsumerDeleted):
+                await consumer.fetch(1, timeout=30)
+
+        await together(fetch, delete)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        async def iterate():
+            async with consumer.messages() as messages:
+                with pytest.raises(js.ConsumerDeleted):
+                    await messages.next(30)
+
+        await together(iterate, delete)
+
+
+async def test_messages_refill_their_buffer(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 300)
+        for limit in (1, 2, 7, 100, 500):
+            consumer = await stream.create_consumer(ConsumerConfig(durable_name=f"c{limit}"))
+            seen = []
+            async with consumer.messages(max_messages=limit) as messages:
+                async for message in messages:
+                    seen.append(message.metadata.stream_seq)
+                    assert messages.buffered + messages.outstanding <= limit
+                    await message.ack()
+                    if len(seen) == 300:
+                        break
+            assert seen == list(range(1, 301))
+            await eventually(settled, consumer, 300)
+
+
+async def test_messages_can_be_bounded_by_bytes(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 200)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        seen = []
+        async with consumer.messages(max_bytes=2000) as messages:
+            async for message in messages:
+                seen.append(message.metadata.stream_seq)
+                await message.ack()
+                if len(seen) == 200:
+                    break
+        assert seen == list(range(1, 201))
+
+
+async def test_leaving_gives_back_what_was_not_handed_over(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 20)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+        consumer = await stream.create_consumer(config)
+        async with consumer.messages(max_messages=20) as messages:
+            async for message in messages:
+                await message.ack()
+                break
+        again = await consumer.fetch(19, timeout=10)
+        assert sorted(message.metadata.stream_seq for message in again) == list(range(2, 21))
+
+
+async def test_draining_hands_over_what_is_here(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 20)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        seen = []
+        async with consumer.messages(max_messages=20) as messages:
+            async for message in messages:
+                seen.append(message.metadata.stream_seq)
+                await message.ack()
+                if len(seen) == 3:
+                    await messages.drain()
+        assert seen == list(range(1, len(seen) + 1))
+        assert len(seen) >= 3
+        await eventually(settled, consumer, len(seen))
+
+
+async def test_a_nak_brings_the_message_again(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for delivery in range(1, 4):
+            message = await consumer.next()
+            assert message.metadata.num_delivered == delivery
+            await message.nak(0.05 if delivery == 2 else None)
+        message = await consumer.next()
+        await message.term("no use")
+        assert await consumer.next(timeout=0.2) is None
+        await eventually(settled, consumer, 1)
+
+
+async def test_a_second_word_is_refused(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        message = await consumer.next()
+        await message.in_progress()
+        assert not message.is_acknowledged
+        await message.double_ack()
+        assert message.is_acknowledged
+        for word in (message.ack, message.nak, message.term, message.in_progress):
+            with pytest.raises(js.AlreadyAcknowledged):
+                await word()
+        assert (await consumer.info()).ack_floor.stream_seq == 1
+
+
+async def test_two_consumers_of_one_durable_share_the_messages(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 200)
+        await stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        async def work():
+            consumer = await stream.get_consumer("c")
+            seen = []
+            while True:
+                batch = await consumer.fetch(7, timeout=0.5)
+                for message in batch:
+                    await message.ack()
+                    seen.append(message.metadata.stream_seq)
+                if not batch:
+                    return seen
+
+        seen = await together(work, work, work)
+        assert sorted(chain.from_iterable(seen)) == list(range(1, 201))
+
+
+async def test_consumers_are_listed_changed_and_deleted(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        made = await stream.create_consumer(ConsumerConfig(filter_subject=f"{name}.a"))
+        assert made.cached_info.config.ack_policy == "explicit"
+        assert made.cached_info.config.filter_subject == f"{name}.a"
+        await stream.create_consumer(ConsumerConfig(durable_name="d"))
+        with pytest.raises(js.ConsumerExists):
+            await stream.create_consumer(ConsumerConfig(durable_name="d", max_deliver=3))
+        with pytest.raises(js.ConsumerNotFound):
+            await stream.update_consumer(ConsumerConfig(durable_name="e"))
+        changed = await stream.update_consumer(ConsumerConfig(durable_name="d", max_deliver=3))
+        assert changed.cached_info.config.max_deliver == 3
+        names = [each async for each in stream.consumer_names()]
+        assert sorted(names) == sorted(["d", made.name])
+        assert {each.name async for each in stream.consumers()} == set(names)
+        await stream.delete_consumer("d")
+        with pytest.raises(js.ConsumerNotFound):
+            await jet.get_consumer(name, "d")

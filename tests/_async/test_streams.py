@@ -1,0 +1,111 @@
+"""Streams: created, found, changed, listed, read and deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_models import StreamConfig
+
+
+async def test_a_stream_is_created_once_and_found_again(opened, name):
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"])
+        created = await jet.create_stream(config)
+        again = await jet.create_stream(config)
+        found = await jet.get_stream(name)
+        assert created.name == again.name == found.name == name
+        assert found.config.subjects == [f"{name}.>"]
+        assert found.cached_info.created == created.cached_info.created
+
+
+async def test_another_configuration_under_the_same_name_is_an_error(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.StreamExists) as caught:
+            await jet.create_stream(StreamConfig(name=name, subjects=[name], max_msgs=1))
+        assert caught.value.err_code == 10058
+
+
+async def test_a_missing_stream_has_an_error_of_its_own(opened, name):
+    async with opened() as jet:
+        for call in (jet.get_stream, jet.delete_stream):
+            with pytest.raises(js.StreamNotFound, match=name):
+                await call(name)
+
+
+async def test_a_bad_name_is_refused_before_anything_is_sent(opened):
+    async with opened() as jet:
+        for bad in ("", "a.b", "a b", "a\r\nPUB x 0", "a>", "a/b", "x" * 256):
+            with pytest.raises(js.BadArgument):
+                await jet.get_stream(bad)
+
+
+async def test_update_replaces_and_create_or_update_does_either(opened, name):
+    async with opened() as jet:
+        made = await jet.create_or_update_stream(StreamConfig(name=name, subjects=[name]))
+        assert made.config.max_msgs == -1
+        changed = await jet.create_or_update_stream(
+            StreamConfig(name=name, subjects=[name], max_msgs=7)
+        )
+        assert changed.config.max_msgs == 7
+        info = await made.update(StreamConfig(name=name, subjects=[name], max_msgs=8))
+        assert info.config.max_msgs == 8
+        with pytest.raises(js.BadArgument, match="OTHER"):
+            await made.update(StreamConfig(name="OTHER"))
+
+
+async def test_streams_are_listed_by_name_and_by_subject(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a", f"{name}.b"]))
+        assert name in [each async for each in jet.stream_names()]
+        assert [each async for each in jet.stream_names(f"{name}.a")] == [name]
+        infos = [each async for each in jet.streams(f"{name}.b")]
+        assert [info.config.name for info in infos] == [name]
+        assert [each async for each in jet.stream_names(f"{name}.c")] == []
+
+
+async def test_messages_are_read_and_removed_by_sequence(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+        for number in range(5):
+            await jet.publish(f"{name}.{number % 2}", b"%d" % number, headers={"N": str(number)})
+        third = await stream.get_message(3)
+        assert (third.subject, third.data, third.seq) == (f"{name}.0", b"2", 3)
+        assert third.headers["N"] == "2"
+        assert third.stream == name
+        assert (await stream.get_last_message(f"{name}.1")).seq == 4
+        await stream.delete_message(3)
+        await stream.delete_message(4, erase=True)
+        for seq in (3, 4, 99):
+            with pytest.raises(js.MessageNotFound):
+                await stream.get_message(seq)
+        assert (await stream.info()).state.messages == 3
+
+
+async def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+        for number in range(10):
+            await jet.publish(f"{name}.{number % 2}")
+        assert await stream.purge(subject=f"{name}.0", keep=3) == 2
+        assert await stream.purge(before_seq=5) == 2
+        assert await stream.purge() == 6
+        with pytest.raises(js.BadArgument):
+            await stream.purge(before_seq=1, keep=1)
+
+
+async def test_the_account_shows_usage(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[name], storage="memory"))
+        info = await jet.account_info()
+        assert (info.streams or 0) >= 1
+
+
+async def test_a_domain_that_nobody_serves_is_named(opened):
+    async with opened(domain="elsewhere") as jet:
+        with pytest.raises(js.NoResponders, match=r"\$JS\.elsewhere\.API"):
+            await jet.account_info()
+    with pytest.raises(js.BadArgument):
+        async with opened(domain="a", prefix="b"):
+            pass

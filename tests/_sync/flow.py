@@ -1,0 +1,29 @@
+"""What scenarios need of concurrency; `_async/flow.py` has the same names on tasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from js_core.deadline import Deadline
+
+__all__ = ["eventually", "together"]
+
+
+def together(*works: Callable[[], Any]) -> list[Any]:
+    """Run works at the same time and return what each returned."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [future.result() for future in [pool.submit(work) for work in works]]
+
+
+def eventually(condition: Callable[..., Any], *args: Any, patience: float = 10.0) -> Any:
+    """Return the first true value of a condition; fail when there is none in time."""
+    deadline = Deadline.after(patience)
+    while not deadline.expired():
+        value = condition(*args)
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"not within {patience} s: {condition}")

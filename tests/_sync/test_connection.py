@@ -1,0 +1,163 @@
+# Generated from tests/_async/test_connection.py by codegen/twin.py. Edit that file instead.
+"""The connection itself: core messages, failures, closing and coming back."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from js_core.options import ConnectOptions
+from js_models import ConsumerConfig, StreamConfig
+from tests._sync.flow import eventually, together
+
+import js_sync as js
+
+
+def test_core_messages_and_requests(server, name):
+    with js.connect(server.url, name="tester") as connection:
+        with connection.subscribe(f"{name}.*") as subscription:
+            connection.publish(f"{name}.a", b"1", headers={"K": ["v", "w"]})
+            message = subscription.next(5)
+            assert (message.subject, message.data) == (f"{name}.a", b"1")
+            assert message.headers.get_all("K") == ["v", "w"]
+
+            def answer():
+                question = subscription.next(5)
+                connection.publish(question.reply, question.data + b"!")
+
+            def ask():
+                return connection.request(f"{name}.q", b"hi")
+
+            _, reply = together(answer, ask)
+            assert reply.data == b"hi!"
+            with pytest.raises(js.RequestTimeout):
+                subscription.next(0.05)
+
+
+def test_nobody_there_is_told_at_once(server, name):
+    with js.connect(server.url) as connection:
+        with pytest.raises(js.NoResponders, match=name):
+            connection.request(name, timeout=30)
+
+
+def test_a_server_that_is_not_there(server_factory):
+    with server_factory() as stopped:
+        url = stopped.url
+    with pytest.raises(js.ConnectionFailed, match=r"127\.0\.0\.1"):
+        js.connect(url, connect_timeout=2)
+    with pytest.raises(js.BadArgument):
+        js.connect("http://127.0.0.1:1")
+
+
+def test_credentials_are_checked_and_never_shown(server_factory):
+    config = 'authorization { users = [{user: "ann", password: "s3cret"}] }'
+    with server_factory(config) as server:
+        host = server.url.removeprefix("nats://")
+        for url, options in (
+            (server.url, {"user": "ann", "password": "s3cret"}),
+            (f"nats://ann:s3cret@{host}", {}),
+        ):
+            with js.connect(url, **options) as connection:
+                connection.flush()
+                assert "s3cret" not in repr(connection)
+        with pytest.raises(js.AuthenticationFailed) as caught:
+            js.connect(server.url, user="ann", password="wr0ng")
+        assert "wr0ng" not in str(caught.value)
+    options = ConnectOptions(servers="nats://ann:s3cret@127.0.0.1", token=None)
+    assert "s3cret" not in repr(options)
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_closing_wakes_everybody_who_waits(server, name):
+    connection = js.connect(server.url)
+    jet = connection.jetstream()
+    stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+    consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+    subscription = connection.subscribe(f"{name}.core")
+
+    def fetch():
+        batch = consumer.fetch(1, timeout=30)
+        assert batch.reason is js.BatchEnd.INTERRUPTED
+
+    def iterate():
+        messages = consumer.messages()
+        with pytest.raises(js.ConnectionClosed):
+            messages.next(30)
+
+    def listen():
+        with pytest.raises(js.ConnectionClosed):
+            subscription.next()
+
+    def close():
+        eventually(waiting)
+        connection.close()
+        connection.close()
+
+    def waiting():
+        return (consumer.info()).num_waiting == 2
+
+    together(fetch, iterate, listen, close)
+    assert connection.is_closed
+    for use in (connection.flush, lambda: jet.publish(name), lambda: consumer.fetch(1)):
+        with pytest.raises(js.ConnectionClosed):
+            use()
+
+
+def test_acknowledgements_are_out_before_the_link_closes(server, name):
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for _ in range(50):
+            jet.publish(name)
+        other = js.connect(server.url)
+        batch = other.jetstream().bind_consumer(name, "c").fetch(50)
+        for message in batch:
+            message.ack()
+        other.close()
+        assert (consumer.info()).ack_floor.stream_seq == 50
+
+
+def came_back(connection, epoch):
+    return connection.is_connected and connection.epoch == epoch
+
+
+def test_a_connection_comes_back_and_goes_on(server_factory, name):
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    with server_factory() as server:
+        with js.connect(server.url, reconnect=policy) as connection:
+            jet = connection.jetstream(timeout=10)
+            stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+            consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+            subscription = connection.subscribe("core")
+            seen = []
+            with consumer.messages() as messages:
+                for round_ in range(3):
+                    jet.publish(name, b"%d" % round_)
+                    message = messages.next(10)
+                    seen.append(message.data)
+                    message.double_ack(10)
+                    server.kill()
+                    server.restart()
+                    eventually(came_back, connection, round_ + 2)
+            assert seen == [b"0", b"1", b"2"]
+            jet.publish(name)
+            assert connection.epoch == 4
+            connection.publish("core", b"again")
+            assert (subscription.next(5)).data == b"again"
+
+
+def test_without_reconnect_the_end_has_a_reason(server_factory):
+    with server_factory() as server:
+        connection = js.connect(server.url, reconnect=None)
+        subscription = connection.subscribe("x")
+        server.kill()
+        with pytest.raises(js.ConnectionClosed, match="reconnecting is off"):
+            subscription.next(10)
+        connection.close()
+
+
+def test_a_connection_does_not_pickle(server):
+    with js.connect(server.url) as connection:
+        with pytest.raises(TypeError, match="connect over there"):
+            pickle.dumps(connection)

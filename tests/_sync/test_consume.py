@@ -1,0 +1,271 @@
+# Generated from tests/_async/test_consume.py by codegen/twin.py. Edit that file instead.
+"""Pulling: fetch, next and messages, and the words of acknowledgement."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import chain
+
+import pytest
+from js_models import ConsumerConfig, StreamConfig
+from tests._sync.flow import eventually, together
+
+import js_sync as js
+
+
+def filled(jet, name, count):
+    """Return a stream with `count` messages."""
+    stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+    requests = (js.PublishRequest(subject=f"{name}.{n}", data=b"%d" % n) for n in range(count))
+    for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+    return stream
+
+
+def settled(consumer, seq):
+    """Tell whether everything delivered is acknowledged, up to a sequence."""
+    info = consumer.info()
+    return info.num_ack_pending == 0 and info.ack_floor.stream_seq == seq
+
+
+def test_fetch_ends_when_it_is_full(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 10)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        batch = consumer.fetch(4)
+        assert batch.reason is js.BatchEnd.FILLED
+        assert [message.data for message in batch] == [b"0", b"1", b"2", b"3"]
+        assert [message.subject for message in batch[:2]] == [f"{name}.0", f"{name}.1"]
+        assert len(consumer.fetch(6)) == 6
+
+
+def test_fetch_says_why_it_ended(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 3)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        some = consumer.fetch(10, timeout=0.3)
+        assert (len(some), some.reason) == (3, js.BatchEnd.EXPIRED)
+        none = consumer.fetch(10, timeout=0.2)
+        assert (len(none), none.reason) == (0, js.BatchEnd.EXPIRED)
+        now = consumer.fetch(10, wait="none")
+        assert (len(now), now.reason) == (0, js.BatchEnd.NO_MESSAGES)
+        assert consumer.next(timeout=0) is None
+
+
+def test_fetch_can_end_with_the_first_messages(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 3)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        first = consumer.fetch(10, timeout=20, wait="first")
+        assert (len(first), first.reason) == (3, js.BatchEnd.NO_MESSAGES)
+
+        def fetch():
+            return consumer.fetch(10, timeout=20, wait="first")
+
+        def publish():
+            eventually(waiting)
+            jet.publish(f"{name}.x")
+
+        def waiting():
+            return (consumer.info()).num_waiting
+
+        batch, _ = together(fetch, publish)
+        assert len(batch) == 1
+
+
+def test_bytes_limit_a_fetch(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        for _ in range(5):
+            jet.publish(f"{name}.x", b"x" * 1000)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        batch = consumer.fetch(100, max_bytes=2500, timeout=5)
+        assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
+        with pytest.raises(js.PullError, match="100 bytes"):
+            consumer.fetch(100, max_bytes=100, timeout=5)
+
+
+def test_limits_of_the_consumer_are_named(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(
+            durable_name="c", max_batch=2, max_expires=timedelta(seconds=1), max_bytes=100
+        )
+        consumer = stream.create_consumer(config)
+        with pytest.raises(js.PullRefused) as caught:
+            consumer.fetch(3, timeout=0.5)
+        assert (caught.value.limit, caught.value.asked, caught.value.allowed) == (
+            "max_batch",
+            3,
+            "2",
+        )
+        with pytest.raises(js.PullRefused, match="max_expires"):
+            consumer.fetch(1, timeout=5)
+        with pytest.raises(js.PullRefused, match="max_bytes"):
+            consumer.fetch(1, max_bytes=1000, timeout=0.5)
+
+
+def test_a_missing_consumer_is_told_at_once(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        with pytest.raises(js.ConsumerNotFound):
+            stream.get_consumer("none")
+        with pytest.raises(js.NoResponders):
+            jet.bind_consumer(name, "none").fetch(1, timeout=30)
+
+
+def test_a_deleted_consumer_ends_fetch_and_messages(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        def delete():
+            eventually(waiting)
+            consumer.delete()
+
+        def waiting():
+            return (consumer.info()).num_waiting
+
+        def fetch():
+            with pytest.raises(js.ConsumerDeleted):
+                consumer.fetch(1, timeout=30)
+
+        together(fetch, delete)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        def iterate():
+            with consumer.messages() as messages:
+                with pytest.raises(js.ConsumerDeleted):
+                    messages.next(30)
+
+        together(iterate, delete)
+
+
+def test_messages_refill_their_buffer(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 300)
+        for limit in (1, 2, 7, 100, 500):
+            consumer = stream.create_consumer(ConsumerConfig(durable_name=f"c{limit}"))
+            seen = []
+            with consumer.messages(max_messages=limit) as messages:
+                for message in messages:
+                    seen.append(message.metadata.stream_seq)
+                    assert messages.buffered + messages.outstanding <= limit
+                    message.ack()
+                    if len(seen) == 300:
+                        break
+            assert seen == list(range(1, 301))
+            eventually(settled, consumer, 300)
+
+
+def test_messages_can_be_bounded_by_bytes(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 200)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        seen = []
+        with consumer.messages(max_bytes=2000) as messages:
+            for message in messages:
+                seen.append(message.metadata.stream_seq)
+                message.ack()
+                if len(seen) == 200:
+                    break
+        assert seen == list(range(1, 201))
+
+
+def test_leaving_gives_back_what_was_not_handed_over(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 20)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+        consumer = stream.create_consumer(config)
+        with consumer.messages(max_messages=20) as messages:
+            for message in messages:
+                message.ack()
+                break
+        again = consumer.fetch(19, timeout=10)
+        assert sorted(message.metadata.stream_seq for message in again) == list(range(2, 21))
+
+
+def test_draining_hands_over_what_is_here(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 20)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        seen = []
+        with consumer.messages(max_messages=20) as messages:
+            for message in messages:
+                seen.append(message.metadata.stream_seq)
+                message.ack()
+                if len(seen) == 3:
+                    messages.drain()
+        assert seen == list(range(1, len(seen) + 1))
+        assert len(seen) >= 3
+        eventually(settled, consumer, len(seen))
+
+
+def test_a_nak_brings_the_message_again(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for delivery in range(1, 4):
+            message = consumer.next()
+            assert message.metadata.num_delivered == delivery
+            message.nak(0.05 if delivery == 2 else None)
+        message = consumer.next()
+        message.term("no use")
+        assert consumer.next(timeout=0.2) is None
+        eventually(settled, consumer, 1)
+
+
+def test_a_second_word_is_refused(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        message = consumer.next()
+        message.in_progress()
+        assert not message.is_acknowledged
+        message.double_ack()
+        assert message.is_acknowledged
+        for word in (message.ack, message.nak, message.term, message.in_progress):
+            with pytest.raises(js.AlreadyAcknowledged):
+                word()
+        assert (consumer.info()).ack_floor.stream_seq == 1
+
+
+def test_two_consumers_of_one_durable_share_the_messages(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 200)
+        stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        def work():
+            consumer = stream.get_consumer("c")
+            seen = []
+            while True:
+                batch = consumer.fetch(7, timeout=0.5)
+                for message in batch:
+                    message.ack()
+                    seen.append(message.metadata.stream_seq)
+                if not batch:
+                    return seen
+
+        seen = together(work, work, work)
+        assert sorted(chain.from_iterable(seen)) == list(range(1, 201))
+
+
+def test_consumers_are_listed_changed_and_deleted(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        made = stream.create_consumer(ConsumerConfig(filter_subject=f"{name}.a"))
+        assert made.cached_info.config.ack_policy == "explicit"
+        assert made.cached_info.config.filter_subject == f"{name}.a"
+        stream.create_consumer(ConsumerConfig(durable_name="d"))
+        with pytest.raises(js.ConsumerExists):
+            stream.create_consumer(ConsumerConfig(durable_name="d", max_deliver=3))
+        with pytest.raises(js.ConsumerNotFound):
+            stream.update_consumer(ConsumerConfig(durable_name="e"))
+        changed = stream.update_consumer(ConsumerConfig(durable_name="d", max_deliver=3))
+        assert changed.cached_info.config.max_deliver == 3
+        names = [each for each in stream.consumer_names()]
+        assert sorted(names) == sorted(["d", made.name])
+        assert {each.name for each in stream.consumers()} == set(names)
+        stream.delete_consumer("d")
+        with pytest.raises(js.ConsumerNotFound):
+            jet.get_consumer(name, "d")
