@@ -111,7 +111,8 @@ def _table(name: str, kind: str, rows: dict[str, Any]) -> str:
     text = f"{name}: {kind} = {{\n"
     for key in sorted(rows):
         text += f'    "{key}": {{\n'
-        text += "".join(f'        "{inner}": {_literal(value)},\n' for inner, value in rows[key].items())
+        for inner, value in rows[key].items():
+            text += f'        "{inner}": {_literal(value)},\n'
         text += "    },\n"
     return text + "}\n"
 

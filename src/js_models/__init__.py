@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from js_models.duration import (
         Duration,
     )
+    from js_models.files import (
+        FileConfig,
+        FileConfigs,
+        FileProblem,
+        load_configs,
+    )
     from js_models.generated.advisory.api import (
         ApiAudit,
         ApiLimitReached,
@@ -192,8 +198,15 @@ if TYPE_CHECKING:
     from js_models.generated.metric.consumer import (
         ConsumerAck,
     )
+    from js_models.problem import (
+        Problem,
+    )
     from js_models.timestamp import (
         Timestamp,
+    )
+    from js_models.validation import (
+        validate_consumer,
+        validate_stream,
     )
 
 __all__ = [
@@ -250,6 +263,9 @@ __all__ = [
     "Duration",
     "ErrorResponse",
     "ExternalStream",
+    "FileConfig",
+    "FileConfigs",
+    "FileProblem",
     "JsonObject",
     "LostStreamData",
     "MaxDeliver",
@@ -272,6 +288,7 @@ __all__ = [
     "Placement",
     "PriorityGroupState",
     "PriorityPolicy",
+    "Problem",
     "PubAck",
     "PublishResponse",
     "PullRequest",
@@ -339,6 +356,9 @@ __all__ = [
     "encode",
     "encode_json",
     "evolve",
+    "load_configs",
+    "validate_consumer",
+    "validate_stream",
 ]
 
 

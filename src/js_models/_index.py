@@ -59,6 +59,9 @@ MODULES: dict[str, str] = {
     "Duration": "js_models.duration",
     "ErrorResponse": "js_models.generated.common",
     "ExternalStream": "js_models.generated.config.stream",
+    "FileConfig": "js_models.files",
+    "FileConfigs": "js_models.files",
+    "FileProblem": "js_models.files",
     "JsonObject": "js_models._json",
     "LostStreamData": "js_models.generated.api.stream",
     "MaxDeliver": "js_models.generated.advisory.consumer",
@@ -81,6 +84,7 @@ MODULES: dict[str, str] = {
     "Placement": "js_models.generated.common",
     "PriorityGroupState": "js_models.generated.api.consumer",
     "PriorityPolicy": "js_models.generated.config.consumer",
+    "Problem": "js_models.problem",
     "PubAck": "js_models.generated.api.message",
     "PublishResponse": "js_models.generated.api.message",
     "PullRequest": "js_models.generated.api.consumer",
@@ -148,6 +152,9 @@ MODULES: dict[str, str] = {
     "encode": "js_models.codec",
     "encode_json": "js_models.codec",
     "evolve": "js_models._evolve",
+    "load_configs": "js_models.files",
+    "validate_consumer": "js_models.validation",
+    "validate_stream": "js_models.validation",
 }
 """Module of each public name."""
 

@@ -1,0 +1,147 @@
+"""JSON with places, read as strictly as the server reads it.
+
+``json.loads`` forgets where things stood, takes ``NaN``, and keeps silent about keys that stand
+twice. The scanning of strings is the standard library's.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecodeError, decoder
+from typing import Any, Protocol, cast
+
+from js_models._document import MAX_DEPTH, Document, Fault, Lines, TextError, member
+from js_models._reading import EscapedText
+
+
+class _Scan(Protocol):
+    def __call__(self, text: str, at: int, strict: bool, /) -> tuple[str, int]: ...
+
+
+# Not in the stubs, but there since Python 3.0 and used by everybody who extends json.
+_scan_string = cast("_Scan", vars(decoder)["scanstring"])
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_WORDS = {"true": True, "false": False, "null": None}
+_DIGITS_MAX = 400
+"""More digits than any number that could be meant; int() gets slow far beyond."""
+
+
+def read_json(text: str) -> Document:
+    """Return the one value in ``text``; ``TextError`` where there is none, or more."""
+    return _Parser(text).document()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = Lines(text)
+        self.read = Document(None, {})
+
+    def document(self) -> Document:
+        at = self._skip(0)
+        if at == len(self.text):
+            raise self._error(at, "the text is empty.")
+        self.read.value, at = self._value(at, "", 0)
+        at = self._skip(at)
+        if at != len(self.text):
+            raise self._error(at, "there is more after the end of the value.")
+        return self.read
+
+    def _value(self, at: int, path: str, depth: int) -> tuple[Any, int]:
+        if depth > MAX_DEPTH:
+            raise self._error(at, f"nested more than {MAX_DEPTH} levels deep.")
+        self.read.places[path] = self.lines.place(at)
+        letter = self.text[at : at + 1]
+        if letter == "{":
+            return self._object(at + 1, path, depth)
+        if letter == "[":
+            return self._array(at + 1, path, depth)
+        if letter == '"':
+            return self._string(at)
+        for word, value in _WORDS.items():
+            if self.text.startswith(word, at):
+                return value, at + len(word)
+        return self._number(at)
+
+    def _object(self, at: int, path: str, depth: int) -> tuple[dict[str, Any], int]:
+        members: dict[str, Any] = {}
+        at = self._skip(at)
+        if self.text[at : at + 1] == "}":
+            return members, at + 1
+        while True:
+            at = self._member(at, members, path, depth)
+            letter = self.text[at : at + 1]
+            if letter == "}":
+                return members, at + 1
+            if letter != ",":
+                raise self._error(at, "expected , or } here.")
+            at = self._skip(at + 1)
+
+    def _member(self, at: int, members: dict[str, Any], path: str, depth: int) -> int:
+        start = at
+        if self.text[at : at + 1] != '"':
+            raise self._error(at, "expected a key in double quotes here.")
+        name, at = self._string(at)
+        here = member(path, name)
+        if name in members:
+            place = self.lines.place(start)
+            self.read.faults.append(Fault(place, f"the key {name!r} stands twice.", "Keep one."))
+        self.read.keys[here] = self.lines.place(start)
+        at = self._skip(at)
+        if self.text[at : at + 1] != ":":
+            raise self._error(at, "expected : after the key.")
+        members[str(name)], at = self._value(self._skip(at + 1), here, depth + 1)
+        return self._skip(at)
+
+    def _array(self, at: int, path: str, depth: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        at = self._skip(at)
+        if self.text[at : at + 1] == "]":
+            return items, at + 1
+        while True:
+            item, at = self._value(at, f"{path}[{len(items)}]", depth + 1)
+            items.append(item)
+            at = self._skip(at)
+            letter = self.text[at : at + 1]
+            if letter == "]":
+                return items, at + 1
+            if letter != ",":
+                raise self._error(at, "expected , or ] here.")
+            at = self._skip(at + 1)
+
+    def _string(self, at: int) -> tuple[str, int]:
+        try:
+            text, end = _scan_string(self.text, at + 1, True)
+        except JSONDecodeError as error:
+            raise self._error(error.pos, f"the text in quotes is broken: {error.msg}.") from None
+        escaped = "\\" in self.text[at:end]
+        return (EscapedText(text) if escaped else text), end
+
+    def _number(self, at: int) -> tuple[int | float, int]:
+        match = _NUMBER.match(self.text, at)
+        if match is None:
+            raise self._error(at, f"expected a value, got {self.text[at : at + 1]!r}.")
+        digits = match[0]
+        if match[1] or match[2]:
+            return float(digits), match.end()
+        if len(digits) > _DIGITS_MAX:
+            raise self._error(at, f"a number of {len(digits)} digits is out of range.")
+        return int(digits), match.end()
+
+    def _skip(self, at: int) -> int:
+        match = _BLANK.match(self.text, at)
+        return at if match is None else match.end()
+
+    def _error(self, at: int, message: str) -> TextError:
+        hint = ""
+        if at >= len(self.text):
+            hint = "The text ends too early."
+        elif self.text[at] == "'":
+            hint = "JSON takes double quotes only."
+        elif self.text.startswith(("//", "#", "/*"), at):
+            hint = "JSON has no comments; YAML has."
+        elif self.text[at] in "}]":
+            hint = "Remove the comma before it."
+        return TextError(Fault(self.lines.place(at), message, hint))

@@ -1,0 +1,100 @@
+"""YAML with places; the parser is PyYAML's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from js_models._document import MAX_DEPTH, Document, Fault, Place, TextError, member
+
+MAX_NODES = 100_000
+"""Aliases can make a few lines mean millions of values."""
+
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_BINARY = "tag:yaml.org,2002:binary"
+
+
+def read_yaml(text: str) -> list[Document]:
+    """Return the documents in ``text``; ``TextError`` where it is not YAML."""
+    loader = yaml.SafeLoader(text)
+    documents: list[Document] = []
+    try:
+        while loader.check_node():  # type: ignore[no-untyped-call, unused-ignore]
+            node = loader.get_node()  # type: ignore[no-untyped-call, unused-ignore]
+            if node is not None:
+                documents.append(_Builder(loader).document(node))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = _place(mark) if mark else (1, 1)
+        what = error.problem or error.context or "not YAML"
+        raise TextError(Fault(place, f"not YAML: {what}.")) from None
+    except yaml.YAMLError as error:
+        raise TextError(Fault((1, 1), f"not YAML: {str(error).splitlines()[0]}.")) from None
+    except RecursionError:
+        raise TextError(Fault((1, 1), "nested too deeply.")) from None
+    finally:
+        loader.dispose()  # type: ignore[no-untyped-call, unused-ignore]
+    return documents
+
+
+class _Builder:
+    """Turns the nodes of one document into values."""
+
+    def __init__(self, loader: yaml.SafeLoader) -> None:
+        self.loader = loader
+        self.read = Document(None, {})
+        self.nodes = 0
+
+    def document(self, node: yaml.Node) -> Document:
+        self.read.value = self._value(node, "", 0)
+        return self.read
+
+    def _value(self, node: yaml.Node, path: str, depth: int) -> Any:
+        place = _place(node.start_mark)
+        self.nodes += 1
+        if depth > MAX_DEPTH:
+            raise TextError(Fault(place, f"nested more than {MAX_DEPTH} levels deep."))
+        if self.nodes > MAX_NODES:
+            raise TextError(Fault(place, f"more than {MAX_NODES} values, counting aliases."))
+        self.read.places[path] = place
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [
+                self._value(item, f"{path}[{index}]", depth + 1)
+                for index, item in enumerate(node.value)
+            ]
+        return self._scalar(node, place)
+
+    def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
+        own = {id(key) for key, _ in node.value}
+        self.loader.flatten_mapping(node)
+        members: dict[str, Any] = {}
+        for key, value in node.value:
+            place = _place(key.start_mark)
+            if not isinstance(key, yaml.ScalarNode):
+                raise TextError(Fault(place, "a key must be text."))
+            name = str(key.value)
+            here = member(path, name)
+            # A key that came with << may be overridden; one that stands there twice may not.
+            if id(key) in own:
+                if here in self.read.keys:
+                    fault = Fault(place, f"the key {name!r} stands twice.", "Keep one.")
+                    self.read.faults.append(fault)
+                self.read.keys[here] = place
+            members[name] = self._value(value, here, depth + 1)
+        return members
+
+    def _scalar(self, node: yaml.Node, place: Place) -> Any:
+        # Times stay text: YAML would drop their nanoseconds and put them into UTC.
+        if node.tag in (_TIMESTAMP, _BINARY):
+            return str(node.value)
+        try:
+            return self.loader.construct_object(node)  # type: ignore[no-untyped-call, unused-ignore]
+        except ValueError as error:
+            raise TextError(Fault(place, f"not a value: {error}.")) from None
+
+
+def _place(mark: Any) -> Place:
+    return int(mark.line) + 1, int(mark.column) + 1

@@ -1,0 +1,257 @@
+"""Configs in files: read, told apart, judged, with the place of every fault.
+
+A file is JSON or YAML and holds one stream config, one consumer config, a request or an answer
+that contains one (``config`` beside ``stream_name`` or ``state``), a list of these, or an object
+with lists ``streams`` and ``consumers``. YAML may hold several documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from attrs import field, frozen
+
+from js_models._document import Document, Fault, Place, TextError, member
+from js_models._json import JsonObject
+from js_models._shapes import SHAPES
+from js_models.problem import Problem
+from js_models.validation import validate_consumer, validate_stream
+
+Kind: TypeAlias = Literal["stream", "consumer"]
+
+STDIN_NAME = "<stdin>"
+
+_RECORDS: dict[Kind, str] = {"stream": "StreamConfig", "consumer": "ConsumerConfig"}
+
+
+@frozen
+class FileProblem:
+    """A problem and where in a file it is."""
+
+    file: str
+    line: int
+    column: int
+    problem: Problem
+
+    def __str__(self) -> str:
+        """Return ``file:line:column: path: sentence (err_code) hint``."""
+        return f"{self.file}:{self.line}:{self.column}: {self.problem}"
+
+
+@frozen
+class FileConfig:
+    """One config that a file holds."""
+
+    kind: Kind
+    file: str
+    line: int
+    column: int
+    members: JsonObject = field(repr=False)
+    """The config as it stands there."""
+
+    stream_name: str = ""
+    """The stream of a consumer, where the file names it; the name of a stream."""
+
+    @property
+    def name(self) -> str:
+        """The name of the stream or consumer, empty where there is none."""
+        name = self.members.get("name") or self.members.get("durable_name")
+        return name if isinstance(name, str) else ""
+
+
+@frozen
+class FileConfigs:
+    """What some files hold, and what is wrong with it."""
+
+    configs: list[FileConfig]
+    problems: list[FileProblem]
+
+    @property
+    def errors(self) -> list[FileProblem]:
+        """The problems without those that only a server can judge."""
+        return [found for found in self.problems if not found.problem.needs_server]
+
+
+def load_configs(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    server: str | None = None,
+    pedantic: bool = False,
+    kind: Kind | None = None,
+    text: bytes | None = None,
+) -> FileConfigs:
+    """Read and judge the configs in one file or in several.
+
+    A consumer is judged together with its stream where one of the files holds that stream.
+    ``kind`` says what bare configs are, where it should not be found out; ``text`` stands for the
+    contents of the one path, as when they come from a pipe. Whatever is wrong with a file or its
+    contents is a problem, never an exception; only an unusable ``server`` is a ``ValueError``.
+    """
+    names = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    loader = _Loader(kind)
+    for name in names:
+        loader.file(str(name), text)
+    return FileConfigs(
+        [found.config for found in loader.found],
+        loader.problems + _judged(loader.found, server, pedantic),
+    )
+
+
+@frozen
+class _Found:
+    """A config and how to find its parts in its file."""
+
+    config: FileConfig
+    document: Document
+    path: str
+
+    def problem(self, problem: Problem) -> FileProblem:
+        inner = problem.path
+        whole = f"{self.path}{inner}" if inner.startswith("[") else _join(self.path, inner)
+        line, column = self.document.place(whole, key=problem.rule in ("R-UNKNOWN", "R-TOO-NEW"))
+        return FileProblem(self.config.file, line, column, problem)
+
+
+def _judged(found: list[_Found], server: str | None, pedantic: bool) -> list[FileProblem]:
+    streams = {one.config.name: one.config.members for one in found if one.config.kind == "stream"}
+    problems: list[FileProblem] = []
+    for one in found:
+        config = one.config
+        if config.kind == "stream":
+            faults = validate_stream(config.members, server, pedantic=pedantic)
+        else:
+            stream = streams.get(config.stream_name)
+            faults = validate_consumer(config.members, stream, server, pedantic=pedantic)
+        problems += [one.problem(fault) for fault in faults]
+    return problems
+
+
+class _Loader:
+    """Collects the configs of files."""
+
+    def __init__(self, kind: Kind | None) -> None:
+        self.kind: Kind | None = kind
+        self.found: list[_Found] = []
+        self.problems: list[FileProblem] = []
+
+    def file(self, name: str, text: bytes | None) -> None:
+        """Add the configs of one file."""
+        try:
+            data = Path(name).read_bytes() if text is None else text
+            documents = _parsed(name, data)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            return self._fault(name, Fault((1, 1), f"cannot read the file: {reason}."))
+        except TextError as error:
+            return self._fault(name, error.fault)
+        for document in documents:
+            for fault in document.faults:
+                self._fault(name, fault, "R-DUPLICATE-KEY")
+            self._value(name, document, document.value, "")
+        if not documents:
+            self._fault(name, Fault((1, 1), "the file is empty."))
+        return None
+
+    def _value(self, name: str, document: Document, value: Any, path: str) -> None:
+        """Add the configs in one value: an object, or a list of objects."""
+        if isinstance(value, list):
+            items: list[Any] = value
+            for index, item in enumerate(items):
+                self._value(name, document, item, f"{path}[{index}]")
+        elif not isinstance(value, dict):
+            fault = Fault(document.place(path), "expected a stream or consumer config here.")
+            self._fault(name, fault, path=path)
+        else:
+            self._object(name, document, cast("JsonObject", value), path)
+
+    def _object(self, name: str, document: Document, members: JsonObject, path: str) -> None:
+        if members and set(members) <= {"streams", "consumers"}:
+            kinds: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
+            outer = self.kind
+            for key, value in members.items():
+                self.kind = kinds[key]
+                self._value(name, document, value, member(path, key))
+            self.kind = outer
+            return None
+        inner, path, stream = _unwrapped(members, path)
+        kind = _kind_of(members, inner) or self.kind
+        if kind is None:
+            message = "cannot tell whether this is a stream or a consumer."
+            hint = "Put it under streams: or consumers:, or say --kind."
+            return self._fault(name, Fault(document.place(path), message, hint), path=path)
+        if kind == "stream":
+            given = inner.get("name")
+            stream = given if isinstance(given, str) else ""
+        line, column = document.place(path)
+        config = FileConfig(kind, name, line, column, inner, stream)
+        self.found.append(_Found(config, document, path))
+        return None
+
+    def _fault(self, name: str, fault: Fault, rule: str = "R-TEXT", path: str = "") -> None:
+        line, column = fault.place
+        problem = Problem(path, None, rule, fault.message, fault.hint)
+        self.problems.append(FileProblem(name, line, column, problem))
+
+
+def _parsed(name: str, data: bytes) -> list[Document]:
+    """Return the documents in a file's bytes."""
+    try:
+        text = data.decode("utf-8-sig" if not _is_json(name, data) else "utf-8")
+    except UnicodeDecodeError as error:
+        place = _byte_place(data, error.start)
+        raise TextError(Fault(place, "not UTF-8 here.", "Save the file as UTF-8.")) from None
+    if _is_json(name, data):
+        from js_models._json_text import read_json
+
+        return [read_json(text)]
+    try:
+        from js_models._yaml_text import read_yaml
+    except ImportError:
+        hint = "Install twinstream[validate], or write JSON."
+        raise TextError(Fault((1, 1), "YAML needs the package PyYAML.", hint)) from None
+    return read_yaml(text)
+
+
+def _is_json(name: str, data: bytes) -> bool:
+    suffix = Path(name).suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        return False
+    return suffix == ".json" or data.lstrip()[:1] in (b"{", b"[")
+
+
+def _byte_place(data: bytes, offset: int) -> Place:
+    before = data[:offset]
+    start = before.rfind(b"\n") + 1
+    return before.count(b"\n") + 1, len(before[start:].decode(errors="replace")) + 1
+
+
+def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
+    """Return the config inside a request or answer, its path, and the stream it names."""
+    stream = members.get("stream_name")
+    inner = members.get("config")
+    named = stream if isinstance(stream, str) else ""
+    if isinstance(inner, dict):
+        return cast("JsonObject", inner), member(path, "config"), named
+    return members, path, named
+
+
+def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
+    """Return what a config is, judged by the settings that only one kind has."""
+    if "stream_name" in outer and inner is not outer:
+        return "consumer"
+    scores = {kind: sum(_own(inner, record)) for kind, record in _RECORDS.items()}
+    if scores["stream"] == scores["consumer"]:
+        return None
+    return "stream" if scores["stream"] > scores["consumer"] else "consumer"
+
+
+def _own(members: JsonObject, record: str) -> Iterator[bool]:
+    others = [other for other in _RECORDS.values() if other != record]
+    for name in members:
+        yield name in SHAPES[record] and all(name not in SHAPES[other] for other in others)
+
+
+def _join(path: str, inner: str) -> str:
+    return member(path, inner) if inner else path

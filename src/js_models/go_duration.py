@@ -1,0 +1,33 @@
+"""Durations in the notation of Go, such as ``1h30m`` or ``250ms``, as people write them."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "\u00b5s": 1_000,
+    "\u03bcs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
+
+
+def parse_go_duration(text: str) -> int | None:
+    """Return the nanoseconds of a duration such as ``1h30m``, None where it is none."""
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if rest == "0":
+        return 0
+    total = Fraction(0)
+    end = 0
+    for match in _PART.finditer(rest):
+        if match.start() != end:
+            return None
+        total += Fraction(match[1]) * _UNITS[match[2]]
+        end = match.end()
+    return sign * int(total) if rest and end == len(rest) else None

@@ -1,0 +1,132 @@
+"""Rules for what a consumer delivers: its filters, where it starts, what it samples."""
+
+from __future__ import annotations
+
+import re
+
+from js_models._subjects import is_contained, is_subject
+from js_models.rules.consumer_case import ConsumerCase
+from js_models.rules.rule import Found, Hit, Rule
+
+CR = Rule[ConsumerCase]
+
+_SAMPLE = re.compile(r"[+-]?\d+", re.ASCII)
+_INT64_MAX = 2**63 - 1
+
+
+def _filters(case: ConsumerCase) -> Found:
+    """Judge filters one by one: is it a subject, then is it apart from all others."""
+    filters = case["filter_subjects"]
+    hits: list[Hit] = []
+    for index, one in enumerate(filters):
+        if one and not is_subject(one):
+            hits.append(Hit(f"filter_subjects[{index}]", one))
+    return hits
+
+
+def _overlapping(case: ConsumerCase) -> Found:
+    filters = case["filter_subjects"]
+    hits: list[Hit] = []
+    for index, one in enumerate(filters):
+        for other, two in enumerate(filters):
+            if index != other and is_contained(one, two):
+                hits.append(Hit(f"filter_subjects[{index}]", one, repr(two)))
+                break
+    return hits
+
+
+def _start(case: ConsumerCase) -> Found:
+    policy = case["deliver_policy"] or "all"
+    sequence, time = case["opt_start_seq"], case["opt_start_time"]
+    hits: list[Hit] = []
+    if sequence and policy != "by_start_sequence":
+        hits.append(Hit("opt_start_seq", sequence, f"{policy} excludes opt_start_seq"))
+    if time is not None and policy != "by_start_time":
+        hits.append(Hit("opt_start_time", time, f"{policy} excludes opt_start_time"))
+    if policy == "by_start_sequence" and not sequence:
+        hits.append(Hit("opt_start_seq", None, f"{policy} needs opt_start_seq above 0"))
+    if policy == "by_start_time" and time is None:
+        hits.append(Hit("opt_start_time", None, f"{policy} needs opt_start_time"))
+    if policy == "last_per_subject" and not case.filters:
+        hits.append(Hit("deliver_policy", policy, f"{policy} needs a filter"))
+    return hits
+
+
+def _sample(case: ConsumerCase) -> Found:
+    text = case["sample_freq"]
+    if not text:
+        return False
+    digits = text.removesuffix("%")
+    return not _SAMPLE.fullmatch(digits) or not 0 <= int(digits) <= _INT64_MAX
+
+
+FILTER_RULES = (
+    CR(
+        "C-FILTER-BOTH",
+        10136,
+        "filter_subjects",
+        "filter_subject and filter_subjects exclude each other.",
+        "Put all filters into filter_subjects.",
+        lambda case: bool(case["filter_subject"]) and bool(case["filter_subjects"]),
+    ),
+    CR(
+        "C-FILTER-INVALID",
+        10052,
+        "filter_subject",
+        "{value} is not a subject.",
+        "Write tokens without blanks, separated by dots; > only stands at the end.",
+        lambda case: bool(case["filter_subject"]) and not is_subject(case["filter_subject"]),
+    ),
+    CR(
+        "C-FILTER-EMPTY",
+        10139,
+        "",
+        "a filter is empty.",
+        "Remove it, or use filter_subject for one filter.",
+        lambda case: [
+            Hit(f"filter_subjects[{index}]", one)
+            for index, one in enumerate(case["filter_subjects"])
+            if not one
+        ],
+    ),
+    CR(
+        "C-FILTER-INVALID",
+        10052,
+        "",
+        "{value} is not a subject.",
+        "Write tokens without blanks, separated by dots; > only stands at the end.",
+        _filters,
+    ),
+    CR(
+        "C-FILTER-OVERLAP",
+        10138,
+        "",
+        "{detail} matches all that {value} matches.",
+        "Remove the narrower one.",
+        _overlapping,
+    ),
+    CR(
+        "C-START-POLICY",
+        10094,
+        "",
+        "deliver policy {detail}.",
+        "Fit deliver_policy and the start options to each other.",
+        _start,
+    ),
+    CR(
+        "C-SAMPLE",
+        10095,
+        "sample_freq",
+        "{value} is not a percentage.",
+        'Write a whole number such as "30%".',
+        _sample,
+    ),
+    CR(
+        "C-FLOW-HEARTBEAT",
+        10108,
+        "idle_heartbeat",
+        "flow_control needs idle_heartbeat.",
+        "Set idle_heartbeat, for example to 5000000000.",
+        lambda case: case["flow_control"] and not case["idle_heartbeat"],
+    ),
+)

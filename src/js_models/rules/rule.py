@@ -1,0 +1,127 @@
+"""What a rule is, and how a table of them is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from attrs import field, frozen
+
+from js_models._reading import show
+from js_models._settings import Settings
+from js_models.problem import Problem
+from js_models.version import Version, number
+
+
+class Case(Protocol):
+    """What rules look at: the settings, the server's version, and whether it is pedantic."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, as read."""
+        ...
+
+    @property
+    def version(self) -> Version:
+        """The server's version."""
+        ...
+
+    @property
+    def pedantic(self) -> bool:
+        """Whether a setting that the server would change is refused."""
+        ...
+
+
+C = TypeVar("C", bound=Case)
+I = TypeVar("I", bound=Case)  # noqa: E741
+In = TypeVar("In", bound=Case, contravariant=True)
+
+
+def _number(version: str | Version) -> Version:
+    return number(version) if isinstance(version, str) else version
+
+
+@frozen
+class Hit:
+    """One place where a rule is broken."""
+
+    path: str
+    value: Any = None
+    detail: str = ""
+
+
+Found = bool | Iterable[Hit]
+
+
+@frozen
+class Rule(Generic[C]):
+    """One reason for a refusal."""
+
+    id: str
+    """Identity, such as ``S-DUP-AGE``."""
+
+    err_code: int
+    """The code that the server answers."""
+
+    path: str
+    """The setting at fault, where the test names no other."""
+
+    sentence: str
+    """What is wrong; ``{value}`` and ``{detail}`` stand for those of the hit."""
+
+    fix: str
+    """What to try."""
+
+    test: Callable[[C], Found]
+    """Whether the rule is broken, or where."""
+
+    since: Version = field(default=(0, 0, 0), converter=_number)
+    """First server that has the rule."""
+
+    until: Version = field(default=(999, 0, 0), converter=_number)
+    """First server that has it no more."""
+
+    pedantic: bool = False
+    """Whether only a pedantic request is refused; others are changed silently."""
+
+    def problems(self, case: C) -> Iterator[Problem]:
+        """Yield a problem for each place where the rule holds and is broken."""
+        if self.pedantic and not case.pedantic:
+            return
+        if not self.since <= case.version < self.until:
+            return
+        found = self.test(case)
+        if found is False:
+            return
+        if found is True:
+            found = (Hit(self.path, case.settings[self.path]),)
+        for hit in found:
+            message = self.sentence.format(value=show(hit.value), detail=hit.detail)
+            yield Problem(hit.path, hit.value, self.id, message, self.fix, self.err_code)
+
+
+@frozen
+class ForEach(Generic[C, I]):
+    """Rules that the server tries one item after the other: all on the first, then the next."""
+
+    items: Callable[[C], Iterable[I]]
+    rules: Sequence[Rule[I]]
+
+    def problems(self, case: C) -> Iterator[Problem]:
+        """Yield the problems of the first item, then those of the next."""
+        for item in self.items(case):
+            for rule in self.rules:
+                yield from rule.problems(item)
+
+
+class Judge(Protocol[In]):
+    """A rule, or rules tried together."""
+
+    def problems(self, case: In, /) -> Iterator[Problem]:
+        """Yield what is wrong."""
+        ...
+
+
+def judge(table: Iterable[Judge[C]], case: C) -> list[Problem]:
+    """Return all problems in the order of the table: the first is the server's error."""
+    return [problem for entry in table for problem in entry.problems(case)]

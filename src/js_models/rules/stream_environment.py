@@ -1,0 +1,59 @@
+"""What a server may still refuse for reasons that only it knows: cluster, quotas, other streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import evolve, frozen
+
+from js_models.problem import Problem
+from js_models.rules.rule import Hit, Rule
+from js_models.rules.stream_case import StreamCase
+
+SR = Rule[StreamCase]
+
+
+@frozen
+class NeedsServer:
+    """A rule whose answer depends on more than the settings."""
+
+    rule: SR
+
+    def problems(self, case: StreamCase) -> Iterator[Problem]:
+        """Yield notes rather than errors."""
+        for problem in self.rule.problems(case):
+            yield evolve(problem, needs_server=True)
+
+
+STREAM_ENVIRONMENT = (
+    NeedsServer(
+        SR(
+            "S-REPL-STANDALONE",
+            10074,
+            "num_replicas",
+            "{value} replicas need a cluster of at least as many servers.",
+            "Use 1 for a single server.",
+            lambda case: case["num_replicas"] > 1,
+        )
+    ),
+    NeedsServer(
+        SR(
+            "S-NO-PEERS",
+            10005,
+            "placement",
+            "only the cluster knows whether servers fit the placement.",
+            "Compare with the servers' tags and cluster names.",
+            lambda case: bool(case["placement"]) and [Hit("placement")],
+        )
+    ),
+    NeedsServer(
+        SR(
+            "S-ACC-STORAGE",
+            10047,
+            "max_bytes",
+            "only the server knows whether {value} bytes are left for the account.",
+            "Compare with the account's limits.",
+            lambda case: case["max_bytes"] > 0,
+        )
+    ),
+)

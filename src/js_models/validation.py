@@ -1,0 +1,94 @@
+"""Would the server take this? Its own rules, in its own order, without a connection.
+
+The first problem that is not ``needs_server`` is the error that the server would answer. What
+depends on the account, the cluster or other assets is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from js_models._model import Model
+from js_models._reading import INVALID_JSON, Reader
+from js_models._settings import Settings
+from js_models.codec import DecodeError, encode, load_object
+from js_models.problem import Problem
+from js_models.rules.rule import judge
+from js_models.version import Version, parse_version
+
+Config: TypeAlias = Model | Mapping[str, Any] | str | bytes
+"""A config as model, as its members, or as JSON text."""
+
+
+def validate_stream(
+    config: Config, server: str | None = None, *, pedantic: bool = False
+) -> list[Problem]:
+    """Return why a server would refuse to make this stream; empty if it would not.
+
+    ``server`` is a version such as ``2.12`` or ``2.12.8``, the newest known when left out;
+    ``pedantic`` stands for the request's flag.
+    """
+    from js_models.rules.stream import STREAM_RULES
+    from js_models.rules.stream_case import StreamCase
+    from js_models.rules.stream_environment import STREAM_ENVIRONMENT
+
+    version = parse_version(server)
+    settings, problems = read(config, "StreamCreateRequest", version)
+    if settings is None:
+        return problems
+    flag = pedantic or bool(settings["pedantic"])
+    case = StreamCase(settings, version, pedantic=flag)
+    return [*problems, *judge(STREAM_RULES, case), *judge(STREAM_ENVIRONMENT, case)]
+
+
+def validate_consumer(
+    config: Config,
+    stream: Config | None = None,
+    server: str | None = None,
+    *,
+    pedantic: bool = False,
+) -> list[Problem]:
+    """Return why a server would refuse to make this consumer; empty if it would not.
+
+    ``stream`` is the config of its stream; rules that look at it are left out without. The other
+    parameters are those of ``validate_stream``.
+    """
+    from js_models.rules.consumer import CONSUMER_RULES
+    from js_models.rules.consumer_case import ConsumerCase
+
+    version = parse_version(server)
+    settings, problems = read(config, "ConsumerConfig", version)
+    if settings is None:
+        return problems
+    parent = None if stream is None else read(stream, "StreamCreateRequest", version)[0]
+    case = ConsumerCase(settings, parent, version, pedantic=pedantic)
+    return [*problems, *judge(CONSUMER_RULES, case)]
+
+
+def read(config: Config, record: str, version: Version) -> tuple[Settings | None, list[Problem]]:
+    """Return the settings as a server of ``version`` reads them, and what it would not read."""
+    reader = Reader(version)
+    try:
+        members = members_of(config)
+    except DecodeError as error:
+        reader.refuse("", None, f"{error.problems[0][1]}.")
+        return None, reader.problems
+    return reader.record(members, record), reader.problems
+
+
+def members_of(config: Config) -> Mapping[str, Any]:
+    """Return the members of a config in any of its forms; ``DecodeError`` for bad text."""
+    if isinstance(config, Model):
+        return encode(config)
+    return load_object(config, "config")
+
+
+__all__ = [
+    "INVALID_JSON",
+    "Config",
+    "members_of",
+    "read",
+    "validate_consumer",
+    "validate_stream",
+]

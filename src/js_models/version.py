@@ -1,0 +1,42 @@
+"""Server versions, as far as rules depend on them."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+Version: TypeAlias = tuple[int, int, int]
+"""Major, minor and patch number."""
+
+NEWEST: Version = (2, 15, 1)
+"""The server whose rules are meant when nobody names one."""
+
+OLDEST: Version = (2, 11, 0)
+"""The oldest server whose rules are known."""
+
+_PATTERN = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?", re.ASCII)
+
+# A bare "2.12" means the last patch of that line: rules came and went with minor versions.
+_ANY_PATCH = 99
+
+
+def parse_version(text: str | None) -> Version:
+    """Return the numbers of ``2.12``, ``2.12.8`` or ``v2.15.0-dev``; the newest for None.
+
+    Raises ``ValueError`` for anything else, and for servers older than 2.11.
+    """
+    if text is None:
+        return NEWEST
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a server version; write it as 2.12 or 2.12.8")
+    major, minor, patch = match.groups()
+    version = (int(major), int(minor), int(patch) if patch else _ANY_PATCH)
+    if version < OLDEST:
+        raise ValueError(f"rules of server {text} are not known; the oldest is 2.11")
+    return version
+
+
+def number(text: str) -> Version:
+    """Return the numbers of a version in the spec; an empty one means always."""
+    return tuple(int(part) for part in text.split(".")) if text else (0, 0, 0)  # type: ignore[return-value]
