@@ -157,7 +157,7 @@ class _Loader:
     def _value(self, name: str, document: Document, value: Any, path: str) -> None:
         """Add the configs in one value: an object, or a list of objects."""
         if isinstance(value, list):
-            items: list[Any] = value
+            items = cast("list[object]", value)
             for index, item in enumerate(items):
                 self._value(name, document, item, f"{path}[{index}]")
         elif not isinstance(value, dict):
