@@ -133,13 +133,15 @@ async def test_a_connection_comes_back_and_goes_on(server_factory, name):
             async with consumer.messages() as messages:
                 for round_ in range(3):
                     await jet.publish(name, b"%d" % round_)
-                    message = await messages.next(10)
-                    seen.append(message.data)
-                    await message.double_ack(10)
+                    # A killed server may forget an acknowledgement: then one comes again.
+                    while b"%d" % round_ not in seen:
+                        message = await messages.next(10)
+                        seen.append(message.data)
+                        await message.double_ack(10)
                     server.kill()
                     server.restart()
                     await eventually(came_back, connection, round_ + 2)
-            assert seen == [b"0", b"1", b"2"]
+            assert list(dict.fromkeys(seen)) == [b"0", b"1", b"2"]
             await jet.publish(name)
             assert connection.epoch == 4
             await connection.publish("core", b"again")

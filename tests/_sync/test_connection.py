@@ -134,13 +134,15 @@ def test_a_connection_comes_back_and_goes_on(server_factory, name):
             with consumer.messages() as messages:
                 for round_ in range(3):
                     jet.publish(name, b"%d" % round_)
-                    message = messages.next(10)
-                    seen.append(message.data)
-                    message.double_ack(10)
+                    # A killed server may forget an acknowledgement: then one comes again.
+                    while b"%d" % round_ not in seen:
+                        message = messages.next(10)
+                        seen.append(message.data)
+                        message.double_ack(10)
                     server.kill()
                     server.restart()
                     eventually(came_back, connection, round_ + 2)
-            assert seen == [b"0", b"1", b"2"]
+            assert list(dict.fromkeys(seen)) == [b"0", b"1", b"2"]
             jet.publish(name)
             assert connection.epoch == 4
             connection.publish("core", b"again")
