@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
 import click
 from attrs import frozen
 
 from js_cli.failures import Failure
+from js_cli.interrupts import asked_to_stop
 from js_cli.message_view import as_json as message_as_json
 from js_cli.message_view import print_message
 from js_cli.screen import notes, print_json, results
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
     from js_sync import Consumer, Message, Stream
 
 _TURN: Final = 0.5
-"""Seconds of each wait for a message, so that Ctrl-C is heard at once everywhere."""
+"""Seconds of each wait for a message, so that Ctrl-C is heard soon."""
+_SHORTEST: Final = 0.05
 
 
 @frozen(kw_only=True)
@@ -102,21 +106,18 @@ def consume(
     """  # noqa: D301  # click wants the character
     if create and consumer is None:
         raise click.UsageError("--create needs the name of the CONSUMER")
-    with target.connect() as nc:
+    with target.connect() as nc, asked_to_stop() as stop:
         source = nc.jetstream(domain=target.domain, timeout=target.timeout).get_stream(stream)
         worker = _bound(source, consumer, create, subjects, start)
         printed = 0
-        try:
-            while count is None or printed < count:
-                message = _next(worker, wait)
-                if message is None:
-                    break
-                _print(message, as_json)
-                printed += 1
-                if acknowledge and consumer is not None:
-                    message.ack()
-        except KeyboardInterrupt:
-            pass  # the usual way to end a tail
+        while count is None or printed < count:
+            message = _next(worker, wait, stop)
+            if message is None:
+                break
+            _print(message, as_json)
+            printed += 1
+            if acknowledge and consumer is not None:
+                message.ack()
         nc.flush()
         if consumer is None:
             source.delete_consumer(worker.name)
@@ -155,13 +156,17 @@ def _config(name: str | None, subjects: tuple[str, ...], start: Start) -> Consum
     )
 
 
-def _next(worker: Consumer, wait: float | None) -> Message | None:
-    if wait is not None:
-        return worker.next(timeout=wait or _TURN)
-    while True:
-        message = worker.next(timeout=_TURN)
+def _next(worker: Consumer, wait: float | None, stop: Event) -> Message | None:
+    """Return the next message; None when none came in time, or when the user wants to stop."""
+    deadline = None if wait is None else time.monotonic() + wait
+    while not stop.is_set():
+        left = _TURN if deadline is None else deadline - time.monotonic()
+        message = worker.next(timeout=max(min(left, _TURN), _SHORTEST))
         if message is not None:
             return message
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
+    return None
 
 
 def _print(message: Message, as_json: bool) -> None:

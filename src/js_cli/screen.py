@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 import click
 from rich.console import Console
@@ -15,12 +16,17 @@ from rich.progress import (
 )
 from rich.table import Table
 
+PIPE_WIDTH: Final = 120
+
 
 def results() -> Console:
-    """Return a console on standard output as it is now, tables in full width in a pipe."""
-    console = Console(highlight=False, soft_wrap=False)
+    """Return a console on standard output as it is now.
+
+    In a pipe, where the width of the screen means nothing, lines may be :data:`PIPE_WIDTH` long.
+    """
+    console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 160
+        console.width = PIPE_WIDTH
     return console
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, cast
 
-from attrs import asdict, has
+from js_models import Model, encode
 
 _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 
@@ -27,10 +27,10 @@ def as_text(value: object) -> str:
         case Mapping():
             items = cast("Mapping[str, object]", value).items()
             return ", ".join(f"{name}={as_text(item)}" for name, item in items)
+        case Model():
+            return as_text(encode(value))
         case Sequence():
             return ", ".join(as_text(item) for item in cast("Sequence[object]", value))
-        case _ if has(type(value)):
-            return as_text(asdict(value, recurse=False, filter=lambda _, item: bool(item)))  # type: ignore[call-overload]
         case _:
             return str(value)
 

@@ -104,6 +104,8 @@ def test_filters_pick_subjects(run: Run, filled: str) -> None:
     arguments = ("--subject", f"{filled}.s2", "--subject", f"{filled}.s4")
     result = run("consume", filled, *arguments, "--wait", "0.3", "--json")
     assert [line["seq"] for line in json_lines(result)] == [2, 4]
+    wild = run("consume", filled, "--subject", f"{filled}.*", "-n", "1", "--json")
+    assert [line["seq"] for line in json_lines(wild)] == [1]
 
 
 def test_a_missing_consumer_or_stream_is_told(run: Run, stream: str) -> None:

@@ -21,8 +21,14 @@ def examples_folder() -> Path:
     """Return the folder of the order example: packed with a wheel, or of the source tree."""
     for folder in (_PACKAGED, _IN_SOURCES):
         if (folder / "orders" / "stream.yaml").is_file():
-            return folder / "orders"
+            return _from_here(folder / "orders")
     raise Failure("the examples of the demo are not installed; reinstall twinstream")
+
+
+def _from_here(folder: Path) -> Path:
+    """Return the folder as seen from the working directory, which is short where it is below."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 @click.command(short_help="Show the whole way from a configuration to Parquet.")

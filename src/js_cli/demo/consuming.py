@@ -18,10 +18,12 @@ from js_cli.demo.ledger import Ledger
 from js_cli.demo.scene import CONSUMER, STREAM, Scene
 from js_cli.screen import progress
 
-BATCH = 200
-"""Messages asked for at once: small enough that both workers get their share."""
+BUFFER = 200
+"""Messages that a worker asks for ahead: few enough that both get their share."""
+_TURN = 0.1
 _RETRY_DELAY = 0.05
 _PATIENCE = 120.0
+_SETTLING = 5.0
 
 
 def consume(scene: Scene, jet: js_sync.JetStream) -> None:
@@ -45,8 +47,7 @@ def consume(scene: Scene, jet: js_sync.JetStream) -> None:
     for worker in workers:
         if worker.error is not None:
             raise worker.error
-    state = consumer.info()
-    scene.left_on_server = (state.num_pending or 0) + (state.num_ack_pending or 0)
+    scene.left_on_server = _left(consumer)
     scene.console.print(_told(ledger))
 
 
@@ -54,8 +55,12 @@ def work_blocking(url: str, ledger: Ledger) -> None:
     """Settle messages with the blocking twin until the ledger is complete."""
     with js_sync.connect(url, name="demo js_sync") as nc:
         consumer = nc.jetstream().get_stream(STREAM).get_consumer(CONSUMER)
-        while not ledger.complete.is_set():
-            for message in consumer.fetch(BATCH, timeout=0.5):
+        with consumer.messages(max_messages=BUFFER) as messages:
+            while not ledger.complete.is_set():
+                try:
+                    message = messages.next(_TURN)
+                except js_sync.RequestTimeout:
+                    continue
                 about = message.metadata
                 verdict = handle(message.data, about.num_delivered)
                 match verdict:
@@ -73,8 +78,12 @@ async def work_in_loop(url: str, ledger: Ledger) -> None:
     async with js_async.connect(url, name="demo js_async") as nc:
         stream = await nc.jetstream().get_stream(STREAM)
         consumer = await stream.get_consumer(CONSUMER)
-        while not ledger.complete.is_set():
-            for message in await consumer.fetch(BATCH, timeout=0.5):
+        async with consumer.messages(max_messages=BUFFER) as messages:
+            while not ledger.complete.is_set():
+                try:
+                    message = await messages.next(_TURN)
+                except js_async.RequestTimeout:
+                    continue
                 about = message.metadata
                 verdict = handle(message.data, about.num_delivered)
                 match verdict:
@@ -85,6 +94,17 @@ async def work_in_loop(url: str, ledger: Ledger) -> None:
                     case Verdict.NEVER:
                         await message.term("not JSON")
                 ledger.record("js_async", about.stream_seq, about.num_delivered, verdict)
+
+
+def _left(consumer: js_sync.Consumer) -> int:
+    """Return what the server still waits for; it handles the last words in its own time."""
+    deadline = time.monotonic() + _SETTLING
+    while True:
+        state = consumer.info()
+        left = (state.num_pending or 0) + (state.num_ack_pending or 0)
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
 
 
 class _Worker(threading.Thread):

@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 from rich.console import Console
 
 from js_cli.demo.ledger import Ledger
-from js_models import ConsumerConfig, StreamConfig
+from js_models import ConsumerConfig
 
 STREAM = "ORDERS"
 EVENTS = "EVENTS"
@@ -54,7 +54,6 @@ class Scene:
     console: Console
     url: str
     server_version: str
-    stream_config: StreamConfig | None = None
     consumer_config: ConsumerConfig | None = None
     published: int = 0
     sent_again: int = 0

@@ -1,0 +1,100 @@
+"""``twinstream demo`` as a whole: its sums, its screen and its page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from js_cli.demo import consuming, story
+from js_cli.demo.handler import Verdict
+from js_cli.groups import twinstream
+
+TWINSTREAM = Path(sys.executable).with_name("twinstream")
+EVENTS = 500
+
+
+class Page(HTMLParser):
+    """Collects what a page refers to and how many charts it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.references: list[str] = []
+        self.charts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.charts += tag == "svg"
+        self.references += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_a_small_demo_without_spark_adds_up(tmp_path: Path) -> None:
+    report = tmp_path / "page.html"
+    arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]
+    result = CliRunner().invoke(twinstream, arguments)
+    assert result.exit_code == 0, result.stdout + result.stderr
+    for number in range(1, 7):
+        assert f"{number}/6" in result.stdout
+    assert "broken.yaml:" in result.stdout
+    assert "max_deliver" in result.stdout
+    assert "Every sum agrees." in result.stdout
+    page = Page()
+    page.feed(report.read_text("utf-8"))
+    assert page.charts == 1
+    assert page.references == []
+
+
+def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
+    import pyarrow.dataset
+
+    report, tables = tmp_path / "page.html", tmp_path / "tables"
+    arguments = ["--report", str(report), "--output", str(tables), "--json"]
+    done = subprocess.run(
+        [TWINSTREAM, "demo", "--events", str(EVENTS), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["passed"] is True
+    assert answer["sums"]["in Parquet, rows and dead letters"] == {
+        "expected": EVENTS,
+        "found": EVENTS,
+    }
+    orders = pyarrow.dataset.dataset(tables / "orders", partitioning="hive").to_table()
+    assert orders.num_rows == EVENTS - answer["sums"]["dead letters in Parquet"]["found"]
+    assert str(orders.schema.field("amount").type) == "double"
+    assert str(orders.schema.field("at").type).startswith("timestamp")
+    page = Page()
+    page.feed(report.read_text("utf-8"))
+    assert page.charts == 2
+
+
+def test_a_sum_that_is_off_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A worker that loses what it should have retried: declined cards end acknowledged.
+    monkeypatch.setattr(consuming, "handle", lambda payload, delivery: Verdict.DONE)
+    monkeypatch.setattr("js_cli.demo.advisories._PATIENCE", 0.1)
+    report = tmp_path / "page.html"
+    arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]
+    result = CliRunner().invoke(twinstream, arguments)
+    assert result.exit_code == 1
+    assert "failed until max_deliver" in result.stderr
+    assert "some sums are off" in report.read_text("utf-8")
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    result = CliRunner().invoke(twinstream, ["demo", "--output", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "not empty" in result.stderr
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_the_demo_has_the_six_steps_in_order() -> None:
+    titles = [title for title, _, _ in story.STEPS]
+    assert titles == ["Check and create", "Publish", "Consume", "Listen", "Land", "Add up"]

@@ -1,0 +1,164 @@
+"""The promises of the repository itself: pins, licence, generated marks, sizes, arrows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src"
+PACKAGES = sorted(path.name for path in SRC.iterdir() if (path / "__init__.py").exists())
+LONGEST_FILE = 500
+
+# Which packages of ours each package may import.
+ARROWS = {
+    "js_models": set[str](),
+    "js_core": {"js_models"},
+    "js_async": {"js_core", "js_models"},
+    "js_sync": {"js_core", "js_models"},
+    "js_testing": set[str](),
+    "js_spark": {"js_sync", "js_core", "js_models"},
+    "pyspark_jetstream": {"js_spark"},
+    "js_cli": {"js_async", "js_sync", "js_core", "js_models", "js_spark", "js_testing"},
+}
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Return the files of the repository, without what git ignores."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    files = (ROOT / name for name in listed.stdout.split("\0") if name)
+    return tuple(path for path in files if path.is_file())
+
+
+def sources(package: str) -> Iterator[Path]:
+    yield from (SRC / package).rglob("*.py")
+
+
+def project() -> dict[str, object]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_point_one_way(package: str) -> None:
+    allowed = ARROWS[package] | {package}
+    for path in sources(package):
+        ours = set(imported(path)) & set(PACKAGES)
+        assert ours <= allowed, f"{path.relative_to(ROOT)} imports {sorted(ours - allowed)}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_are_typed_and_in_the_wheel(package: str) -> None:
+    assert (SRC / package / "py.typed").exists()
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert f"src/{package}" in settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_are_small_and_say_what_they_are_for(package: str) -> None:
+    for path in sources(package):
+        text = path.read_text("utf-8")
+        tree = ast.parse(text)
+        assert ast.get_docstring(tree), f"{path.relative_to(ROOT)} has no docstring"
+        if not is_generated(text):
+            length = text.count("\n")
+            assert length <= LONGEST_FILE, f"{path.relative_to(ROOT)} has {length} lines"
+
+
+def test_generated_files_are_marked_for_reviewers() -> None:
+    generated = [
+        path.relative_to(ROOT).as_posix()
+        for path in tracked()
+        if path.suffix == ".py" and is_generated(path.read_text("utf-8"))
+    ]
+    assert generated
+    answer = subprocess.run(
+        ["git", "check-attr", "linguist-generated", "--", *generated],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    unmarked = [line for line in answer.stdout.splitlines() if not line.endswith(": set")]
+    assert not unmarked
+
+
+def is_generated(text: str) -> bool:
+    head = "".join(text.splitlines(keepends=True)[:5])
+    return bool(re.search(r"^(# |\"\"\")?Generated from", head, re.MULTILINE))
+
+
+def test_every_pin_is_exact_and_hashed() -> None:
+    text = (ROOT / "constraints.txt").read_text("utf-8")
+    requirements = re.findall(r"^[a-z].*?(?=^[a-z#]|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert len(requirements) > 40
+    for requirement in requirements:
+        assert re.match(r"[a-z0-9-]+(\[[a-z,]+\])?==\S+", requirement), requirement
+        assert "--hash=sha256:" in requirement, requirement
+    assert "://" not in text
+    assert "index-url" not in text
+
+
+def test_every_dependency_is_pinned() -> None:
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "constraints.txt").read_text(), re.M))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wanted = [
+        *settings["project"]["dependencies"],
+        *(entry for group in settings["dependency-groups"].values() for entry in group),
+        *(one for extra in settings["project"]["optional-dependencies"].values() for one in extra),
+    ]
+    names = {re.split(r"[\[<>=~!;, ]", entry)[0].lower().replace("_", "-") for entry in wanted}
+    assert names - {"twinstream"} <= pinned
+
+
+def test_the_licence_is_whole() -> None:
+    text = (ROOT / "LICENSE").read_text("utf-8")
+    assert project()["license"] == "Apache-2.0"
+    assert text.lstrip().startswith("Apache License")
+    assert "9. Accepting Warranty or Additional Liability" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert "limitations under the License." in text
+
+
+def test_the_changelog_knows_this_version_or_has_unreleased_lines() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## [{project()['version']}]" in text or "## [Unreleased]" in text
+
+
+def test_make_alone_lists_every_target() -> None:
+    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = set(re.findall(r"^  make (\w+) ", shown, re.MULTILINE))
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert phony is not None
+    assert listed == set(phony[1].split())
+    assert {"setup", "gen", "check", "lint", "types", "test", "demo", "bench", "build"} <= listed
+
+
+def test_paths_named_in_the_contributing_table_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = text.partition("## Where is the place")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`((?:src|tests|schema|codegen|examples)/[\w./]*)`", table))
+    assert len(named) > 10
+    missing = [name for name in sorted(named) if not (ROOT / name).exists()]
+    assert not missing
+
+
+def test_no_path_of_a_machine_is_in_any_file() -> None:
+    paths = re.compile(rb"(?<![\w.])/(home|root|Users|work)/\w")
+    for path in tracked():
+        assert not paths.search(path.read_bytes()), path.relative_to(ROOT)
