@@ -1,0 +1,218 @@
+"""The twins offer the same: names, signatures, documentation; and the generated one is fresh."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import js_async
+import js_sync
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("js_core", "js_async", "js_sync", "js_testing")
+
+# What asyncio alone has, each with its reason.
+ONLY_ASYNC = {"from_nats": "nats-py has no blocking client to stand on"}
+# Methods of the seam that one side alone has: callbacks of asyncio's protocol.
+SEAM_ONLY = {"Link": {"received", "ended"}, "Opening": set[str]()}
+
+RENAMED = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__"}
+RENAMED["__anext__"] = "__next__"
+PROTOCOLS = ("__enter__", "__exit__", "__iter__", "__next__", "__init__")
+
+
+def modules(package: str) -> Iterator[ModuleType]:
+    root = importlib.import_module(package)
+    yield root
+    for found in pkgutil.walk_packages(root.__path__, f"{package}."):
+        yield importlib.import_module(found.name)
+
+
+def plain(annotation: Any) -> str:
+    """Return an annotation without what makes it asynchronous."""
+    text = str(annotation).replace("js_async", "js_sync").replace("Async", "")
+    return " | ".join(dict.fromkeys(text.split(" | ")))
+
+
+def signature(function: Any) -> list[tuple[str, str, str, str]]:
+    found = inspect.signature(function)
+    parameters = [
+        (each.name, str(each.kind), str(each.default), plain(each.annotation))
+        for each in found.parameters.values()
+    ]
+    returns = ("return", "", "", plain(found.return_annotation))
+    return [*parameters, returns]
+
+
+def members(cls: type) -> dict[str, Any]:
+    """Return what a class offers by its plain name: public members and protocol methods."""
+    found = {RENAMED.get(name, name): value for name, value in vars(cls).items()}
+    return {
+        name: value
+        for name, value in found.items()
+        if not name.startswith("_") or name in PROTOCOLS
+    }
+
+
+def bare(member: Any) -> Any:
+    """Return the function behind a property, class method or static method."""
+    if isinstance(member, property):
+        return member.fget
+    return getattr(member, "__func__", member)
+
+
+def test_both_offer_the_same_names() -> None:
+    assert set(js_async.__all__) - set(ONLY_ASYNC) == set(js_sync.__all__)
+
+
+def test_errors_and_values_are_the_same_classes() -> None:
+    for name in js_sync.__all__:
+        ours = getattr(js_sync, name)
+        if ours.__module__.startswith("js_core"):
+            assert getattr(js_async, name) is ours
+
+
+TWINS = [name for name in js_sync.__all__ if getattr(js_sync, name).__module__.startswith("js_s")]
+
+
+def test_there_are_twins_to_compare() -> None:
+    assert {"Connection", "JetStream", "Stream", "Consumer", "Message", "Messages"} <= set(TWINS)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_signatures_are_equal(name: str) -> None:
+    ours, theirs = getattr(js_sync, name), getattr(js_async, name)
+    if not inspect.isclass(ours):
+        assert signature(ours) == signature(theirs)
+        return
+    mine, its = members(ours), members(theirs)
+    assert mine.keys() == its.keys()
+    for member in mine:
+        assert type(mine[member]) is type(its[member]), member
+        left, right = bare(mine[member]), bare(its[member])
+        if callable(left):
+            assert signature(left) == signature(right), f"{name}.{member}"
+
+
+def definitions(body: list[ast.stmt]) -> list[str]:
+    """Return the public names that statements define, in order."""
+    found: list[str] = []
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign):
+            found += [each.id for each in node.targets if isinstance(each, ast.Name)]
+    return [name for name in found if not name.startswith("_")]
+
+
+def seam(package: str) -> ast.Module:
+    return ast.parse((ROOT / "src" / package / "_io.py").read_text())
+
+
+def test_both_seams_hold_the_same_names_in_the_same_order() -> None:
+    from js_async import _io as asynchronous
+    from js_sync import _io as blocking
+
+    assert asynchronous.__all__ == blocking.__all__
+    left, right = definitions(seam("js_async").body), definitions(seam("js_sync").body)
+    both = set(left) & set(right)
+    assert [name for name in left if name in both] == [name for name in right if name in both]
+    # What only one side defines, the other imports under the same name.
+    for name in set(left) ^ set(right):
+        assert hasattr(asynchronous, name), name
+        assert hasattr(blocking, name), name
+
+
+@pytest.mark.parametrize("name", ["Link", "Signal", "Task"])
+def test_the_classes_of_both_seams_are_equal(name: str) -> None:
+    def methods(package: str) -> list[str]:
+        [found] = [
+            node
+            for node in seam(package).body
+            if isinstance(node, ast.ClassDef) and node.name == name
+        ]
+        only = SEAM_ONLY.get(name, set())
+        return [each for each in definitions(found.body) if each not in only]
+
+    assert methods("js_async") == methods("js_sync")
+
+
+def test_the_generated_twin_is_fresh() -> None:
+    command = [sys.executable, "codegen/twin.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Also in prose: a docstring that speaks of event loops would puzzle whoever blocks.
+WORDS = re.compile(
+    r"\b(async\w*|await\w*|coroutines?|Async[A-Z]\w*|__a(?:enter|exit|iter|next)__)\b"
+)
+# A line may compare the twins; the seam's head and the one that names both forms do.
+COMPARES = ("js_async", "event loops")
+
+
+def test_no_word_of_the_other_twin_is_left() -> None:
+    for path in sorted((ROOT / "src/js_sync").glob("*.py")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = WORDS.search(line)
+            compares = any(word in line for word in COMPARES) or "asyncio" in line
+            assert found is None or compares, f"{path}:{number}: {line}"
+
+
+def public(package: str) -> Iterator[tuple[str, Any]]:
+    """Yield every public thing of a package, and the public members of its classes."""
+    for module in modules(package):
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if getattr(value, "__module__", "").partition(".")[0] != package:
+                continue
+            if not (inspect.isclass(value) or inspect.isroutine(value)):
+                continue
+            yield f"{module.__name__}.{name}", value
+            if inspect.isclass(value):
+                for member, each in vars(value).items():
+                    function = bare(each)
+                    if not member.startswith("_") and inspect.isfunction(function):
+                        yield f"{module.__name__}.{name}.{member}", function
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_everything_public_is_documented(package: str) -> None:
+    for module in modules(package):
+        assert module.__doc__, module.__name__
+    naked = [name for name, value in public(package) if not inspect.getdoc(value)]
+    assert not naked
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_lists_of_names_are_sorted_and_true(package: str) -> None:
+    for module in modules(package):
+        names = list(getattr(module, "__all__", ()))
+        assert names == sorted(names, key=order), module.__name__
+        assert len(set(names)) == len(names), module.__name__
+        for name in names:
+            assert hasattr(module, name), f"{module.__name__}.{name}"
+
+
+def order(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions, as ruff sorts them."""
+    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return kind, name
+
+
+def test_every_enum_value_of_a_batch_end_is_documented() -> None:
+    source = inspect.getsource(js_sync.BatchEnd)
+    assert issubclass(js_sync.BatchEnd, enum.Enum)
+    assert source.count('"""') == 2 * (len(js_sync.BatchEnd) + 1)
