@@ -30,6 +30,12 @@ _MODES: Final[tuple[Mode, ...]] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 _READ_MODES: Final[tuple[ReadMode, ...]] = ("auto", "direct", "consumer")
 _UINT64: Final[tuple[Uint64, ...]] = ("long", "decimal")
 
+# Spark 4.3 hands a Python source no options at all when a table of the catalog is read.
+_NO_OPTIONS: Final = (
+    "no option arrived. Spark does not pass the options of CREATE TABLE on to a Python source; use"
+    " CREATE TEMPORARY VIEW … USING jetstream OPTIONS (…), or SELECT … FROM t WITH (…)"
+)
+
 
 @frozen(kw_only=True)
 class SourceOptions:
@@ -66,6 +72,8 @@ class SourceOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """Read and check all options. Raises `OptionError`."""
+        if not options:
+            raise OptionError("stream", _NO_OPTIONS)
         given = OptionsMap(options)
         streams = _streams(given)
         parsed = cls(

@@ -17,8 +17,13 @@ __all__ = ["OptionsMap"]
 
 _Word = TypeVar("_Word", bound=str)
 
-#: What Spark itself adds: tables made by SQL carry their storage's options.
-_SPARK_OWN: Final = frozenset({"serialization.format"})
+#: What Spark itself adds to the options of tables that were made by SQL: the reserved properties
+#: of its catalogs, and a copy of every option under this prefix.
+_TABLE_PROPERTIES: Final = frozenset(
+    {"collation", "comment", "external", "is_managed_location", "location", "owner", "path"}
+    | {"provider", "serialization.format"}
+)
+_COPY: Final = "option."
 
 _DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)", re.ASCII)
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -112,10 +117,15 @@ class OptionsMap:
             raise OptionError(options[0], f"names {twice[0]!r} twice")
         return found
 
+    def _is_of_table(self, key: str) -> bool:
+        if "provider" not in self._values:
+            return False
+        return key in _TABLE_PROPERTIES or key.removeprefix(_COPY) in self._known
+
     def finish(self) -> None:
         """Refuse options that nobody took."""
         for key in self._values:
-            if key in self._known or key in _SPARK_OWN:
+            if key in self._known or self._is_of_table(key):
                 continue
             near = difflib.get_close_matches(key, self._known, n=1)
             hint = f"; did you mean {self._known[near[0]]!r}?" if near else ""
