@@ -1,4 +1,4 @@
-"""The promises of the repository itself: pins, licence, generated marks, sizes, arrows."""
+"""The promises of the repository itself: pins, licence, generated marks, sizes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,6 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 PACKAGES = sorted(path.name for path in SRC.iterdir() if (path / "__init__.py").exists())
 LONGEST_FILE = 500
-
-# Which packages of ours each package may import.
-ARROWS = {
-    "js_models": set[str](),
-    "js_core": {"js_models"},
-    "js_async": {"js_core", "js_models"},
-    "js_sync": {"js_core", "js_models"},
-    "js_testing": set[str](),
-    "js_spark": {"js_sync", "js_core", "js_models"},
-    "pyspark_jetstream": {"js_spark"},
-    "js_cli": {"js_async", "js_sync", "js_core", "js_models", "js_spark", "js_testing"},
-}
 
 
 @cache
@@ -47,22 +35,6 @@ def sources(package: str) -> Iterator[Path]:
 
 def project() -> dict[str, object]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-
-
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_imports_point_one_way(package: str) -> None:
-    allowed = ARROWS[package] | {package}
-    for path in sources(package):
-        ours = set(imported(path)) & set(PACKAGES)
-        assert ours <= allowed, f"{path.relative_to(ROOT)} imports {sorted(ours - allowed)}"
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -50,6 +51,11 @@ def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None 
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     return table
+
+
+def remark(console: Console, text: str) -> None:
+    """Print a paragraph, indented below the heading of a step."""
+    console.print(Padding(text, (0, 0, 0, 2)))
 
 
 def progress(console: Console, *, shown: bool = True) -> Progress:

@@ -16,7 +16,7 @@ import js_sync
 from js_cli.demo.handler import Verdict, handle
 from js_cli.demo.ledger import Ledger
 from js_cli.demo.scene import CONSUMER, STREAM, Scene
-from js_cli.screen import progress
+from js_cli.screen import progress, remark
 
 BUFFER = 200
 """Messages that a worker asks for ahead: few enough that both get their share."""
@@ -48,7 +48,7 @@ def consume(scene: Scene, jet: js_sync.JetStream) -> None:
         if worker.error is not None:
             raise worker.error
     scene.left_on_server = _left(consumer)
-    scene.console.print(_told(ledger))
+    remark(scene.console, _told(ledger))
 
 
 def work_blocking(url: str, ledger: Ledger) -> None:
@@ -136,7 +136,7 @@ def _show_progress(scene: Scene, ledger: Ledger, workers: list[_Worker]) -> None
 def _told(ledger: Ledger) -> str:
     shares = " and ".join(f"{count:,} by {name}" for name, count in ledger.deliveries.items())
     return (
-        f"  {sum(ledger.deliveries.values()):,} deliveries: {shares}."
+        f"{sum(ledger.deliveries.values()):,} deliveries: {shares}."
         f" {len(ledger.acknowledged):,} messages acknowledged, {len(ledger.terminated)} terminated"
         f" (no JSON), {len(ledger.exhausted)} given up after {ledger.max_deliver} deliveries."
     )

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from js_cli.demo.scene import EVENTS, STREAM, Scene, SubjectRow
-from js_cli.screen import plain_table, progress
+from js_cli.screen import plain_table, progress, remark
 from js_sync import JetStream
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ def _keep(scene: Scene, orders: LandReport, events: LandReport) -> None:
 
 
 def _show(scene: Scene, orders: LandReport, events: LandReport) -> None:
-    scene.console.print(
-        f"  {orders.rows:,} orders in {orders.files} files, {orders.dead_letters} dead letters"
+    remark(
+        scene.console,
+        f"{orders.rows:,} orders in {orders.files} files, {orders.dead_letters} dead letters"
         f" (with their bytes and the reason); {events.rows:,} advisories in"
-        f" {len(events.tables)} tables; {scene.spark_seconds:.0f} s with Spark's start."
+        f" {len(events.tables)} tables; {scene.spark_seconds:.0f} s with Spark's start.",
     )
     numbers = ("orders", "items", "€")
     table = plain_table("subject", *numbers, numbers=numbers)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from js_cli.demo.orders import OrderEvent, order_events
 from js_cli.demo.scene import STREAM, Scene
-from js_cli.screen import progress
+from js_cli.screen import progress, remark
 from js_models import PubAck
 from js_sync import JetStream, PublishFailure, PublishRequest
 
@@ -36,10 +36,11 @@ def publish(scene: Scene, jet: JetStream) -> None:
             scene.refused_as_duplicate += bool(ack.duplicate)
             display.advance(second)
     scene.stored = jet.get_stream(STREAM).info().state.messages
-    scene.console.print(
-        f"  {scene.published + scene.sent_again:,} messages sent, {scene.stored:,} stored,"
+    remark(
+        scene.console,
+        f"{scene.published + scene.sent_again:,} messages sent, {scene.stored:,} stored,"
         f" {scene.refused_as_duplicate:,} recognised by their message id and not stored again"
-        f" ({scene.published / scene.publish_seconds:,.0f} a second)."
+        f" ({scene.published / scene.publish_seconds:,.0f} a second).",
     )
 
 
