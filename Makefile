@@ -1,8 +1,8 @@
 # One word per target; `make` alone lists them. Each prints the plain command that it runs.
 
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	&& echo $$python && break; done)
+	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -21,9 +21,9 @@ help: ## list the targets
 setup: $(VENV)/.ready ## make .venv with the pinned packages (the other targets do this first)
 
 $(VENV)/.packages: constraints.txt
-	@test -n "$(PYTHON)" || { echo "Twinstream needs Python 3.11 or newer; there is" \
-		"$$(python3 --version 2>&1). Say where a newer one is: make PYTHON=/path/to/python3.11"; \
-		exit 1; } >&2
+	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' || { echo "Twinstream needs Python 3.11 or newer;" \
+		"here is $$($(or $(PYTHON),python3) --version 2>&1). Say where a newer one is:" \
+		"make PYTHON=/path/to/python3.11"; exit 1; } >&2
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@awk '/^[a-z]/ { keep = /^($(FIRST))==/ } keep' constraints.txt > $(VENV)/first.txt
 	@echo "Installing the pinned packages; PySpark is large, so this takes some minutes."
