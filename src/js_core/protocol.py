@@ -157,7 +157,7 @@ class Parser:
                 needed = len(line) + total if line[-1] == 10 else 0
                 self._hold(data, start, needed)
                 break
-            if not 0 <= header_size <= total - 2 or body[-1] != 10:
+            if not 0 <= header_size <= total - 2 or body[-1] != 10 or body[-2] != 13:
                 raise ProtocolError(f"message of a wrong size after {line[:80]!r}")
             if sid != last:
                 touched.append(sid)
