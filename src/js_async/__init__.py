@@ -5,15 +5,18 @@ Both have the same names. Start with `connect`.
 
 from __future__ import annotations
 
-from js_async.connection import Connection, connect, connect_with
+from js_async.connection import Connection, Stats, connect, connect_with
+from js_async.connection_events import ConnectionEvents
 from js_async.consumer import Consumer
-from js_async.core_message import CoreMessage, Subscription
+from js_async.core_message import CoreMessage
 from js_async.jetstream import JetStream
 from js_async.message import Message
 from js_async.messages import Messages
 from js_async.nats_py import from_nats  # asyncio only
 from js_async.stream import Stream
+from js_async.subscription import Subscription
 from js_core.ack_reply import Metadata
+from js_core.auth import Credentials
 from js_core.batch import Batch, BatchEnd
 from js_core.errors import (
     AcknowledgementError,
@@ -53,12 +56,24 @@ from js_core.errors import (
     WrongOwner,
     WrongStream,
 )
+from js_core.events import (
+    Closed,
+    Connected,
+    ConnectionEvent,
+    Disconnected,
+    LameDuck,
+    MessagesDropped,
+    ServerReported,
+    ServersDiscovered,
+)
+from js_core.handshake import ServerInfo
 from js_core.headers import Headers
 from js_core.options import ConnectOptions
 from js_core.publish import PublishFailure, PublishRequest
 from js_core.pull import Report
 from js_core.servers import ReconnectPolicy
 from js_core.stream_message import StreamMessage
+from js_core.tls import TlsOptions
 
 __all__ = [
     "AcknowledgementError",
@@ -69,9 +84,13 @@ __all__ = [
     "BadPull",
     "Batch",
     "BatchEnd",
+    "Closed",
     "ConnectOptions",
+    "Connected",
     "Connection",
     "ConnectionClosed",
+    "ConnectionEvent",
+    "ConnectionEvents",
     "ConnectionFailed",
     "ConnectionLost",
     "Consumer",
@@ -80,15 +99,19 @@ __all__ = [
     "ConsumerIsPush",
     "ConsumerNotFound",
     "CoreMessage",
+    "Credentials",
+    "Disconnected",
     "Headers",
     "InvalidConfig",
     "JetStream",
     "JetStreamError",
     "JetStreamNotEnabled",
+    "LameDuck",
     "Message",
     "MessageExists",
     "MessageNotFound",
     "Messages",
+    "MessagesDropped",
     "Metadata",
     "NoResponders",
     "NotAcknowledgeable",
@@ -102,6 +125,10 @@ __all__ = [
     "Report",
     "RequestTimeout",
     "ServerError",
+    "ServerInfo",
+    "ServerReported",
+    "ServersDiscovered",
+    "Stats",
     "StoreRefused",
     "Stream",
     "StreamExists",
@@ -109,6 +136,7 @@ __all__ = [
     "StreamNotFound",
     "SubjectOverlap",
     "Subscription",
+    "TlsOptions",
     "TwinstreamError",
     "Unsupported",
     "WrongLastMessageId",

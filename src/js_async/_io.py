@@ -19,10 +19,13 @@ from collections.abc import (
     Generator,
     Iterable,
 )
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import WrongOwner
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 __all__ = [
     "CancelledError",
@@ -225,17 +228,49 @@ class Link:
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
 
-    async def open(self, host: str, port: int, deadline: Deadline) -> None:
-        """Connect a socket; raises OSError."""
+    async def open(
+        self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
+    ) -> None:
+        """Connect a socket, with TLS from the start where a context is given; raises OSError."""
         receiver = _Receiver(self)
+        name = server_name if tls is not None else None
         try:
             async with asyncio.timeout(deadline.remaining()):
-                transport, _ = await self._loop.create_connection(lambda: receiver, host, port)
+                transport, _ = await self._loop.create_connection(
+                    lambda: receiver, host, port, ssl=tls, server_hostname=name
+                )
         except TimeoutError:
             raise TimeoutError("no connection in time") from None
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._receiver = receiver
         self._transport = transport
+
+    async def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
+        """Go on with TLS on the open socket; raises OSError."""
+        if self._transport is None or self._receiver is None:
+            raise ConnectionError("the link broke before TLS began")
+        try:
+            async with asyncio.timeout(deadline.remaining()):
+                transport = await self._loop.start_tls(
+                    self._transport, self._receiver, tls, server_hostname=server_name
+                )
+        except TimeoutError:
+            raise TimeoutError("no TLS handshake in time") from None
+        if transport is None:
+            raise ConnectionError("the link broke during the TLS handshake")
+        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        self._transport = transport
+
+    async def wait(self, signal: Signal, deadline: Deadline) -> bool:
+        """Send what was written, then sleep until the flag is up or the deadline passes."""
+        self.check_owner()
+        if self._out:
+            self.flush()
+        return await signal.sleep(deadline)
+
+    async def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
+        """Wait as `wait` does, on behalf of nobody in the foreground."""
+        return await signal.sleep(deadline)
 
     def received(self, receiver: _Receiver, data: bytes) -> None:
         """Pass on bytes of the current socket; any error in there ends the link."""
@@ -284,17 +319,6 @@ class Link:
         if receiver is None or receiver.writable.is_set():
             return
         await receiver.writable.sleep(deadline)
-
-    async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Send what was written, then sleep until the flag is up or the deadline passes."""
-        self.check_owner()
-        if self._out:
-            self.flush()
-        return await signal.sleep(deadline)
-
-    async def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
-        """Wait as `wait` does, on behalf of nobody in the foreground."""
-        return await signal.sleep(deadline)
 
     async def shut(self) -> None:
         """Send what was written and close the socket; `on_end` is not told."""

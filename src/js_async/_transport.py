@@ -5,6 +5,7 @@ Two classes offer it: our own `Connection`, and the adapter over a connection of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from js_async._io import Signal
@@ -81,9 +82,9 @@ class Transport(Protocol):
         ...
 
     async def open_mailbox(
-        self, subject: bytes, queue: bytes = b"", sink: Sink | None = None
+        self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; frames go to the mailbox, or to `sink` as they arrive."""
+        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
         ...
 
     async def close_mailbox(self, box: Box, *, settle: bool = False) -> None:

@@ -139,13 +139,13 @@ class NatsPyTransport:
         return await self._replies.ask(subject, headers, payload, deadline)
 
     async def open_mailbox(
-        self, subject: bytes, queue: bytes = b"", sink: Sink | None = None
+        self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; frames go to the mailbox, or to `sink` as they arrive."""
+        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
         self._numbers += 1
         sid = b"%d" % self._numbers
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
-        take = box.frames.append if sink is None else sink
+        take = box.frames.append if sink is None else sink(box)
         callback = _receiver(box, take)
         self._boxes[sid] = box
         self._subscriptions[sid] = await self._client.subscribe(  # pyright: ignore[reportUnknownMemberType]

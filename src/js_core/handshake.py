@@ -8,14 +8,15 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from js_core.auth import Credentials
 from js_core.errors import AuthenticationFailed, PermissionDenied, ProtocolError, ServerError
-from js_core.options import ConnectOptions
 from js_core.servers import ServerAddress
 
-__all__ = ["ServerInfo", "connect_fields", "server_error"]
+__all__ = ["ServerInfo", "connect_fields", "denied_subject", "server_error", "url_credentials"]
 
 CLIENT_VERSION: Final = "0.1.0"
 _NUMBERS: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_DENIED: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.I)
 
 
 @frozen
@@ -32,9 +33,11 @@ class ServerInfo:
     domain: str = ""
     auth_required: bool = False
     tls_required: bool = False
+    tls_available: bool = False
     connect_urls: tuple[str, ...] = ()
     lame_duck: bool = False
     client_id: int = 0
+    nonce: str = ""
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ServerInfo:
@@ -42,18 +45,20 @@ class ServerInfo:
         try:
             return cls(
                 raw,
-                str(raw.get("server_id", "")),
-                str(raw.get("server_name", "")),
-                str(raw.get("version", "0.0.0")),
-                int(raw.get("max_payload", 1 << 20)),
-                bool(raw.get("headers")),
-                bool(raw.get("jetstream")),
-                str(raw.get("domain", "")),
-                bool(raw.get("auth_required")),
-                bool(raw.get("tls_required")),
-                tuple(str(url) for url in raw.get("connect_urls") or ()),
-                bool(raw.get("ldm")),
-                int(raw.get("client_id", 0)),
+                server_id=str(raw.get("server_id", "")),
+                server_name=str(raw.get("server_name", "")),
+                version=str(raw.get("version", "0.0.0")),
+                max_payload=int(raw.get("max_payload", 1 << 20)),
+                headers=bool(raw.get("headers")),
+                jetstream=bool(raw.get("jetstream")),
+                domain=str(raw.get("domain", "")),
+                auth_required=bool(raw.get("auth_required")),
+                tls_required=bool(raw.get("tls_required")),
+                tls_available=bool(raw.get("tls_available")),
+                connect_urls=tuple(str(url) for url in raw.get("connect_urls") or ()),
+                lame_duck=bool(raw.get("ldm")),
+                client_id=int(raw.get("client_id", 0)),
+                nonce=str(raw.get("nonce", "")),
             )
         except (TypeError, ValueError) as error:
             raise ProtocolError(f"INFO has a member of the wrong type: {error}") from error
@@ -68,12 +73,11 @@ class ServerInfo:
         return int(major), int(minor), int(patch)
 
 
-def connect_fields(options: ConnectOptions, address: ServerAddress) -> dict[str, Any]:
-    """Return the members of CONNECT; the URL's user info serves where options give none."""
+def connect_fields(name: str | None, credentials: Credentials, nonce: str) -> dict[str, Any]:
+    """Return the members of CONNECT."""
     fields: dict[str, Any] = {
         "verbose": False,
         "pedantic": False,
-        "tls_required": address.tls,
         "lang": "python-twinstream",
         "version": CLIENT_VERSION,
         "protocol": 1,
@@ -81,19 +85,17 @@ def connect_fields(options: ConnectOptions, address: ServerAddress) -> dict[str,
         "headers": True,
         "no_responders": True,
     }
-    if options.name:
-        fields["name"] = options.name
-    if options.token is not None:
-        fields["auth_token"] = options.token
-    elif options.user is not None:
-        fields["user"] = options.user
-        fields["pass"] = options.password or ""
-    elif address.user is not None and address.password is not None:
-        fields["user"] = address.user
-        fields["pass"] = address.password
-    elif address.user is not None:
-        fields["auth_token"] = address.user
+    if name:
+        fields["name"] = name
+    fields.update(credentials.fields(nonce))
     return fields
+
+
+def url_credentials(address: ServerAddress) -> Credentials:
+    """Return the user info of a server URL; a user without a password is a token."""
+    if address.user is not None and address.password is not None:
+        return Credentials(user=address.user, password=address.password)
+    return Credentials(token=address.user)
 
 
 def server_error(text: str) -> ServerError | AuthenticationFailed:
@@ -104,3 +106,12 @@ def server_error(text: str) -> ServerError | AuthenticationFailed:
     if "authorization" in lower or "authentication" in lower:
         return AuthenticationFailed(text)
     return ServerError(text)
+
+
+def denied_subject(text: str) -> tuple[bool, str] | None:
+    """Return what a permission violation was about: (publishing rather than listening, subject).
+
+    None when the text is about something else.
+    """
+    found = _DENIED.search(text)
+    return (found.group(1).lower() == "publish", found.group(2)) if found else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Generic, Protocol, TypeVar
 
+from js_core.errors import TwinstreamError
 from js_core.protocol import Frame
 
 __all__ = ["Mailbox", "Wakeable"]
@@ -35,7 +36,7 @@ class Mailbox(Generic[S]):
     kept by the reader so that a slow owner does not look like a silent server.
     """
 
-    __slots__ = ("frames", "heard_at", "queue", "sid", "signal", "subject")
+    __slots__ = ("error", "frames", "heard_at", "queue", "sid", "signal", "subject")
 
     def __init__(self, sid: bytes, subject: bytes, queue: bytes, signal: S, now: float) -> None:
         self.sid: Final = sid
@@ -44,6 +45,8 @@ class Mailbox(Generic[S]):
         self.signal: Final = signal
         self.frames: Final[deque[Frame]] = deque()
         self.heard_at = now
+        # Why nothing can come any more: a permission violation, say.
+        self.error: TwinstreamError | None = None
 
     def take_all(self) -> list[Frame]:
         """Take every frame that is here, and lower the flag.

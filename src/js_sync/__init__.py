@@ -7,6 +7,7 @@ Both have the same names. Start with `connect`.
 from __future__ import annotations
 
 from js_core.ack_reply import Metadata
+from js_core.auth import Credentials
 from js_core.batch import Batch, BatchEnd
 from js_core.errors import (
     AcknowledgementError,
@@ -46,20 +47,34 @@ from js_core.errors import (
     WrongOwner,
     WrongStream,
 )
+from js_core.events import (
+    Closed,
+    Connected,
+    ConnectionEvent,
+    Disconnected,
+    LameDuck,
+    MessagesDropped,
+    ServerReported,
+    ServersDiscovered,
+)
+from js_core.handshake import ServerInfo
 from js_core.headers import Headers
 from js_core.options import ConnectOptions
 from js_core.publish import PublishFailure, PublishRequest
 from js_core.pull import Report
 from js_core.servers import ReconnectPolicy
 from js_core.stream_message import StreamMessage
+from js_core.tls import TlsOptions
 
-from js_sync.connection import Connection, connect, connect_with
+from js_sync.connection import Connection, Stats, connect, connect_with
+from js_sync.connection_events import ConnectionEvents
 from js_sync.consumer import Consumer
-from js_sync.core_message import CoreMessage, Subscription
+from js_sync.core_message import CoreMessage
 from js_sync.jetstream import JetStream
 from js_sync.message import Message
 from js_sync.messages import Messages
 from js_sync.stream import Stream
+from js_sync.subscription import Subscription
 
 __all__ = [
     "AcknowledgementError",
@@ -70,9 +85,13 @@ __all__ = [
     "BadPull",
     "Batch",
     "BatchEnd",
+    "Closed",
     "ConnectOptions",
+    "Connected",
     "Connection",
     "ConnectionClosed",
+    "ConnectionEvent",
+    "ConnectionEvents",
     "ConnectionFailed",
     "ConnectionLost",
     "Consumer",
@@ -81,15 +100,19 @@ __all__ = [
     "ConsumerIsPush",
     "ConsumerNotFound",
     "CoreMessage",
+    "Credentials",
+    "Disconnected",
     "Headers",
     "InvalidConfig",
     "JetStream",
     "JetStreamError",
     "JetStreamNotEnabled",
+    "LameDuck",
     "Message",
     "MessageExists",
     "MessageNotFound",
     "Messages",
+    "MessagesDropped",
     "Metadata",
     "NoResponders",
     "NotAcknowledgeable",
@@ -103,6 +126,10 @@ __all__ = [
     "Report",
     "RequestTimeout",
     "ServerError",
+    "ServerInfo",
+    "ServerReported",
+    "ServersDiscovered",
+    "Stats",
     "StoreRefused",
     "Stream",
     "StreamExists",
@@ -110,6 +137,7 @@ __all__ = [
     "StreamNotFound",
     "SubjectOverlap",
     "Subscription",
+    "TlsOptions",
     "TwinstreamError",
     "Unsupported",
     "WrongLastMessageId",

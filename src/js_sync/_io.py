@@ -18,11 +18,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
-from typing import Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import WrongOwner
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 __all__ = [
     "CancelledError",
@@ -58,6 +62,11 @@ _LINGER: Final = 0.001
 _KEEPER_NAP: Final = 0.2
 # Longest single sleep in the kernel (seconds): poll() takes an int of milliseconds.
 _LONGEST: Final = 3600.0
+
+# What TLS raises on a socket that is not ready. By name, because importing ssl takes 10 ms, which
+# programs without TLS should not pay.
+_TLS_READ: Final = "SSLWantReadError"
+_TLS_WRITE: Final = "SSLWantWriteError"
 
 Opening = Annotated[T, "open already"]
 """Something that was opened; use it in `with`, which closes it."""
@@ -202,6 +211,28 @@ class _Waker:
         self._far.close()
 
 
+def _wrap(
+    sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
+) -> socket.socket:
+    sock.settimeout(_seconds(deadline))
+    try:
+        return tls.wrap_socket(sock, server_hostname=server_name)
+    except BaseException as error:
+        sock.close()
+        if isinstance(error, TimeoutError):
+            raise TimeoutError("no TLS handshake in time") from None
+        raise
+
+
+def _seconds(deadline: Deadline) -> float:
+    # A socket's timeout of 0 means "do not block", which is not meant.
+    return max(0.001, min(deadline.remaining(), _LONGEST))
+
+
+def _not_ready(error: OSError) -> bool:
+    return isinstance(error, BlockingIOError) or type(error).__name__ in {_TLS_READ, _TLS_WRITE}
+
+
 class Link:
     """The bytes of one connection, over one socket at a time.
 
@@ -223,6 +254,8 @@ class Link:
         self._reader_yields = False
         self._sleepers: deque[Lock] = deque()
         self._waits = 0
+        self._tls = False
+        self._entering: AbstractContextManager[object] = nullcontext()
         self._sending: Final = Lock()
         self._out: deque[bytes] = deque()
         self._out_size = 0
@@ -240,14 +273,30 @@ class Link:
         if os.getpid() != self._pid:
             raise WrongOwner("this connection was made before a fork; connect in each process")
 
-    def open(self, host: str, port: int, deadline: Deadline) -> None:
-        """Connect a socket; raises OSError."""
+    def open(
+        self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
+    ) -> None:
+        """Connect a socket, with TLS from the start where a context is given; raises OSError."""
         try:
-            sock = socket.create_connection((host, port), timeout=deadline.remaining() or 0.001)
+            sock = socket.create_connection((host, port), timeout=_seconds(deadline))
         except TimeoutError:
             raise TimeoutError("no connection in time") from None
-        sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._adopt(_wrap(sock, tls, server_name, deadline) if tls is not None else sock)
+
+    def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
+        """Go on with TLS on the open socket; raises OSError."""
+        sock = self._socket
+        if sock is None:
+            raise ConnectionError("the link broke before TLS began")
+        self._socket = None
+        self._adopt(_wrap(sock, tls, server_name, deadline))
+
+    def _adopt(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        # OpenSSL must not be entered by a reader and a writer at once; a plain socket may.
+        self._tls = hasattr(sock, "pending")
+        self._entering = Lock() if self._tls else nullcontext()
         poll = select.poll()
         poll.register(sock.fileno(), select.POLLIN)
         poll.register(self._waker.fileno(), select.POLLIN)
@@ -267,20 +316,28 @@ class Link:
                 self._receive(sock)
 
     def _receive(self, sock: socket.socket) -> None:
+        more = True
+        while more:
+            more = self._receive_some(sock)
+
+    def _receive_some(self, sock: socket.socket) -> bool:
+        """Read once; tell whether TLS holds more that poll() does not see."""
         try:
-            data = sock.recv(_READ_SIZE)
-        except BlockingIOError:
-            return
+            with self._entering:
+                data = sock.recv(_READ_SIZE)
         except OSError as error:
-            self._drop(sock, error)
-            return
+            if not _not_ready(error):
+                self._drop(sock, error)
+            return False
         if not data:
             self._drop(sock, None)
-            return
+            return False
         try:
             self._on_bytes(data)
         except Exception as error:
             self._drop(sock, error)
+            return False
+        return self._tls and self._socket is sock
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
@@ -440,10 +497,14 @@ class Link:
         rest = memoryview(data)
         while rest:
             try:
-                rest = rest[sock.send(rest) :]
-            except BlockingIOError:
+                with self._entering:
+                    rest = rest[sock.send(rest) :]
+            except OSError as error:
+                if not _not_ready(error):
+                    raise
                 poll = select.poll()
-                poll.register(sock.fileno(), select.POLLOUT)
+                reading = type(error).__name__ == _TLS_READ
+                poll.register(sock.fileno(), select.POLLIN if reading else select.POLLOUT)
                 # In slices: a socket that another thread dropped never gets writable.
                 poll.poll(1000)
                 if self._socket is not sock:

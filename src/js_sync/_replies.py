@@ -8,7 +8,7 @@ from typing import Final
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
 from js_core.headers import parse_status
-from js_core.protocol import Frame
+from js_core.protocol import Frame, Sink
 from js_core.subjects import check_filter
 
 from js_sync._io import Lock, Signal
@@ -22,9 +22,10 @@ _NO_RESPONDERS: Final = 503
 class Answer:
     """The place of one answer; `signal` may serve several answers."""
 
-    __slots__ = ("error", "frame", "signal", "token")
+    __slots__ = ("error", "frame", "signal", "subject", "token")
 
-    def __init__(self, token: bytes, signal: Signal) -> None:
+    def __init__(self, subject: bytes, token: bytes, signal: Signal) -> None:
+        self.subject = subject
         self.token = token
         self.signal = signal
         self.frame: Frame | None = None
@@ -62,7 +63,10 @@ class Replies:
             with self._opening:
                 if self._box is None:
                     inbox = self._prefix + b"*"
-                    self._box = self._transport.open_mailbox(inbox, sink=self._deliver)
+                    self._box = self._transport.open_mailbox(inbox, sink=self._sink)
+
+    def _sink(self, _: Box) -> Sink:
+        return self._deliver
 
     def _deliver(self, frame: Frame) -> None:
         answer = self._answers.pop(frame[0][len(self._prefix) :], None)
@@ -73,7 +77,7 @@ class Replies:
 
     def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
         """Send a request and return the place of its answer; `open` was called before."""
-        answer = Answer(self._transport.tokens.next().encode(), signal)
+        answer = Answer(subject, self._transport.tokens.next().encode(), signal)
         self._answers[answer.token] = answer
         try:
             self._transport.send(subject, self._prefix + answer.token, headers, payload)
@@ -100,6 +104,18 @@ class Replies:
         finally:
             self.forget(answer)
         return answer.take(subject)
+
+    @property
+    def open_requests(self) -> int:
+        """How many requests wait for an answer."""
+        return len(self._answers)
+
+    def fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
+        """Tell the open requests to a subject that no answer comes."""
+        for answer in list(self._answers.values()):
+            if answer.subject == subject:
+                answer.error = error
+                answer.signal.set()
 
     def fail(self, error: TwinstreamError) -> None:
         """Tell every open request that no answer comes."""

@@ -6,6 +6,7 @@ Two classes offer it: our own `Connection`, and the adapter over a connection of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from js_core.deadline import Deadline
@@ -82,8 +83,10 @@ class Transport(Protocol):
         """
         ...
 
-    def open_mailbox(self, subject: bytes, queue: bytes = b"", sink: Sink | None = None) -> Box:
-        """Subscribe; frames go to the mailbox, or to `sink` as they arrive."""
+    def open_mailbox(
+        self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
+    ) -> Box:
+        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
         ...
 
     def close_mailbox(self, box: Box, *, settle: bool = False) -> None:

@@ -62,7 +62,10 @@ async def test_credentials_are_checked_and_never_shown(server_factory):
         with pytest.raises(js.AuthenticationFailed) as caught:
             await js.connect(server.url, user="ann", password="wr0ng")
         assert "wr0ng" not in str(caught.value)
-    options = ConnectOptions(servers="nats://ann:s3cret@127.0.0.1", token=None)
+    options = ConnectOptions(
+        servers="nats://ann:s3cret@127.0.0.1", credentials=js.Credentials(token="t0ken")
+    )
+    assert "t0ken" not in repr(options)
     assert "s3cret" not in repr(options)
     assert pickle.loads(pickle.dumps(options)) == options
 

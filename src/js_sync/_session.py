@@ -1,0 +1,488 @@
+# Generated from src/js_async/_session.py by codegen/twin.py. Edit that file instead.
+"""The session with a server: greeting it, keeping the link, mending it, and what arrives.
+
+This is the transport under the JetStream layer; `Connection` puts the calls for users on top.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from random import SystemRandom
+from typing import Final
+
+from js_core.deadline import NEVER, Deadline, monotonic
+from js_core.errors import (
+    AuthenticationFailed,
+    BadArgument,
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    PermissionDenied,
+    RequestTimeout,
+    TwinstreamError,
+)
+from js_core.events import (
+    Closed,
+    Connected,
+    ConnectionEvent,
+    Disconnected,
+    LameDuck,
+    ServerReported,
+    ServersDiscovered,
+)
+from js_core.handshake import (
+    ServerInfo,
+    connect_fields,
+    denied_subject,
+    server_error,
+)
+from js_core.mailbox import Mailbox
+from js_core.options import ConnectOptions
+from js_core.protocol import (
+    PING,
+    PONG,
+    Frame,
+    Info,
+    Ok,
+    Parser,
+    Ping,
+    Pong,
+    Refusal,
+    Sink,
+    connect_command,
+    publish_command,
+    subscribe_command,
+    unsubscribe_command,
+)
+from js_core.servers import ServerAddress, ServerPool
+from js_core.tls import TlsOptions
+from js_core.tokens import Tokens
+
+from js_sync._credentials import credentials_for
+from js_sync._io import Link, Signal, Task, spawn
+from js_sync._replies import Replies
+from js_sync._tls import tls_context
+from js_sync._transport import Box
+
+__all__ = ["Session"]
+
+_RANDOM: Final = SystemRandom()
+# Closing must not hang on a peer that is gone (seconds).
+_GOODBYE: Final = 1.0
+
+
+class Session:
+    """A link that mends itself. `tell` gets each event."""
+
+    def __init__(self, options: ConnectOptions, tell: Callable[[ConnectionEvent], None]) -> None:
+        self._options: Final = options
+        self._tell: Final = tell
+        shuffle = _RANDOM.shuffle if options.shuffle else None
+        self._pool: Final = ServerPool(options.servers, shuffle)
+        self._tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
+        self._link: Final = Link(self._receive, self._ended)
+        self._sinks: dict[bytes, Sink] = {}
+        self._boxes: dict[bytes, Box] = {}
+        self._parser = Parser(self._sinks)
+        self._info = ServerInfo({})
+        self._address: ServerAddress = options.servers[0]
+        self._sids = count(1)
+        self._epoch = 0
+        self._connected = False
+        self._closed = False
+        self._end: BaseException | None = None
+        self._refusal = ""
+        self._pongs: deque[Signal] = deque()
+        self._beat_pong: Signal | None = None
+        self._greeting = Signal()
+        self._trouble = Signal()
+        self._change = Signal()
+        self._keeper: Task | None = None
+        self._replies: Final = Replies(self)
+
+    # ---- state
+
+    @property
+    def epoch(self) -> int:
+        """How many links there were; what was asked under an earlier one is void."""
+        return self._epoch
+
+    @property
+    def is_connected(self) -> bool:
+        """Tell whether the link is up now."""
+        return self._connected
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether the session is over for good."""
+        return self._closed
+
+    @property
+    def address(self) -> ServerAddress:
+        """The server of the link, or of the last one."""
+        return self._address
+
+    @property
+    def server_info(self) -> ServerInfo:
+        """What the server said of itself when the link was made."""
+        return self._info
+
+    @property
+    def request_timeout(self) -> float:
+        """Seconds that a request waits unless told otherwise."""
+        return self._options.request_timeout
+
+    @property
+    def tokens(self) -> Tokens:
+        """The source of inboxes, request tokens and names."""
+        return self._tokens
+
+    @property
+    def replies(self) -> Replies:
+        """The requests of the connection."""
+        return self._replies
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions there are, inboxes included."""
+        return len(self._boxes)
+
+    @property
+    def strays(self) -> int:
+        """Messages that came for subscriptions that had just ended."""
+        return self._parser.strays
+
+    # ---- life
+
+    def start(self) -> None:
+        """Make the first link."""
+        try:
+            self._link_up(self._pool.round())
+        except BaseException:
+            self._link.close()
+            raise
+        self._keeper = spawn(self._keep, "twinstream-keeper")
+
+    def close(self) -> None:
+        """Send what was written, close the link and wake everybody who waits."""
+        if self._closed:
+            return
+        if self._connected:
+            try:
+                self.flush(Deadline.after(_GOODBYE))
+            except (RequestTimeout, ConnectionLost):
+                # The peer is gone or slow: nothing more can be done for what is on the way.
+                pass
+        self._finish(None)
+        keeper = self._keeper
+        if keeper is not None and not keeper.is_current():
+            keeper.join(Deadline.after(_GOODBYE))
+
+    def _finish(self, cause: BaseException | None) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._connected = False
+        self._end = cause
+        self._link.close()
+        self._replies.fail(self.closed_error())
+        self._wake_all()
+        self._tell(Closed(str(cause) if cause is not None else ""))
+
+    def closed_error(self) -> ConnectionClosed:
+        """Return the error for a use after the end; it says why it ended."""
+        because = f": {self._end}" if self._end is not None else ""
+        error = ConnectionClosed(f"the connection is closed{because}")
+        error.__cause__ = self._end
+        return error
+
+    def _wake_all(self) -> None:
+        for box in list(self._boxes.values()):
+            box.signal.set()
+        while self._pongs:
+            self._pongs.popleft().set()
+        self._change.set()
+        self._trouble.set()
+
+    # ---- making a link
+
+    def _link_up(self, servers: list[ServerAddress]) -> None:
+        """Connect to the first server that takes us."""
+        met: list[str] = []
+        refused = True
+        for address in servers:
+            try:
+                self._greet(address)
+            except (OSError, TwinstreamError) as error:
+                self._link.shut()
+                if isinstance(error, BadArgument):
+                    raise
+                refused = refused and isinstance(error, AuthenticationFailed)
+                met.append(f"{address}: {error or type(error).__name__}")
+                continue
+            self._pool.prefer(address)
+            return
+        text = "no server took the connection: " + "; ".join(met)
+        raise AuthenticationFailed(text) if refused and met else ConnectionFailed(text)
+
+    def _greet(self, address: ServerAddress) -> None:
+        options = self._options
+        deadline = Deadline.after(options.connect_timeout)
+        self._parser = Parser(self._sinks)
+        self._end = None
+        self._refusal = ""
+        self._pongs.clear()
+        self._beat_pong = None
+        self._greeting = Signal()
+        self._info = ServerInfo({})
+        tls = options.tls
+        first = tls is not None and tls.handshake_first
+        name = address.host if tls is None or tls.server_name is None else tls.server_name
+        context = tls_context(tls) if tls is not None and first else None
+        self._link.open(address.host, address.port, deadline, context, name)
+        self._await_greeting(self._greeting, deadline, "INFO")
+        if not first and (tls is not None or address.tls or self._info.tls_required):
+            if not (self._info.tls_required or self._info.tls_available):
+                raise ConnectionFailed("TLS was asked for, the server does not offer it")
+            self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
+        self._log_in(address, deadline)
+        self._address = address
+        self._discover()
+        for box in list(self._boxes.values()):
+            self._link.write(subscribe_command(box.subject, box.queue, box.sid))
+        self._epoch += 1
+        self._connected = True
+        self._tell(Connected(str(address), self._epoch))
+        self._wake_all()
+
+    def _log_in(self, address: ServerAddress, deadline: Deadline) -> None:
+        pong = Signal()
+        self._pongs.append(pong)
+        fields = connect_fields(
+            self._options.name, credentials_for(self._options, address), self._info.nonce
+        )
+        self._link.write(connect_command(fields) + PING)
+        self._await_greeting(pong, deadline, "PONG")
+
+    def _await_greeting(self, signal: Signal, deadline: Deadline, what: str) -> None:
+        came = self._link.wait(signal, deadline)
+        if self._refusal:
+            raise server_error(self._refusal)
+        if self._end is not None or not self._link.is_open:
+            raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
+        if not came:
+            raise ConnectionFailed(f"no {what} within {self._options.connect_timeout:g} s")
+
+    # ---- keeping the link
+
+    def _keep(self) -> None:
+        """Beat, and mend the link, until the session is over."""
+        try:
+            while not self._closed:
+                beat = Deadline.after(self._options.ping_interval)
+                signalled = self._link.wait_behind(self._trouble, beat)
+                self._trouble.clear()
+                if self._closed:
+                    return
+                if not self._connected:
+                    self._mend()
+                elif not signalled:
+                    self._beat()
+        except Exception as error:
+            # Whatever went wrong, nobody is left to mend the link: close, and say why.
+            self._finish(error)
+
+    def _beat(self) -> None:
+        """Send a PING, or cut the link when the last one has no answer yet."""
+        pong = self._beat_pong
+        if pong is not None and not pong.is_set():
+            interval = self._options.ping_interval
+            self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
+            return
+        self._beat_pong = Signal()
+        self._pongs.append(self._beat_pong)
+        self._link.write(PING)
+        self._link.flush()
+
+    def _mend(self) -> None:
+        policy = self._options.reconnect
+        if policy is None:
+            raise ConnectionLost(f"the link broke and reconnecting is off: {self._end}")
+        cause = self._end
+        self._pool.demote(self._address)
+        round_ = 0
+        while policy.attempts < 0 or round_ < policy.attempts:
+            pause = policy.pause(round_, _RANDOM.random())
+            self._link.wait_behind(self._trouble, Deadline.after(pause))
+            self._trouble.clear()
+            if self._closed:
+                return
+            try:
+                self._link_up(self._pool.round())
+            except ConnectionFailed as error:
+                cause = error
+                round_ += 1
+                continue
+            return
+        raise ConnectionFailed(f"gave up after {round_} rounds; last: {cause}")
+
+    # ---- what arrives
+
+    def _receive(self, data: bytes) -> None:
+        touched, events = self._parser.feed(data)
+        if touched:
+            now = monotonic()
+            for sid in touched:
+                box = self._boxes.get(sid)
+                if box is not None:
+                    box.heard_at = now
+                    box.signal.set()
+        for event in events:
+            self._handle(event)
+
+    def _handle(self, event: Info | Ping | Pong | Ok | Refusal) -> None:
+        match event:
+            case Ping():
+                self._link.write(PONG)
+                self._link.flush()
+            case Pong():
+                if self._pongs:
+                    self._pongs.popleft().set()
+            case Info(values):
+                self._info = ServerInfo.read(values)
+                if self._connected:
+                    self._discover()
+                    if self._info.lame_duck:
+                        self._tell(LameDuck(str(self._address)))
+                self._greeting.set()
+            case Refusal(text):
+                self._refused(text)
+            case Ok():
+                pass
+
+    def _discover(self) -> None:
+        new = self._pool.discover(self._info.connect_urls, self._address)
+        if new:
+            self._tell(ServersDiscovered(tuple(str(address) for address in new)))
+
+    def _refused(self, text: str) -> None:
+        if not self._connected:
+            self._refusal = text
+            self._greeting.set()
+            for pong in self._pongs:
+                pong.set()
+            return
+        self._tell(ServerReported(text))
+        denied = denied_subject(text)
+        if denied is None:
+            # The server closes the link after any other error; this is why.
+            self._end = server_error(text)
+            return
+        publishing, subject = denied
+        error = PermissionDenied(text)
+        if publishing:
+            self._replies.fail_subject(subject.encode(), error)
+            return
+        for box in list(self._boxes.values()):
+            if box.subject == subject.encode():
+                box.error = error
+                box.signal.set()
+
+    def _ended(self, error: Exception | None) -> None:
+        was_connected, self._connected = self._connected, False
+        self._end = error or self._end or ConnectionLost("the server closed the connection")
+        lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
+        self._replies.fail(lost)
+        self._greeting.set()
+        if was_connected:
+            self._tell(Disconnected(str(self._address), str(self._end)))
+            self._wake_all()
+        else:
+            for pong in self._pongs:
+                pong.set()
+
+    # ---- the transport of the JetStream layer
+
+    def ready(self, deadline: Deadline) -> None:
+        """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        while not self._connected:
+            if self._closed:
+                raise self.closed_error()
+            self._change.clear()
+            if self._connected or self._closed:
+                continue
+            if not self._link.wait(self._change, deadline):
+                raise RequestTimeout(f"not connected in time; last: {self._end}")
+
+    def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
+        """Publish; every part is checked and encoded already."""
+        if len(headers) + len(payload) > self._info.max_payload:
+            raise BadArgument(
+                f"{subject.decode()}: {len(headers) + len(payload)} bytes with headers,"
+                f" the server takes {self._info.max_payload}"
+            )
+        self._link.check_owner()
+        if not self._connected:
+            self.ready(Deadline.after(self._options.request_timeout))
+        self._link.write(publish_command(subject, reply, headers, payload))
+        self._link.drain(NEVER)
+
+    def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+        """Publish with a reply subject and return the one answer."""
+        return self._replies.ask(subject, headers, payload, deadline)
+
+    def open_mailbox(
+        self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
+    ) -> Box:
+        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
+        if self._closed:
+            raise self.closed_error()
+        self._link.check_owner()
+        sid = b"%d" % next(self._sids)
+        box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
+        self._boxes[sid] = box
+        self._sinks[sid] = box.frames.append if sink is None else sink(box)
+        # Otherwise the next link subscribes it.
+        if self._connected:
+            self._link.write(subscribe_command(subject, queue, sid))
+        return box
+
+    def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
+        """Unsubscribe; frames that are in the mailbox stay there.
+
+        With `settle`, what the server sent before it read the UNSUB is in the mailbox too.
+        """
+        if self._boxes.pop(box.sid, None) is None:
+            return
+        try:
+            if self._connected:
+                self._link.write(unsubscribe_command(box.sid))
+                if settle:
+                    self.flush(Deadline.after(_GOODBYE))
+        except (RequestTimeout, ConnectionLost, ConnectionClosed):
+            # What is still on the way then comes again after the consumer's ack_wait.
+            pass
+        finally:
+            self._sinks.pop(box.sid, None)
+            box.signal.set()
+
+    def wait(self, signal: Signal, deadline: Deadline) -> bool:
+        """Send what was written, then sleep until the flag is up or the deadline passes."""
+        return self._link.wait(signal, deadline)
+
+    def flush(self, deadline: Deadline) -> None:
+        """Return when the server has handled everything sent so far."""
+        self.ready(deadline)
+        epoch = self._epoch
+        pong = Signal()
+        self._pongs.append(pong)
+        self._link.write(PING)
+        if not self._link.wait(pong, deadline):
+            raise RequestTimeout("no PONG in time")
+        if self._closed:
+            raise self.closed_error()
+        if not self._connected or self._epoch != epoch:
+            raise ConnectionLost(f"the link broke before the PONG came: {self._end}")

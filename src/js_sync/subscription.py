@@ -1,0 +1,146 @@
+# Generated from src/js_async/subscription.py by codegen/twin.py. Edit that file instead.
+"""A subscription of core NATS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Self
+
+from js_core.deadline import NEVER, Deadline, Seconds
+from js_core.errors import BadArgument, ConnectionClosed, RequestTimeout
+from js_core.events import MessagesDropped
+from js_core.protocol import Frame, Sink
+
+from js_sync._io import Signal
+from js_sync._transport import Box, Transport
+from js_sync.core_message import CoreMessage
+
+__all__ = ["DEFAULT_PENDING", "Subscription"]
+
+DEFAULT_PENDING: Final = 65_536
+
+
+class Subscription:
+    """Messages of one subject; iterate it, or take one with `next`. Close it when done."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        subject: bytes,
+        queue: bytes,
+        max_pending: int,
+        tell: Callable[[MessagesDropped], None],
+    ) -> None:
+        if max_pending < 1:
+            raise BadArgument(f"max_pending must be from 1 up, got {max_pending}")
+        self._transport: Final = transport
+        self._subject: Final = subject
+        self._queue: Final = queue
+        self._max_pending: Final = max_pending
+        self._tell: Final = tell
+        self._box: Box | None = None
+        self._emptied: Final = Signal()
+        self._closed = False
+        self.dropped = 0
+        """Messages that came while too many waited."""
+
+    def open(self) -> None:
+        """Listen; `Connection.subscribe` does it."""
+        self._box = self._transport.open_mailbox(self._subject, self._queue, self._sink)
+
+    def _sink(self, box: Box) -> Sink:
+        def take(frame: Frame) -> None:
+            if len(box.frames) < self._max_pending:
+                box.frames.append(frame)
+            else:
+                self._drop()
+
+        return take
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        # Told at 1, 2, 4, 8 …: a flood must not become a flood of events.
+        if self.dropped & (self.dropped - 1) == 0:
+            self._tell(MessagesDropped(self.subject, self.dropped))
+
+    @property
+    def subject(self) -> str:
+        """What it listens to."""
+        return self._subject.decode()
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether nothing more can arrive."""
+        return self._closed
+
+    @property
+    def pending(self) -> int:
+        """Messages that arrived and were not taken."""
+        return len(self._box.frames) if self._box is not None else 0
+
+    def next(self, timeout: Seconds | None = None) -> CoreMessage:
+        """Return the next message within `timeout` seconds; None waits for ever.
+
+        Raises `RequestTimeout`, `PermissionDenied`, or `ConnectionClosed` when none can come.
+        """
+        message = self._next(Deadline.after(timeout))
+        if message is None:
+            raise ConnectionClosed(f"the subscription to {self.subject} is closed")
+        return message
+
+    def _next(self, deadline: Deadline) -> CoreMessage | None:
+        box = self._box
+        while box is not None:
+            # The flag goes down before the mailbox is looked into: nothing is missed.
+            box.signal.clear()
+            if box.frames:
+                frame = box.frames.popleft()
+                if box.frames:
+                    box.signal.set()
+                return CoreMessage(frame)
+            self._emptied.set()
+            if self._closed:
+                return None
+            if box.error is not None:
+                raise box.error
+            if self._transport.is_closed:
+                raise self._transport.closed_error()
+            if not self._transport.wait(box.signal, deadline):
+                raise RequestTimeout(f"{self.subject}: no message in time")
+        return None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> CoreMessage:
+        """Return the next message; the iteration ends when the subscription is closed."""
+        message = self._next(NEVER)
+        if message is None:
+            raise StopIteration
+        return message
+
+    def drain(self) -> None:
+        """Stop listening; an iteration ends after all that the server had sent."""
+        if self._box is not None and not self._closed:
+            self._transport.close_mailbox(self._box, settle=True)
+            self._closed = True
+            self._box.signal.set()
+
+    def emptied(self, deadline: Deadline) -> None:
+        """Return when everything that arrived was taken, or when the deadline passes."""
+        while self.pending and not deadline.expired():
+            self._emptied.clear()
+            if self.pending:
+                self._transport.wait(self._emptied, deadline)
+
+    def close(self) -> None:
+        """Stop listening; an iteration ends after what is here."""
+        self._closed = True
+        if self._box is not None:
+            self._transport.close_mailbox(self._box)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,93 @@
+"""What a connection tells of itself, and what it does about slow owners."""
+
+from __future__ import annotations
+
+import pytest
+from tests._async.flow import eventually, together
+
+import js_async as js
+
+
+async def test_the_life_of_a_link_is_told(server_factory):
+    told = []
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    with server_factory() as server:
+        connection = await js.connect(server.url, reconnect=policy, on_event=told.append)
+        events = connection.events()
+        server.kill()
+        lost = await events.next(10)
+        assert isinstance(lost, js.Disconnected)
+        assert not connection.is_connected
+        server.restart()
+        back = await events.next(10)
+        assert isinstance(back, js.Connected)
+        assert back.epoch == connection.stats.links == 2
+        await connection.close()
+        rest = [event async for event in events]
+        assert rest == [js.Closed("")]
+        with pytest.raises(js.ConnectionClosed):
+            await events.next(1)
+    assert [type(event) for event in told] == [
+        js.Connected,
+        js.Disconnected,
+        js.Connected,
+        js.Closed,
+    ]
+
+
+async def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
+    async with js.connect(server.url) as connection:
+        events = connection.events()
+        subscription = await connection.subscribe(name, max_pending=3)
+        for number in range(10):
+            await connection.publish(name, b"%d" % number)
+        await connection.flush()
+        assert subscription.pending == 3
+        assert subscription.dropped == 7
+        assert [(await subscription.next(1)).data for _ in range(3)] == [b"0", b"1", b"2"]
+        assert await events.next(1) == js.MessagesDropped(name, 1)
+
+
+async def test_draining_hands_over_what_arrived(server, name):
+    connection = await js.connect(server.url)
+    subscription = await connection.subscribe(name)
+    for number in range(5):
+        await connection.publish(name, b"%d" % number)
+    seen = []
+
+    async def read():
+        async for message in subscription:
+            seen.append(message.data)
+
+    async def drain():
+        await connection.drain(10)
+
+    await together(read, drain)
+    assert seen == [b"0", b"1", b"2", b"3", b"4"]
+    assert connection.is_closed
+
+
+async def test_lame_ducks_are_told(server_factory):
+    with server_factory("lame_duck_duration: 30s, lame_duck_grace_period: 1s") as server:
+        async with js.connect(server.url, reconnect=None) as connection:
+            events = connection.events()
+            server.lame_duck()
+            assert isinstance(await events.next(10), js.LameDuck)
+
+
+async def test_counts_return_to_where_they_were(server, name):
+    async with js.connect(server.url) as connection:
+        await connection.flush()
+        jet = connection.jetstream()
+        await jet.account_info()
+        before = connection.stats
+
+        async def back():
+            return connection.stats == before
+
+        for _ in range(20):
+            async with await connection.subscribe(name):
+                pass
+            with pytest.raises(js.NoResponders):
+                await connection.request(f"{name}.nobody")
+        await eventually(back)

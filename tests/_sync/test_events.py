@@ -1,0 +1,94 @@
+# Generated from tests/_async/test_events.py by codegen/twin.py. Edit that file instead.
+"""What a connection tells of itself, and what it does about slow owners."""
+
+from __future__ import annotations
+
+import pytest
+from tests._sync.flow import eventually, together
+
+import js_sync as js
+
+
+def test_the_life_of_a_link_is_told(server_factory):
+    told = []
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    with server_factory() as server:
+        connection = js.connect(server.url, reconnect=policy, on_event=told.append)
+        events = connection.events()
+        server.kill()
+        lost = events.next(10)
+        assert isinstance(lost, js.Disconnected)
+        assert not connection.is_connected
+        server.restart()
+        back = events.next(10)
+        assert isinstance(back, js.Connected)
+        assert back.epoch == connection.stats.links == 2
+        connection.close()
+        rest = [event for event in events]
+        assert rest == [js.Closed("")]
+        with pytest.raises(js.ConnectionClosed):
+            events.next(1)
+    assert [type(event) for event in told] == [
+        js.Connected,
+        js.Disconnected,
+        js.Connected,
+        js.Closed,
+    ]
+
+
+def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
+    with js.connect(server.url) as connection:
+        events = connection.events()
+        subscription = connection.subscribe(name, max_pending=3)
+        for number in range(10):
+            connection.publish(name, b"%d" % number)
+        connection.flush()
+        assert subscription.pending == 3
+        assert subscription.dropped == 7
+        assert [(subscription.next(1)).data for _ in range(3)] == [b"0", b"1", b"2"]
+        assert events.next(1) == js.MessagesDropped(name, 1)
+
+
+def test_draining_hands_over_what_arrived(server, name):
+    connection = js.connect(server.url)
+    subscription = connection.subscribe(name)
+    for number in range(5):
+        connection.publish(name, b"%d" % number)
+    seen = []
+
+    def read():
+        for message in subscription:
+            seen.append(message.data)
+
+    def drain():
+        connection.drain(10)
+
+    together(read, drain)
+    assert seen == [b"0", b"1", b"2", b"3", b"4"]
+    assert connection.is_closed
+
+
+def test_lame_ducks_are_told(server_factory):
+    with server_factory("lame_duck_duration: 30s, lame_duck_grace_period: 1s") as server:
+        with js.connect(server.url, reconnect=None) as connection:
+            events = connection.events()
+            server.lame_duck()
+            assert isinstance(events.next(10), js.LameDuck)
+
+
+def test_counts_return_to_where_they_were(server, name):
+    with js.connect(server.url) as connection:
+        connection.flush()
+        jet = connection.jetstream()
+        jet.account_info()
+        before = connection.stats
+
+        def back():
+            return connection.stats == before
+
+        for _ in range(20):
+            with connection.subscribe(name):
+                pass
+            with pytest.raises(js.NoResponders):
+                connection.request(f"{name}.nobody")
+        eventually(back)

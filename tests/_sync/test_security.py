@@ -1,0 +1,137 @@
+# Generated from tests/_async/test_security.py by codegen/twin.py. Edit that file instead.
+"""TLS, keys and permissions."""
+
+from __future__ import annotations
+
+import base64
+import os
+
+import nkeys
+import pytest
+from js_models import ConsumerConfig, StreamConfig
+from tests.certificates import make_certificates
+
+import js_sync as js
+
+
+def tls_config(certificates, more=""):
+    return f"""tls {{
+        cert_file: "{certificates.server}"
+        key_file: "{certificates.server_key}"
+        ca_file: "{certificates.authority}"
+        {more}
+    }}"""
+
+
+def exchange(server, name, **options):
+    """Publish and fetch a payload that spans many TLS records."""
+    with js.connect(server.url, **options) as connection:
+        jet = connection.jetstream()
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        data = os.urandom(300_000)
+        for _ in range(5):
+            jet.publish(name, data)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        batch = consumer.fetch(5)
+        assert [message.data == data for message in batch] == [True] * 5
+        batch[0].double_ack()
+
+
+def test_tls_by_upgrade(server_factory, tmp_path, name):
+    certificates = make_certificates(tmp_path)
+    with server_factory(tls_config(certificates)) as server:
+        exchange(server, name, tls=js.TlsOptions(ca_file=certificates.authority))
+        with pytest.raises(js.ConnectionFailed, match=r"(?i)certificate"):
+            js.connect(server.url, tls=js.TlsOptions(ca_file=certificates.stranger))
+        with pytest.raises(js.ConnectionFailed, match=r"(?i)certificate"):
+            js.connect(server.url)
+        wrong_name = js.TlsOptions(ca_file=certificates.authority, server_name="elsewhere")
+        with pytest.raises(js.ConnectionFailed, match=r"(?i)elsewhere|hostname"):
+            js.connect(server.url, tls=wrong_name)
+        exchange(server, name, tls=js.TlsOptions(verify=False))
+
+
+def test_tls_handshake_first(server_factory, tmp_path, name):
+    certificates = make_certificates(tmp_path)
+    with server_factory(tls_config(certificates, "handshake_first: true")) as server:
+        tls = js.TlsOptions(ca_file=certificates.authority, handshake_first=True)
+        exchange(server, name, tls=tls)
+
+
+def test_tls_with_client_certificates(server_factory, tmp_path, name):
+    certificates = make_certificates(tmp_path)
+    with server_factory(tls_config(certificates, "verify: true")) as server:
+        tls = js.TlsOptions(
+            ca_file=certificates.authority,
+            cert_file=certificates.client,
+            key_file=certificates.client_key,
+        )
+        exchange(server, name, tls=tls)
+        with pytest.raises(js.ConnectionFailed):
+            js.connect(
+                server.url, tls=js.TlsOptions(ca_file=certificates.authority), connect_timeout=2
+            )
+
+
+def test_tls_that_is_not_offered_or_cannot_be_set_up(server):
+    with pytest.raises(js.ConnectionFailed, match="does not offer"):
+        js.connect(server.url, tls=js.TlsOptions())
+    with pytest.raises(js.BadArgument, match=r"no-such-file\.pem"):
+        js.connect(server.url, tls=js.TlsOptions(ca_file="no-such-file.pem", handshake_first=True))
+
+
+def user_seed():
+    return nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER).decode()
+
+
+def test_an_nkey_signs_the_nonce(server_factory, name):
+    seed, other = user_seed(), user_seed()
+    public = nkeys.from_seed(bytearray(seed.encode())).public_key.decode()
+    with server_factory(f"authorization {{ users = [{{nkey: {public}}}] }}") as server:
+        with js.connect(server.url, nkey_seed=seed) as connection:
+            connection.flush()
+        with js.connect(
+            server.url, credentials=lambda: js.Credentials(nkey_seed=seed)
+        ) as connection:
+            connection.flush()
+        with pytest.raises(js.AuthenticationFailed) as caught:
+            js.connect(server.url, nkey_seed=other)
+        assert other not in str(caught.value)
+        with pytest.raises(js.BadArgument) as refused:
+            js.connect(server.url, nkey_seed="SUNOSEED")
+        assert "SUNOSEED" not in str(refused.value)
+
+
+def encoded(text):
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def test_a_credentials_file_is_read_and_checked(server, tmp_path):
+    missing = tmp_path / "missing.creds"
+    with pytest.raises(js.BadArgument, match=r"missing\.creds"):
+        js.connect(server.url, credentials_file=str(missing))
+    broken = tmp_path / "broken.creds"
+    broken.write_text("s3cret")
+    with pytest.raises(js.BadArgument, match=r"broken\.creds") as caught:
+        js.connect(server.url, credentials_file=str(broken))
+    assert "s3cret" not in str(caught.value)
+    with pytest.raises(js.BadArgument, match="not both"):
+        js.connect(server.url, credentials_file=str(broken), token="x")
+
+
+def test_a_permission_violation_reaches_who_asked(server_factory, name):
+    config = """authorization { users = [{
+        user: ann, password: pw,
+        permissions: {publish: {deny: "secret"}, subscribe: {deny: "hidden"}}
+    }] }"""
+    with server_factory(config) as server:
+        with js.connect(server.url, user="ann", password="pw") as connection:
+            events = connection.events()
+            with pytest.raises(js.PermissionDenied, match="secret"):
+                connection.request("secret", timeout=20)
+            subscription = connection.subscribe("hidden")
+            with pytest.raises(js.PermissionDenied, match="hidden"):
+                subscription.next(20)
+            told = events.next(5)
+            assert isinstance(told, js.ServerReported)
+            connection.flush()
