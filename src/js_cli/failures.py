@@ -40,7 +40,16 @@ def _expected(error: Exception) -> bool:
     from js_core.errors import TwinstreamError
     from js_testing import BinaryNotFound, ServerStartError
 
-    return isinstance(error, TwinstreamError | OSError | BinaryNotFound | ServerStartError)
+    ours = isinstance(error, TwinstreamError | OSError | BinaryNotFound | ServerStartError)
+    return ours or _is_of_spark(error)
+
+
+def _is_of_spark(error: Exception) -> bool:
+    if "pyspark" not in sys.modules:  # a second's work, which no other command needs
+        return False
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException)
 
 
 def _sentence(error: Exception) -> str:

@@ -24,11 +24,12 @@ def land(scene: Scene, _: JetStream) -> None:
     from js_spark.session import local_session
 
     started = time.monotonic()
-    with progress(scene.console) as display:
-        task = display.add_task("start Spark", total=4)
-        spark = local_session("twinstream demo")
-        try:
-            display.update(task, advance=1, description="land the orders")
+    remark(scene.console, "Starting Spark takes some seconds.")
+    spark = local_session("twinstream demo")
+    try:
+        # Not before: Java writes to the screen when it starts.
+        with progress(scene.console) as display:
+            task = display.add_task("land the orders", total=3)
             orders = _orders(scene, spark)
             display.update(task, advance=1, description="land the advisories")
             events = _advisories(scene, spark)
@@ -36,8 +37,8 @@ def land(scene: Scene, _: JetStream) -> None:
             table = next(table for table in orders.tables if table.name == STREAM.lower())
             scene.subjects = by_subject(spark, table)
             display.update(task, advance=1, description="landed in Parquet")
-        finally:
-            spark.stop()
+    finally:
+        spark.stop()
     scene.spark_seconds = time.monotonic() - started
     _keep(scene, orders, events)
     _show(scene, orders, events)
@@ -49,9 +50,9 @@ def by_subject(spark: SparkSession, table: TableReport) -> list[SubjectRow]:
 
     rows = (
         spark.read.parquet(table.path)
-        .groupBy("subject")
+        .groupBy("_subject")
         .agg(f.count("*").alias("orders"), f.sum("items"), f.sum("amount"))
-        .orderBy("subject")
+        .orderBy("_subject")
         .collect()
     )
     return [SubjectRow(subject=r[0], orders=r[1], items=r[2], amount=r[3]) for r in rows]
