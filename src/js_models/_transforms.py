@@ -88,19 +88,32 @@ def _function_fault(
     if strict and name in ("left", "right") and version < _LEFT_RIGHT_SINCE:
         return f"{name} needs server 2.15"
     arguments = [argument.strip() for argument in match[2].split(",")] if match[2].strip() else []
-    return _FUNCTIONS[name](arguments, wildcards, target) or _free_fault(
-        name, wildcards, version, target
-    )
-
-
-def _free_fault(name: str, wildcards: int, version: Version, target: str) -> str | None:
-    if wildcards:
-        return None
-    if name not in ("partition", "random"):
-        return f"{target} needs a * in the source"
     if version < _FREE_SINCE:
-        return f"{target} without a * in the source needs server 2.12"
+        fault = _old_partition_fault(name, arguments, target)
+        if fault or name == "partition":
+            return fault or _indexes_fault(_integers(arguments[1:]), wildcards, target)
+    return _FUNCTIONS[name](arguments, wildcards, target) or _free_fault(name, wildcards, target)
+
+
+def _old_partition_fault(name: str, arguments: list[str], target: str) -> str | None:
+    """Judge the functions that 2.12 widened as older servers do."""
+    if name == "random":
+        return f"{target} needs server 2.12"
+    if name != "partition":
+        return None
+    if len(arguments) < 2 or not all(_INTEGER.fullmatch(argument) for argument in arguments):
+        return f"{target} takes the number of partitions, then numbers of wildcards"
     return None
+
+
+def _integers(arguments: list[str]) -> list[int]:
+    return [int(argument) for argument in arguments]
+
+
+def _free_fault(name: str, wildcards: int, target: str) -> str | None:
+    if wildcards or name in ("partition", "random"):
+        return None
+    return f"{target} needs a * in the source"
 
 
 def _indexes_fault(indexes: list[int], wildcards: int, target: str) -> str | None:

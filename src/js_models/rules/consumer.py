@@ -154,13 +154,12 @@ ACK_RULES = (
         since="2.12.0",
     ),
     CR(
-        "C-NAME",
-        10103,
-        "",
-        "the name {detail}.",
-        "Use letters, digits, - and _.",
-        _name,
-        until="2.12.0",
+        "C-REPL-NEG",
+        10133,
+        "num_replicas",
+        "the number of replicas is negative.",
+        "Leave num_replicas out to follow the stream.",
+        lambda case: case["num_replicas"] < 0,
     ),
     CR(
         "C-REPL-EXCEEDS",
@@ -183,14 +182,6 @@ ACK_RULES = (
             and case.retention in ("interest", "workqueue")
             and case["num_replicas"] not in (0, max(1, case.stream["num_replicas"]))
         ),
-    ),
-    CR(
-        "C-REPL-NEG",
-        10133,
-        "num_replicas",
-        "the number of replicas is negative.",
-        "Leave num_replicas out to follow the stream.",
-        lambda case: case["num_replicas"] < 0,
     ),
     CR(
         "C-BACKOFF-NEG",
@@ -272,7 +263,7 @@ ACK_RULES = (
         "backoff",
         "there are more backoff values than deliveries.",
         "Raise max_deliver to their number, or remove some.",
-        lambda case: 0 <= case["max_deliver"] < len(case["backoff"]),
+        lambda case: bool(case["backoff"]) and -1 != case["max_deliver"] < len(case["backoff"]),
     ),
     CR(
         "C-DESC-LEN",
@@ -323,6 +314,15 @@ LATE_RULES = (
         "a consumer of a workqueue stream must deliver all.",
         "Remove deliver_policy.",
         lambda case: _is_work_queue(case) and case["deliver_policy"] not in ("", "all"),
+    ),
+    CR(
+        "C-NAME",
+        10103,
+        "",
+        "the name {detail}.",
+        "Use letters, digits, - and _.",
+        _name,
+        until="2.12.0",
     ),
     CR(
         "C-NAME-LEN",

@@ -52,9 +52,11 @@ def with_defaults(
 
 
 def _numbers(done: Settings, version: Version) -> None:
-    if done["max_deliver"] == 0 or done["max_deliver"] < -1:
+    if not done["max_deliver"]:
         done["max_deliver"] = -1
     if version >= RESETS_SINCE:
+        if done["max_deliver"] < -1:
+            done["max_deliver"] = -1
         for member in NEVER_NEGATIVE:
             if done[member] < 0:
                 done[member] = 0

@@ -52,7 +52,7 @@ PUSH_RULES = (
         "max_waiting",
         "max_waiting is for pull consumers.",
         "Remove max_waiting or deliver_subject.",
-        lambda case: case.is_push and case["max_waiting"] > 0,
+        lambda case: case.is_push and case["max_waiting"] != 0,
     ),
     CR(
         "C-MAXACK-POLICY",
@@ -96,6 +96,15 @@ PULL_RULES = (
         lambda case: not case.is_push and case["rate_limit_bps"] > 0,
     ),
     CR(
+        "C-WAITING-NEG",
+        10087,
+        "max_waiting",
+        "max_waiting is negative.",
+        "Leave it out for 512.",
+        lambda case: not case.is_push and case["max_waiting"] < 0,
+        until="2.12.0",
+    ),
+    CR(
         "C-PULL-HEARTBEAT",
         10088,
         "idle_heartbeat",
@@ -112,12 +121,21 @@ PULL_RULES = (
         lambda case: not case.is_push and case["flow_control"],
     ),
     CR(
+        "C-BATCH-NEG",
+        10114,
+        "max_batch",
+        "max_batch is negative.",
+        "Leave it out for no limit.",
+        lambda case: not case.is_push and case["max_batch"] < 0,
+        until="2.12.0",
+    ),
+    CR(
         "C-PULL-EXPIRES",
         10115,
         "max_expires",
         "a max_expires of {value} ns is below one millisecond.",
         "Durations are in nanoseconds; one millisecond is 1000000.",
-        lambda case: not case.is_push and 0 < case["max_expires"] < SHORTEST_EXPIRES,
+        lambda case: not case.is_push and 0 != case["max_expires"] < SHORTEST_EXPIRES,
     ),
 )
 

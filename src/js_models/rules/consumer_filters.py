@@ -4,35 +4,86 @@ from __future__ import annotations
 
 import re
 
+from attrs import frozen
+
+from js_models._settings import Settings
 from js_models._subjects import is_contained, is_subject
 from js_models.rules.consumer_case import ConsumerCase
-from js_models.rules.rule import Found, Hit, Rule
+from js_models.rules.rule import ForEach, Found, Hit, Rule
+from js_models.version import Version
 
 CR = Rule[ConsumerCase]
 
 _SAMPLE = re.compile(r"[+-]?\d+", re.ASCII)
+REVERSED_UNTIL: Version = (2, 12, 0)
 _INT64_MAX = 2**63 - 1
 
 
-def _filters(case: ConsumerCase) -> Found:
-    """Judge filters one by one: is it a subject, then is it apart from all others."""
-    filters = case["filter_subjects"]
-    hits: list[Hit] = []
-    for index, one in enumerate(filters):
-        if one and not is_subject(one):
-            hits.append(Hit(f"filter_subjects[{index}]", one))
-    return hits
+@frozen
+class FilterCase:
+    """One of several filters."""
+
+    consumer: ConsumerCase
+    index: int
+
+    @property
+    def settings(self) -> Settings:
+        """The consumer's settings."""
+        return self.consumer.settings
+
+    @property
+    def version(self) -> Version:
+        """The server's version."""
+        return self.consumer.version
+
+    @property
+    def pedantic(self) -> bool:
+        """Whether the request is pedantic."""
+        return self.consumer.pedantic
+
+    @property
+    def wanted(self) -> str:
+        """The filter itself."""
+        found: str = self.settings["filter_subjects"][self.index]
+        return found
+
+    def hit(self, detail: str = "") -> list[Hit]:
+        """Return the place of the filter."""
+        return [Hit(f"filter_subjects[{self.index}]", self.wanted, detail)]
 
 
-def _overlapping(case: ConsumerCase) -> Found:
-    filters = case["filter_subjects"]
-    hits: list[Hit] = []
-    for index, one in enumerate(filters):
-        for other, two in enumerate(filters):
-            if index != other and is_contained(one, two):
-                hits.append(Hit(f"filter_subjects[{index}]", one, repr(two)))
-                break
-    return hits
+def _each_filter(case: ConsumerCase) -> list[FilterCase]:
+    return [FilterCase(case, index) for index in range(len(case["filter_subjects"]))]
+
+
+def _lies_in_other(case: FilterCase) -> Found:
+    for index, other in enumerate(case.settings["filter_subjects"]):
+        # Servers before 2.12 ask the other way round, which only changes what they find first.
+        old = case.version < REVERSED_UNTIL
+        narrow, wide = (other, case.wanted) if old else (case.wanted, other)
+        if index != case.index and is_contained(narrow, wide):
+            return case.hit(repr(other))
+    return False
+
+
+_OF_EACH_FILTER = (
+    Rule[FilterCase](
+        "C-FILTER-INVALID",
+        10052,
+        "",
+        "{value} is not a subject.",
+        "Write tokens without blanks, separated by dots; > only stands at the end.",
+        lambda case: bool(case.wanted) and not is_subject(case.wanted) and case.hit(),
+    ),
+    Rule[FilterCase](
+        "C-FILTER-OVERLAP",
+        10138,
+        "",
+        "one of {value} and {detail} matches all that the other matches.",
+        "Remove the narrower one.",
+        _lies_in_other,
+    ),
+)
 
 
 def _start(case: ConsumerCase) -> Found:
@@ -89,22 +140,7 @@ FILTER_RULES = (
             if not one
         ],
     ),
-    CR(
-        "C-FILTER-INVALID",
-        10052,
-        "",
-        "{value} is not a subject.",
-        "Write tokens without blanks, separated by dots; > only stands at the end.",
-        _filters,
-    ),
-    CR(
-        "C-FILTER-OVERLAP",
-        10138,
-        "",
-        "{detail} matches all that {value} matches.",
-        "Remove the narrower one.",
-        _overlapping,
-    ),
+    ForEach(_each_filter, _OF_EACH_FILTER),
     CR(
         "C-START-POLICY",
         10094,

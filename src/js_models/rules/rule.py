@@ -100,26 +100,26 @@ class Rule(Generic[C]):
             yield Problem(hit.path, hit.value, self.id, message, self.fix, self.err_code)
 
 
-@frozen
-class ForEach(Generic[C, I]):
-    """Rules that the server tries one item after the other: all on the first, then the next."""
-
-    items: Callable[[C], Iterable[I]]
-    rules: Sequence[Rule[I]]
-
-    def problems(self, case: C) -> Iterator[Problem]:
-        """Yield the problems of the first item, then those of the next."""
-        for item in self.items(case):
-            for rule in self.rules:
-                yield from rule.problems(item)
-
-
 class Judge(Protocol[In]):
     """A rule, or rules tried together."""
 
     def problems(self, case: In, /) -> Iterator[Problem]:
         """Yield what is wrong."""
         ...
+
+
+@frozen
+class ForEach(Generic[C, I]):
+    """Rules that the server tries one item after the other: all on the first, then the next."""
+
+    items: Callable[[C], Iterable[I]]
+    rules: Sequence[Judge[I]]
+
+    def problems(self, case: C) -> Iterator[Problem]:
+        """Yield the problems of the first item, then those of the next."""
+        for item in self.items(case):
+            for rule in self.rules:
+                yield from rule.problems(item)
 
 
 def judge(table: Iterable[Judge[C]], case: C) -> list[Problem]:

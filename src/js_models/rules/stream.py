@@ -15,6 +15,7 @@ from js_models.rules.stream_origin import (
     SOURCE_RULES,
 )
 from js_models.rules.stream_subjects import SUBJECT_RULES
+from js_models.version import Version
 
 INVALID = 10052
 PEDANTIC = 10157
@@ -25,6 +26,9 @@ MINUTE = 60_000_000_000
 SECOND = 1_000_000_000
 SHORTEST = 100_000_000
 """Shortest age and duplicate window, 100 milliseconds."""
+
+SOURCES_WITHOUT_WINDOW_SINCE: Version = (2, 14, 0)
+"""First server that has no default duplicate window for streams with sources."""
 
 METADATA_MAX_BYTES = 128 * 1024 - 16
 """The server adds a key and a digit of its own before it counts."""
@@ -49,6 +53,29 @@ def _below_minus_one(*members: str) -> SR:
         "{value} is below -1; the server would make it -1.",
         "Write -1 for no limit.",
         lambda case: [Hit(name, case[name]) for name in members if case[name] < -1],
+        since="2.12.0",
+        pedantic=True,
+    )
+
+
+def _lowered_window(case: StreamCase) -> Found:
+    if case["duplicate_window"] or case.mirror is not None:
+        return False
+    if case.version < SOURCES_WITHOUT_WINDOW_SINCE:
+        return bool(case["max_age"]) and case["max_age"] < 2 * MINUTE
+    return not case.sources and 0 < case["max_age"] < 2 * MINUTE
+
+
+def _window_above_age(*, since: str = "0.0.0", until: str = "999.0.0") -> SR:
+    return SR(
+        "S-DUP-PED",
+        PEDANTIC,
+        "duplicate_window",
+        "the server would lower the duplicate window to max_age.",
+        "Set duplicate_window.",
+        _lowered_window,
+        since=since,
+        until=until,
         pedantic=True,
     )
 
@@ -140,6 +167,7 @@ LIMIT_RULES = (
     _below_minus_one(
         "max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers"
     ),
+    _window_above_age(until="2.12.0"),
     SR(
         "S-AGE-NEG",
         INVALID,
@@ -156,20 +184,7 @@ LIMIT_RULES = (
         "Durations are in nanoseconds; 100 ms is 100000000.",
         lambda case: 0 < case["max_age"] < SHORTEST,
     ),
-    SR(
-        "S-DUP-PED",
-        PEDANTIC,
-        "duplicate_window",
-        "the server would lower the duplicate window to max_age.",
-        "Set duplicate_window.",
-        lambda case: (
-            not case["duplicate_window"]
-            and case.mirror is None
-            and not case.sources
-            and 0 < case["max_age"] < 2 * MINUTE
-        ),
-        pedantic=True,
-    ),
+    _window_above_age(since="2.12.0"),
     SR(
         "S-DUP-NEG",
         INVALID,

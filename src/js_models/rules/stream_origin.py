@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
+
+from attrs import frozen
 
 from js_models._settings import Settings
 from js_models._subjects import (
@@ -14,10 +16,14 @@ from js_models._subjects import (
     name_fault,
 )
 from js_models._transforms import transform_fault
-from js_models.rules.rule import Hit, Rule
+from js_models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from js_models.rules.stream_case import StreamCase
+from js_models.version import Version
 
 INVALID = 10052
+
+EXTERNAL_SEEN_SINCE: Version = (2, 12, 0)
+"""First server that looks at the filters and transforms of an external source."""
 
 SR = Rule[StreamCase]
 
@@ -38,86 +44,176 @@ def _is_set(value: Any) -> bool:
     return bool(value) and (not isinstance(value, int) or value > 0)
 
 
-def _of_mirror(test: Callable[[Settings, str, StreamCase], Iterator[Hit]]) -> Any:
-    """Make a test of a stream out of one of its mirror."""
+@frozen
+class OriginCase:
+    """The mirror, or one source."""
 
-    def run(case: StreamCase) -> list[Hit]:
-        return [] if case.mirror is None else list(test(case.mirror, "mirror", case))
+    stream: StreamCase
+    origin: Settings
+    path: str
+    index: int = 0
 
-    return run
+    @property
+    def settings(self) -> Settings:
+        """The settings of the origin."""
+        return self.origin
+
+    @property
+    def version(self) -> Version:
+        """The server's version."""
+        return self.stream.version
+
+    @property
+    def pedantic(self) -> bool:
+        """Whether the request is pedantic."""
+        return self.stream.pedantic
+
+    def hit(self, member: str, detail: str = "") -> list[Hit]:
+        """Return the place of a member."""
+        return [Hit(f"{self.path}.{member}", self.origin[member] or None, detail)]
 
 
-def _origins(case: StreamCase) -> Iterator[tuple[Settings, str]]:
-    """Yield the mirror and the sources, with their paths."""
-    if case.mirror is not None:
-        yield case.mirror, "mirror"
-    for index, source in enumerate(case.sources):
-        yield source, f"sources[{index}]"
+@frozen
+class TransformCase:
+    """One transform of an origin."""
+
+    of: OriginCase
+    index: int
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the transform."""
+        found: Settings = self.of.origin["subject_transforms"][self.index]
+        return found
+
+    @property
+    def version(self) -> Version:
+        """The server's version."""
+        return self.of.version
+
+    @property
+    def pedantic(self) -> bool:
+        """Whether the request is pedantic."""
+        return self.of.pedantic
+
+    def others(self) -> list[str]:
+        """Return the sources of the other transforms."""
+        transforms = self.of.origin["subject_transforms"]
+        return [one["src"] for at, one in enumerate(transforms) if at != self.index]
+
+    def hit(self, member: str, detail: str = "") -> list[Hit]:
+        """Return the place of a member."""
+        path = f"{self.of.path}.subject_transforms[{self.index}].{member}"
+        return [Hit(path, self.settings[member], detail)]
 
 
-def _of_origins(test: Callable[[Settings, str, StreamCase], Iterator[Hit]]) -> Any:
-    def run(case: StreamCase) -> list[Hit]:
-        return [hit for origin, path in _origins(case) for hit in test(origin, path, case)]
-
-    return run
+def _mirror(case: StreamCase) -> list[OriginCase]:
+    return [] if case.mirror is None else [OriginCase(case, case.mirror, "mirror")]
 
 
-def _consumer(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    consumer = origin["consumer"]
+def _sources(case: StreamCase) -> list[OriginCase]:
+    return [
+        OriginCase(case, source, f"sources[{index}]", index)
+        for index, source in enumerate(case.sources)
+    ]
+
+
+def _origins(case: StreamCase) -> list[OriginCase]:
+    return _mirror(case) + _sources(case)
+
+
+def _is_unseen(case: OriginCase) -> bool:
+    """Whether the server does not look further: an external source, before 2.12."""
+    external = case.origin["external"] is not None and case.path != "mirror"
+    return external and case.version < EXTERNAL_SEEN_SINCE
+
+
+def _transforms(case: OriginCase) -> list[TransformCase]:
+    if _is_unseen(case):
+        return []
+    return [TransformCase(case, at) for at in range(len(case.origin["subject_transforms"]))]
+
+
+def _consumer(case: OriginCase) -> Found:
+    consumer = case.origin["consumer"]
     if consumer is None:
-        return
+        return False
+    hits: list[Hit] = []
     fault = name_fault(consumer["name"])
     if fault:
-        yield Hit(f"{path}.consumer.name", consumer["name"], f"its name {fault}")
+        hits.append(Hit(f"{case.path}.consumer.name", consumer["name"], f"its name {fault}"))
     if not is_literal_subject(consumer["deliver_subject"]):
         value = consumer["deliver_subject"]
-        yield Hit(f"{path}.consumer.deliver_subject", value, "it needs a literal deliver_subject")
+        path = f"{case.path}.consumer.deliver_subject"
+        hits.append(Hit(path, value, "it needs a literal deliver_subject"))
     for member in ("opt_start_seq", "opt_start_time", "filter_subject"):
-        if origin[member]:
-            yield Hit(f"{path}.{member}", origin[member], f"it excludes {member}")
+        if case.origin[member]:
+            hits += case.hit(member, f"it excludes {member}")
+    return hits
 
 
-def _filter_and_transforms(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    if origin["filter_subject"] and origin["subject_transforms"]:
-        yield Hit(f"{path}.filter_subject", origin["filter_subject"])
+def _filter_and_transforms(case: OriginCase) -> Found:
+    both = case.origin["filter_subject"] and case.origin["subject_transforms"]
+    return bool(both) and not _is_unseen(case) and case.hit("filter_subject")
 
 
-def _transform_sources(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    for index, transform in enumerate(origin["subject_transforms"]):
-        if transform["src"] and not is_subject(transform["src"]):
-            yield Hit(f"{path}.subject_transforms[{index}].src", transform["src"])
+def _transform_source(case: TransformCase) -> Found:
+    source = case.settings["src"]
+    return bool(source) and not is_subject(source) and case.hit("src")
 
 
-def _transform_targets(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    for index, transform in enumerate(origin["subject_transforms"]):
-        if transform["src"] and not is_subject(transform["src"]):
-            continue
-        fault = transform_fault(transform["src"], transform["dest"], case.version)
-        if fault:
-            yield Hit(f"{path}.subject_transforms[{index}].dest", transform["dest"], fault)
+def _transform_target(case: TransformCase) -> Found:
+    if _transform_source(case):
+        return False
+    fault = transform_fault(case.settings["src"], case.settings["dest"], case.version)
+    return bool(fault) and case.hit("dest", fault or "")
 
 
-def _overlaps(relation: Callable[[str, str], bool]) -> Any:
-    def test(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-        sources = [transform["src"] for transform in origin["subject_transforms"]]
-        for index, one in enumerate(sources):
-            for two in sources[:index]:
-                if relation(one, two) or relation(two, one):
-                    yield Hit(f"{path}.subject_transforms[{index}].src", one, repr(two))
-                    break
-
-    return test
+def _meets_other(case: TransformCase) -> Found:
+    met = [other for other in case.others() if can_meet(case.settings["src"], other)]
+    return bool(met) and case.hit("src", repr(met[0]))
 
 
-def _origin_name(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    fault = name_fault(origin["name"])
-    if fault:
-        yield Hit(f"{path}.name", origin["name"] or None, fault)
+def _lies_in_other(case: TransformCase) -> Found:
+    met = [other for other in case.others() if is_contained(case.settings["src"], other)]
+    return bool(met) and case.hit("src", repr(met[0]))
 
 
-def _mirror_name(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    if origin["external"] is None:
-        yield from _origin_name(origin, path, case)
+def _name(case: OriginCase) -> Found:
+    fault = name_fault(case.origin["name"])
+    return bool(fault) and case.hit("name", fault or "")
+
+
+def _transform_rules(
+    prefix: str, codes: tuple[int, int, int], overlap: Callable[[TransformCase], Found]
+) -> tuple[Rule[TransformCase], ...]:
+    source, target, overlapping = codes
+    return (
+        Rule(
+            f"{prefix}-TR-SRC",
+            source,
+            "",
+            "{value} is not a subject.",
+            "Write tokens separated by dots.",
+            _transform_source,
+        ),
+        Rule(
+            f"{prefix}-TR-DEST",
+            target,
+            "",
+            "the transform is not valid: {detail}.",
+            "Compare source and destination token by token.",
+            _transform_target,
+        ),
+        Rule(
+            f"{prefix}-TR-OVERLAP",
+            overlapping,
+            "",
+            "{value} overlaps {detail}.",
+            "Make the sources of transforms disjoint.",
+            overlap,
+        ),
+    )
 
 
 MIRROR_RULES = (
@@ -128,80 +224,51 @@ MIRROR_RULES = (
     _mirror_excludes("S-MIRROR-ATOMIC", 10198, "allow_atomic", "2.12.0"),
     _mirror_excludes("S-MIRROR-BATCH", 10209, "allow_batched", "2.14.0"),
     _mirror_excludes("S-MIRROR-SCHED", 10186, "allow_msg_schedules", "2.12.0"),
-    SR(
-        "S-MIRROR-CONSUMER",
-        10213,
-        "mirror.consumer",
-        "the consumer that feeds the mirror is not valid: {detail}.",
-        "Give name and deliver_subject, and leave start and filter to that consumer.",
-        _of_mirror(_consumer),
-        since="2.14.0",
-    ),
-    SR(
-        "S-MIRROR-MULTIFILTER",
-        10150,
-        "mirror.filter_subject",
-        "filter_subject and subject_transforms exclude each other.",
-        "Put the filter into a transform's src.",
-        _of_mirror(_filter_and_transforms),
+    ForEach(
+        _mirror,
+        (
+            Rule[OriginCase](
+                "S-MIRROR-CONSUMER",
+                10213,
+                "",
+                "the consumer that feeds the mirror is not valid: {detail}.",
+                "Give name and deliver_subject, and leave start and filter to that consumer.",
+                _consumer,
+                since="2.14.0",
+            ),
+            Rule[OriginCase](
+                "S-MIRROR-MULTIFILTER",
+                10150,
+                "",
+                "filter_subject and subject_transforms exclude each other.",
+                "Put the filter into a transform's src.",
+                _filter_and_transforms,
+            ),
+        ),
     ),
     _mirror_excludes("S-SDM-MIRROR", INVALID, "subject_delete_marker_ttl"),
-    SR(
-        "S-MIRROR-TR-SRC",
-        10151,
-        "",
-        "{value} is not a subject.",
-        "Write tokens separated by dots.",
-        _of_mirror(_transform_sources),
-    ),
-    SR(
-        "S-MIRROR-TR-DEST",
-        10154,
-        "",
-        "the transform is not valid: {detail}.",
-        "Compare source and destination token by token.",
-        _of_mirror(_transform_targets),
-    ),
-    SR(
-        "S-MIRROR-TR-OVERLAP",
-        10152,
-        "",
-        "{value} can meet {detail}.",
-        "Make the sources of transforms disjoint.",
-        _of_mirror(_overlaps(can_meet)),
-    ),
-    SR(
-        "S-MIRROR-NAME",
-        10142,
-        "mirror.name",
-        "the name of the origin {detail}.",
-        "Give the name of the stream to copy.",
-        _of_mirror(_mirror_name),
+    ForEach(
+        _mirror,
+        (
+            ForEach(_transforms, _transform_rules("S-MIRROR", (10151, 10154, 10152), _meets_other)),
+            Rule[OriginCase](
+                "S-MIRROR-NAME",
+                10142,
+                "",
+                "the name of the origin {detail}.",
+                "Give the name of the stream to copy.",
+                lambda case: case.origin["external"] is None and _name(case),
+            ),
+        ),
     ),
 )
 
 
-def _source_duplicates(case: StreamCase) -> list[Hit]:
-    return _repeated(case, _identity, "")
-
-
-def _source_consumer_duplicates(case: StreamCase) -> list[Hit]:
-    def identity(source: Settings) -> Any:
-        consumer = source["consumer"]
-        return None if consumer is None else (source["name"], consumer["name"])
-
-    return _repeated(case, identity, ".consumer")
-
-
-def _repeated(case: StreamCase, identity: Callable[[Settings], Any], at: str) -> list[Hit]:
-    seen: set[Any] = set()
-    hits: list[Hit] = []
-    for index, source in enumerate(case.sources):
-        key = identity(source)
-        if key is not None and key in seen:
-            hits.append(Hit(f"sources[{index}]{at}", source["name"]))
-        seen.add(key)
-    return hits
+def _repeated(case: OriginCase, identity: Callable[[Settings], Any]) -> bool:
+    """Whether an earlier source has the same identity; None is none."""
+    own = identity(case.origin)
+    earlier = case.stream.sources[: case.index]
+    return own is not None and any(identity(other) == own for other in earlier)
 
 
 def _identity(source: Settings) -> Any:
@@ -212,19 +279,74 @@ def _identity(source: Settings) -> Any:
         for transform in source["subject_transforms"]
     ]
     pairs = tuple(transforms) or ((source["filter_subject"] or ">", ">"),)
-    return source["name"], None if external is None else external["api"], pairs
+    consumer = source["consumer"]
+    return (
+        source["name"],
+        None if external is None else external["api"],
+        None if consumer is None else consumer["name"],
+        pairs,
+    )
 
 
-def _sources(test: Callable[[Settings, str, StreamCase], Iterator[Hit]]) -> Any:
-    def run(case: StreamCase) -> list[Hit]:
-        return [
-            hit
-            for index, source in enumerate(case.sources)
-            for hit in test(source, f"sources[{index}]", case)
-        ]
+def _consumer_identity(source: Settings) -> Any:
+    consumer = source["consumer"]
+    if consumer is None:
+        return None
+    external = source["external"]
+    return source["name"], None if external is None else external["api"], consumer["name"]
 
-    return run
 
+SOURCE_TRANSFORM_RULES = _transform_rules("S-SOURCE", (10145, 10146, 10147), _lies_in_other)
+"""Here, unlike for mirrors, overlaps are looked for when all transforms can be built."""
+
+_OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
+    Rule[OriginCase](
+        "S-SOURCE-NAME",
+        10141,
+        "",
+        "the name of the source {detail}.",
+        "Give the name of the stream to copy.",
+        _name,
+    ),
+    Rule[OriginCase](
+        "S-SOURCE-DUP",
+        10140,
+        "",
+        "the source {value} stands there twice.",
+        "Give each another filter, or remove one.",
+        lambda case: _repeated(case, _identity) and case.hit("name"),
+    ),
+    Rule[OriginCase](
+        "S-SOURCE-MULTIFILTER",
+        10144,
+        "",
+        "filter_subject and subject_transforms exclude each other.",
+        "Put the filter into a transform's src.",
+        _filter_and_transforms,
+    ),
+    *(
+        ForEach(_transforms, rules)
+        for rules in (SOURCE_TRANSFORM_RULES[:2], SOURCE_TRANSFORM_RULES[2:])
+    ),
+    Rule[OriginCase](
+        "S-SOURCE-CONSUMER",
+        10215,
+        "",
+        "the consumer that feeds the source is not valid: {detail}.",
+        "Give name and deliver_subject, and leave start and filter to that consumer.",
+        _consumer,
+        since="2.14.0",
+    ),
+    Rule[OriginCase](
+        "S-SOURCE-CONSUMER-DUP",
+        10216,
+        "",
+        "two sources from {value} use the same consumer.",
+        "Prepare a consumer for each.",
+        lambda case: _repeated(case, _consumer_identity) and case.hit("name"),
+        since="2.14.0",
+    ),
+)
 
 SOURCE_RULES = (
     SR(
@@ -236,153 +358,108 @@ SOURCE_RULES = (
         lambda case: bool(case.sources) and case["allow_msg_schedules"],
         since="2.12.0",
     ),
-    SR(
-        "S-SOURCE-NAME",
-        10141,
-        "",
-        "the name of the source {detail}.",
-        "Give the name of the stream to copy.",
-        _sources(_origin_name),
-    ),
-    SR(
-        "S-SOURCE-DUP",
-        10140,
-        "",
-        "the source {value} stands there twice.",
-        "Give each another filter, or remove one.",
-        _source_duplicates,
-    ),
-    SR(
-        "S-SOURCE-MULTIFILTER",
-        10144,
-        "",
-        "filter_subject and subject_transforms exclude each other.",
-        "Put the filter into a transform's src.",
-        _sources(_filter_and_transforms),
-    ),
-    SR(
-        "S-SOURCE-TR-SRC",
-        10145,
-        "",
-        "{value} is not a subject.",
-        "Write tokens separated by dots.",
-        _sources(_transform_sources),
-    ),
-    SR(
-        "S-SOURCE-TR-DEST",
-        10146,
-        "",
-        "the transform is not valid: {detail}.",
-        "Compare source and destination token by token.",
-        _sources(_transform_targets),
-    ),
-    SR(
-        "S-SOURCE-TR-OVERLAP",
-        10147,
-        "",
-        "one of {value} and {detail} contains the other.",
-        "Make the sources of transforms disjoint.",
-        _sources(_overlaps(is_contained)),
-    ),
-    SR(
-        "S-SOURCE-CONSUMER",
-        10215,
-        "",
-        "the consumer that feeds the source is not valid: {detail}.",
-        "Give name and deliver_subject, and leave start and filter to that consumer.",
-        _sources(_consumer),
-        since="2.14.0",
-    ),
-    SR(
-        "S-SOURCE-CONSUMER-DUP",
-        10216,
-        "",
-        "two sources from {value} use the same consumer.",
-        "Prepare a consumer for each.",
-        _source_consumer_duplicates,
-        since="2.14.0",
-    ),
+    ForEach(_sources, _OF_EACH_SOURCE),
 )
 
 
-def _external_deliver(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    external = origin["external"]
-    if external is not None and external["deliver"] and not is_literal_subject(external["deliver"]):
-        yield Hit(f"{path}.external.deliver", external["deliver"])
+def _not_literal(member: str) -> Callable[[OriginCase], Found]:
+    def test(case: OriginCase) -> Found:
+        external = case.origin["external"]
+        if external is None or not external[member] or is_literal_subject(external[member]):
+            return False
+        return [Hit(f"{case.path}.external.{member}", external[member])]
+
+    return test
 
 
-def _external_api(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    external = origin["external"]
-    if external is not None and external["api"] and not is_literal_subject(external["api"]):
-        yield Hit(f"{path}.external.api", external["api"])
+def _own_api(case: OriginCase) -> Found:
+    external = case.origin["external"]
+    own = external is not None and external["api"] == "$JS.API"
+    return own and [Hit(f"{case.path}.external.api", "$JS.API")]
 
 
-def _external_own_api(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    if origin["external"] is not None and origin["external"]["api"] == "$JS.API":
-        yield Hit(f"{path}.external.api", "$JS.API")
-
-
-def _cycle(case: StreamCase) -> list[Hit]:
-    hits: list[Hit] = []
-    for origin, path in _origins(case):
-        if origin["external"] is not None or origin["name"] != case["name"]:
-            continue
-        wanted = origin["filter_subject"]
-        own: list[str] = [] if case.mirror is not None else list(case["subjects"])
-        if path == "mirror" or not wanted or any(can_meet(wanted, subject) for subject in own):
-            hits.append(Hit(f"{path}.name", origin["name"]))
-    return hits
+def _cycle(case: OriginCase) -> Found:
+    """Whether a stream copies itself; a source may, from subjects that are not its own."""
+    stream, wanted = case.stream, case.origin["filter_subject"]
+    if case.origin["external"] is not None or case.origin["name"] != stream["name"]:
+        return False
+    if stream.mirror is not None or not wanted:
+        return case.hit("name")
+    return any(can_meet(wanted, own) for own in stream["subjects"]) and case.hit("name")
 
 
 EXTERNAL_RULES = (
-    SR(
-        "S-EXT-DELIVER",
-        10024,
-        "",
-        "the deliver prefix {value} is not a subject without wildcards.",
-        "Use a literal subject.",
-        _of_origins(_external_deliver),
+    ForEach(
+        _origins,
+        (
+            Rule[OriginCase](
+                "S-EXT-DELIVER",
+                10024,
+                "",
+                "the deliver prefix {value} is not a subject without wildcards.",
+                "Use a literal subject.",
+                _not_literal("deliver"),
+            ),
+            Rule[OriginCase](
+                "S-EXT-API",
+                INVALID,
+                "",
+                "the API prefix {value} is not a subject without wildcards.",
+                "Use a literal subject such as $JS.hub.API.",
+                _not_literal("api"),
+            ),
+            Rule[OriginCase](
+                "S-EXT-API-OVERLAP",
+                10021,
+                "",
+                "the API prefix {value} is this account's own.",
+                "Give the prefix of the other account or domain.",
+                _own_api,
+            ),
+        ),
     ),
-    SR(
-        "S-EXT-API",
-        INVALID,
-        "",
-        "the API prefix {value} is not a subject without wildcards.",
-        "Use a literal subject such as $JS.hub.API.",
-        _of_origins(_external_api),
-    ),
-    SR(
-        "S-EXT-API-OVERLAP",
-        10021,
-        "",
-        "the API prefix {value} is this account's own.",
-        "Give the prefix of the other account or domain.",
-        _of_origins(_external_own_api),
-    ),
-    SR(
-        "S-CYCLE",
-        INVALID,
-        "",
-        "the stream copies itself.",
-        "Name another stream, or filter on subjects that are not its own.",
-        _cycle,
+    ForEach(
+        _origins,
+        (
+            Rule[OriginCase](
+                "S-CYCLE",
+                INVALID,
+                "",
+                "the stream copies itself.",
+                "Name another stream, or filter on subjects that are not its own.",
+                _cycle,
+            ),
+        ),
     ),
 )
 
 
-def _filter_syntax(origin: Settings, path: str, case: StreamCase) -> Iterator[Hit]:
-    if not case.update and origin["filter_subject"] and not is_subject(origin["filter_subject"]):
-        yield Hit(f"{path}.filter_subject", origin["filter_subject"])
+def _filter_syntax(case: OriginCase) -> Found:
+    wanted = case.origin["filter_subject"]
+    if case.stream.update:
+        return False
+    if wanted and not is_subject(wanted):
+        return case.hit("filter_subject")
+    return [
+        Hit(f"{case.path}.subject_transforms[{index}].src", transform["src"])
+        for index, transform in enumerate(case.origin["subject_transforms"])
+        if transform["src"] and not is_subject(transform["src"]) and _is_unseen(case)
+    ]
 
 
 ORIGIN_FILTER_RULES = (
-    SR(
-        "S-ORIGIN-FILTER",
-        10049,
-        "",
-        "the filter {value} is not a subject.",
-        "Write tokens separated by dots.",
-        _of_origins(_filter_syntax),
+    ForEach(
+        _origins,
+        (
+            Rule[OriginCase](
+                "S-ORIGIN-FILTER",
+                10049,
+                "",
+                "the filter {value} is not a subject.",
+                "Write tokens separated by dots.",
+                _filter_syntax,
+            ),
+        ),
     ),
 )
 """Judged after everything else."""

@@ -1,0 +1,241 @@
+"""Ask a real server what it thinks of random configs, and compare with the rules.
+
+Run by hand: ``python tests/models/differential.py stream --count 5000 --seed 1 --server 2.12.8``
+prints the share of agreement and each kind of disagreement with an example.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import nats
+from config_makers import PARENTS, ConsumerMaker, StreamMaker
+
+from js_models import validate_consumer, validate_stream
+from js_testing import NatsServer
+
+LANES = 8
+"""Accounts that work side by side; streams of one account could meet each other."""
+
+ORIGINS = ("O1", "O2", "O3")
+
+
+@dataclass
+class Verdict:
+    """What one side says: an error code, 0 for fine."""
+
+    code: int
+    why: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Tally:
+    """Agreement so far."""
+
+    total: int = 0
+    accepted: int = 0
+    verdict: int = 0
+    """Configs on which both sides agree whether they are fine."""
+
+    code: int = 0
+    """Configs that both refuse with the same code."""
+
+    refused: int = 0
+    odd: dict[tuple[int, int, str], list[Any]] = field(default_factory=dict)
+
+    def add(self, config: Any, ours: Verdict, theirs: Verdict) -> None:
+        """Count one config."""
+        self.total += 1
+        same = bool(ours.code) == bool(theirs.code)
+        self.verdict += same
+        self.accepted += not theirs.code
+        if theirs.code:
+            self.refused += 1
+            self.code += ours.code == theirs.code
+        if ours.code != theirs.code:
+            key = (ours.code, theirs.code, theirs.why if theirs.code else ours.why)
+            self.odd.setdefault(key, []).append(config)
+
+    def report(self) -> str:
+        """Return the shares and an example of each disagreement."""
+        lines = [
+            f"{self.total} configs, {self.accepted} accepted, "
+            f"verdict agrees {self.verdict / max(1, self.total):.4%}, "
+            f"code agrees {self.code / max(1, self.refused):.4%} of {self.refused} refused"
+        ]
+        for (ours, theirs, why), configs in sorted(self.odd.items(), key=lambda i: -len(i[1])):
+            shortest = min(configs, key=lambda one: len(json.dumps(one)))
+            lines.append(f"{len(configs):5} ours {ours} theirs {theirs} {why[:100]}")
+            lines.append(f"      {json.dumps(shortest)[:400]}")
+        return "\n".join(lines)
+
+
+def lanes_config() -> str:
+    """Return the server configuration with one account a lane."""
+    accounts = "\n".join(
+        f"  A{n}: {{ jetstream: enabled, users: [{{user: u{n}, password: p}}] }}"
+        for n in range(LANES)
+    )
+    return f"accounts {{\n{accounts}\n}}\n"
+
+
+async def ask(nc: Any, subject: str, body: Any) -> dict[str, Any]:
+    """Send one API request; silence is an answer of its own."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode() if body != "" else b""
+    try:
+        reply = await nc.request(subject, data, timeout=5)
+    except Exception as error:
+        return {"error": {"err_code": -1, "description": f"{type(error).__name__}"}}
+    return json.loads(reply.data) if reply.data else {}
+
+
+def theirs(answer: dict[str, Any]) -> Verdict:
+    """Return the server's verdict."""
+    error = answer.get("error")
+    if error:
+        return Verdict(error.get("err_code", error["code"]), error.get("description", ""))
+    return Verdict(0, config=answer.get("config", {}))
+
+
+def first(problems: list[Any]) -> Verdict:
+    """Return the verdict of the rules."""
+    for problem in problems:
+        if not problem.needs_server:
+            return Verdict(problem.err_code, f"{problem.rule} {problem}")
+    return Verdict(0)
+
+
+def named(config: dict[str, Any]) -> Any:
+    """Return the name as the server reads it: keys fold, the last one wins."""
+    return next((config[key] for key in reversed(config) if key.lower() == "name"), None)
+
+
+def token(name: Any) -> str:
+    """Return a name if it can stand in a subject, else one that can."""
+    usable = isinstance(name, str) and name and not set(name) & set(" \t\r\n\f.*>")
+    return name if usable else "TOKEN"
+
+
+def our_stream(config: dict[str, Any], version: str) -> Verdict:
+    """Judge a stream; what the lone server of the test cannot do is known here."""
+    verdict = first(validate_stream(config, version))
+    name = named(config)
+    if token(name) != name and isinstance(name, (str, type(None))) and verdict.code != 10025:
+        return Verdict(10056, "name cannot stand in the subject")
+    replicas = config.get("num_replicas")
+    if verdict.code in (0, 10049) and isinstance(replicas, int) and replicas > 1:
+        return Verdict(10074, "no cluster")
+    return verdict
+
+
+async def stream_lane(url: str, lane: int, configs: list[Any], version: str, tally: Tally) -> None:
+    """Try configs one after the other in one account."""
+    nc = await nats.connect(url, user=f"u{lane}", password="p")
+    for origin in ORIGINS:
+        await ask(
+            nc,
+            f"$JS.API.STREAM.CREATE.{origin}",
+            {"name": origin, "subjects": [f"origin.{origin}"], "storage": "memory"},
+        )
+    for config in configs:
+        name = token(named(config))
+        verdict = theirs(await ask(nc, f"$JS.API.STREAM.CREATE.{name}", config))
+        while "creating store" in verdict.why:
+            # The files of the last stream of this name are still on their way out.
+            verdict = theirs(await ask(nc, f"$JS.API.STREAM.CREATE.{name}", config))
+        if not verdict.code:
+            await ask(nc, f"$JS.API.STREAM.DELETE.{name}", "")
+        tally.add(config, our_stream(config, version), verdict)
+    await nc.close()
+
+
+def route(config: dict[str, Any]) -> str:
+    """Return the end of the subject that a client would send this consumer to."""
+    name = config.get("name") or config.get("durable_name")
+    if not isinstance(name, str) or not name:
+        return ""
+    if token(name) != name and not config.get("durable_name"):
+        return ""
+    only = config.get("filter_subject")
+    plain = isinstance(only, str) and only and not set(only) & set(" \t\r\n\f") and ".." not in only
+    return f".{token(name)}" + (f".{only}" if plain and not config.get("filter_subjects") else "")
+
+
+def our_consumer(parent: str, config: dict[str, Any], version: str) -> Verdict:
+    """Judge a consumer; what the lone server of the test cannot do is known here."""
+    verdict = first(validate_consumer(config, PARENTS[parent], version))
+    replicas = config.get("num_replicas")
+    durable = config.get("durable_name")
+    if (
+        verdict.code not in (0, 10025)
+        and isinstance(durable, str)
+        and durable != token(durable)
+        and durable
+    ):
+        return Verdict(10017, "durable name cannot stand in the subject")
+    routed = verdict.code in (10025, 10017, 10020, 10127, 10131)
+    if not routed and isinstance(replicas, int) and replicas > 1:
+        return Verdict(10074, "no cluster")
+    return verdict
+
+
+async def consumer_lane(
+    url: str, lane: int, configs: list[Any], version: str, tally: Tally
+) -> None:
+    """Try consumers one after the other in one account."""
+    nc = await nats.connect(url, user=f"u{lane}", password="p")
+    for name, parent in PARENTS.items():
+        await ask(nc, f"$JS.API.STREAM.CREATE.{name}", parent)
+    for parent, config in configs:
+        body = {"stream_name": parent, "config": config}
+        answer = await ask(nc, f"$JS.API.CONSUMER.CREATE.{parent}{route(config)}", body)
+        verdict = theirs(answer)
+        if not verdict.code and "name" in answer:
+            await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.{answer['name']}", "")
+        tally.add([parent, config], our_consumer(parent, config, version), verdict)
+    await nc.close()
+
+
+def has_null_source(config: Any) -> bool:
+    """Whether a stream config has a source that is null."""
+    sources = config.get("sources") if isinstance(config, dict) else None
+    return isinstance(sources, list) and None in sources
+
+
+async def compare(kind: str, count: int, seed: int, server: NatsServer) -> Tally:
+    """Try ``count`` random configs on a server made with ``lanes_config``."""
+    maker = StreamMaker(seed) if kind == "stream" else ConsumerMaker(seed)
+    configs = [maker.config() for _ in range(count)]
+    if server.version < "2.12":
+        # This one crashes on a source that is null.
+        configs = [one for one in configs if not has_null_source(one)]
+    tally = Tally()
+    lane = stream_lane if kind == "stream" else consumer_lane
+    await asyncio.gather(
+        *(lane(server.url, n, configs[n::LANES], server.version, tally) for n in range(LANES))
+    )
+    return tally
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=["stream", "consumer"])
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--server", default=None)
+    arguments = parser.parse_args()
+    with NatsServer(lanes_config(), version=arguments.server) as server:
+        tally = asyncio.run(compare(arguments.kind, arguments.count, arguments.seed, server))
+    print(server.version, tally.report())
+    print(Counter(key[:2] for key in tally.odd))
+
+
+if __name__ == "__main__":
+    main()
