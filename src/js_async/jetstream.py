@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Iterable, Sequence
 from typing import Final
 
 from js_async import _paging
 from js_async._api import Api
 from js_async._io import Stream as Generated
+from js_async._page_sources import ConsumerPages, DirectPages
 from js_async._transport import Transport
 from js_async.consumer import Consumer
 from js_async.publisher import Publisher
+from js_async.range_reader import RangeReader
 from js_async.stream import Stream
 from js_core.deadline import Seconds
 from js_core.errors import BadArgument, StreamNotFound
 from js_core.headers import HeaderValues
 from js_core.publish import PublishFailure, PublishRequest
+from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
 from js_core.subjects import ApiSubjects
 from js_models import (
     AccountInfo,
@@ -126,6 +129,39 @@ class JetStream:
     async def delete_consumer(self, stream: str, name: str) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         await Consumer(self._api, stream, name, None).delete()
+
+    # ---- ranges
+
+    def range_reader(
+        self,
+        stream: str,
+        start: int,
+        end: int,
+        *,
+        filter_subjects: Sequence[str] = (),
+        direct: bool = True,
+        timeout: float = 120.0,
+        page_messages: int = PAGE_MESSAGES,
+        page_bytes: int = PAGE_BYTES,
+    ) -> RangeReader:
+        """Return a reader of the sequences from `start` up to, not including, `end`.
+
+        It reads in pages of raw parts, complete even where replicas lag. `direct` reads by direct
+        get, which needs `allow_direct` on the stream (server 2.11); otherwise an ephemeral consumer
+        reads, which work-queue streams refuse. `timeout` in seconds is how long the read may go
+        without progress. Nothing is sent before the first page is asked for.
+        """
+        read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
+        make = DirectPages if direct else ConsumerPages
+        return RangeReader(
+            self._api,
+            stream,
+            read,
+            make(self._api, stream, filter_subjects),
+            # Direct get filters by one subject or not at all; the leader is asked for the same.
+            filters=() if direct and len(filter_subjects) > 1 else filter_subjects,
+            timeout=timeout,
+        )
 
     # ---- publishing
 

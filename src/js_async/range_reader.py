@@ -10,8 +10,6 @@ from typing import Final, Protocol
 
 from js_async._api import Api
 from js_async._io import sleep
-from js_async._page_sources import ConsumerPages, DirectPages
-from js_async._transport import Transport
 from js_core.deadline import Deadline
 from js_core.errors import (
     ConnectionLost,
@@ -21,8 +19,6 @@ from js_core.errors import (
     RequestTimeout,
 )
 from js_core.range_read import (
-    PAGE_BYTES,
-    PAGE_MESSAGES,
     AskLeader,
     Finished,
     Page,
@@ -30,44 +26,11 @@ from js_core.range_read import (
     RangeRead,
 )
 from js_core.stored_page import PageEnd, StoredPage
-from js_core.subjects import ApiSubjects
 
-__all__ = ["PageSource", "RangeReader", "read_range"]
+__all__ = ["PageSource", "RangeReader"]
 
 # Another try after a leader that did not answer, in seconds: elections take some tenths.
 _RETRY_PAUSE: Final = 0.1
-
-
-def read_range(
-    transport: Transport,
-    stream: str,
-    start: int,
-    end: int,
-    *,
-    filter_subjects: Sequence[str] = (),
-    direct: bool = True,
-    subjects: ApiSubjects | None = None,
-    timeout: float = 120.0,
-    page_messages: int = PAGE_MESSAGES,
-    page_bytes: int = PAGE_BYTES,
-) -> RangeReader:
-    """Return a reader of the sequences from `start` up to, not including, `end`.
-
-    `direct` reads by direct get, which needs `allow_direct` on the stream; otherwise an ephemeral
-    consumer reads, which work-queue streams refuse. `timeout` in seconds is how long the read may
-    go without progress. Nothing is sent before the first page is asked for.
-    """
-    api = Api(transport, subjects or ApiSubjects(), None)
-    make = DirectPages if direct else ConsumerPages
-    return RangeReader(
-        api,
-        stream,
-        RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes),
-        make(api, stream, filter_subjects),
-        # Direct get filters by one subject or not at all, and the leader is asked for the same.
-        filters=() if direct and len(filter_subjects) > 1 else filter_subjects,
-        timeout=timeout,
-    )
 
 
 class PageSource(Protocol):

@@ -8,6 +8,7 @@ __all__ = [
     "DataLossError",
     "DecodeFailure",
     "JavaNotFound",
+    "JournalError",
     "OptionError",
     "SchemaError",
     "SparkSourceError",
@@ -49,6 +50,10 @@ class DecodeFailure(SparkSourceError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (DecodeFailure, (self.stream, self.seq, self.reason))
+
+
+class JournalError(SparkSourceError):
+    """A landing folder whose files do not agree with its journal."""
 
 
 class JavaNotFound(SparkSourceError):

@@ -3,24 +3,44 @@
 One call of :func:`land` moves what is new in a stream into tables below one folder::
 
     path/
-      <table>/batch_id=0/part-….parquet     one folder a table, one folder a batch
-      dead_letters/batch_id=0/…             messages that do not fit their schema, with the reason
-      journal/batch_id=0.json               what each batch read and wrote
+      <table>/batch_id=0/part-….parquet             one folder a table, one folder a batch
+      dead_letters/source=<stream>/batch_id=0/…     what does not fit its schema, with the reason
+      journal/<stream>/batch_id=0.json              what each batch read and wrote
 
 A batch appears by one rename a table, and the journal entry is its commit. Calling again
 continues where the last batch ended; a batch that was interrupted is finished with the same
-bounds, so nothing is landed twice and nothing is left out.
+bounds, so nothing is landed twice and nothing is left out. Every reader of Parquet that knows
+Hive folders can read the tables, on file systems where renaming a folder is one step (local
+disks, HDFS; not object stores).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from js_spark.errors import OptionError
+from js_spark.landing import Landing
+from js_spark.options import SourceOptions
 from js_spark.report import LandReport, SubjectSummary
+from js_spark.split_tables import DEAD_LETTERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["LandReport", "SubjectSummary", "land", "summary"]
+
+_RESERVED: Final = frozenset({DEAD_LETTERS, "journal"})
+
+#: Timestamps as 64-bit microseconds, as every reader understands them, the year 1 included: the
+#: server writes 0001-01-01 for "never".
+_PARQUET: Final[Mapping[str, str]] = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+}
 
 
 def land(
@@ -41,9 +61,23 @@ def land(
     JSON text or the path of a file) or ``advisory`` (one typed table for each kind of event).
     ``table`` names the table, by default the stream's name in lower case; with ``advisory`` each
     kind has its own (``max_deliver``, ``stream_action``, …). ``options`` are further options of
-    the ``jetstream`` source, for example ``nats.user`` or ``minPartitions``.
+    the ``jetstream`` source, for example ``nats.user`` or ``minPartitions``; ``startingOffsets``
+    holds for the first batch only.
+
+    Raises `OptionError`, and `DataLossError` when messages went before they were landed or the
+    stream was deleted and made again since the last batch.
     """
-    raise NotImplementedError
+    given = {
+        **(options or {}),
+        "nats.servers": servers,
+        "stream": stream,
+        "valueFormat": value_format,
+        **({"subject": subject} if subject else {}),
+        **({"jsonSchema": json_schema} if json_schema else {}),
+    }
+    job = Landing(given, SourceOptions.parse(given), Path(path).absolute(), _table(table, stream))
+    with _settings(spark):
+        return job.run(spark)
 
 
 def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
@@ -51,4 +85,43 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
 
     ``path`` is the folder of one table, for example ``<path>/orders``.
     """
-    raise NotImplementedError
+    from pyspark.sql import functions as f
+
+    rows = spark.read.parquet(Path(path).absolute().as_uri())
+    mark = "_" if "_subject" in rows.columns else ""
+    seq, time = f.col(mark + "seq"), f.col(mark + "timestamp").cast("string")
+    found = (
+        rows.groupBy(f.col(mark + "subject").alias("subject"))
+        .agg(
+            f.count("*").alias("rows"),
+            f.min(seq).alias("first_seq"),
+            f.max(seq).alias("last_seq"),
+            f.min(time).alias("first_time"),
+            f.max(time).alias("last_time"),
+        )
+        .orderBy("subject")
+    )
+    return [SubjectSummary(**row.asDict()) for row in found.collect()]
+
+
+def _table(table: str | None, stream: str) -> str:
+    name = table or stream.lower()
+    if name in _RESERVED or name[0] in "._" or "/" in name or "=" in name:
+        raise OptionError(
+            "table",
+            f"{name!r} cannot be a table's folder: journal and dead_letters are taken, and it may"
+            " hold no '/' or '=' nor begin with '_' or '.'",
+        )
+    return name
+
+
+@contextmanager
+def _settings(spark: SparkSession) -> Generator[None]:
+    before = {name: str(spark.conf.get(name)) for name in _PARQUET}
+    for name, value in _PARQUET.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)

@@ -14,7 +14,7 @@ from js_spark.stream_state import stream_state
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from js_sync import Connection
+    from js_sync import JetStream
 
 __all__ = ["read_batches"]
 
@@ -29,17 +29,15 @@ def read_batches(
     """
     if part.end <= part.start:
         return
-    from js_sync.range_reader import read_range
-
-    with options.connection.connect() as nc:
-        reader = read_range(
-            nc,
+    connection = options.connection
+    with connection.connect() as nc:
+        jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
+        reader = jet.range_reader(
             part.stream,
             part.start,
             part.end,
             filter_subjects=options.subjects,
             direct=part.direct,
-            subjects=options.connection.subjects(),
             timeout=options.fetch_timeout,
             page_messages=options.page_messages,
         )
@@ -49,13 +47,11 @@ def read_batches(
         finally:
             reader.close()
         if options.fail_on_data_loss and reader.first_seq != part.start:
-            _refuse_overtaken(options, nc, part)
+            _refuse_overtaken(jet, part)
 
 
-def _refuse_overtaken(options: SourceOptions, nc: Connection, part: SequenceRange) -> None:
+def _refuse_overtaken(jet: JetStream, part: SequenceRange) -> None:
     """Tell messages that were never there (gaps are normal) from those that went while reading."""
-    connection = options.connection
-    jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
     state = stream_state(jet, part.stream)
     if state.first > part.start:
         raise DataLossError(

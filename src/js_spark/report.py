@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import frozen
 
 
 @frozen(kw_only=True)
@@ -41,7 +41,7 @@ class LandReport:
     distinct_seqs: int
     first_seq: int
     last_seq: int
-    tables: tuple[TableReport, ...] = field(factory=tuple[TableReport, ...])
+    tables: tuple[TableReport, ...] = ()
 
     @property
     def files(self) -> int:

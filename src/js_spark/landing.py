@@ -1,0 +1,169 @@
+"""Land one batch of one stream: plan it, read and write it, count what arrived, commit it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from attrs import frozen
+
+from js_spark.errors import DataLossError, JournalError, OptionError
+from js_spark.journal import Journal, Plan
+from js_spark.options import SourceOptions
+from js_spark.report import LandReport
+from js_spark.split_tables import DEAD_LETTERS, write_events, write_json, write_raw
+from js_spark.stream_state import StreamState, stream_state
+from js_spark.tables import BatchTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Landing"]
+
+_BOUNDS: Final = frozenset({"startingoffsets", "endingoffsets"})
+
+
+@frozen
+class Landing:
+    """Lands one batch of one stream below ``root``.
+
+    ``given`` are the options of the source as text, ``options`` the same ones read.
+    """
+
+    given: Mapping[str, str]
+    options: SourceOptions
+    root: Path
+    table: str
+
+    def run(self, spark: SparkSession) -> LandReport:
+        """Finish the batch that was begun, or land the next one."""
+        journal = Journal(self.root, self._stream)
+        plan = journal.plan() or self._next_plan(journal)
+        if plan.end <= plan.start:
+            return self._nothing(plan)
+        journal.begin(plan)
+        tables = BatchTables(self.root, plan.batch_id)
+        try:
+            self._write(tables, self._rows(spark, plan))
+            report = self._verified(spark, plan, tables)
+        finally:
+            tables.close()
+        journal.commit(plan, report)
+        return report
+
+    @property
+    def _stream(self) -> str:
+        name, *others = self.options.streams
+        if others:
+            raise OptionError("stream", "a landing takes one stream; call it once for each")
+        return name
+
+    @property
+    def _dead(self) -> str:
+        return f"{DEAD_LETTERS}/source={self._stream}"
+
+    def _next_plan(self, journal: Journal) -> Plan:
+        connection = self.options.connection
+        with connection.connect() as nc:
+            jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
+            state = stream_state(jet, self._stream)
+        last = journal.last()
+        start = self._start(state, last)
+        batch_id = 0 if last is None else last.batch_id + 1
+        return Plan(batch_id=batch_id, created=state.created, start=start, end=state.next)
+
+    def _start(self, state: StreamState, last: Plan | None) -> int:
+        if last is None:
+            return self.options.start.resolve(state) if self.options.start else state.first
+        strict = self.options.fail_on_data_loss
+        if last.created != state.created:
+            if strict:
+                raise DataLossError(
+                    f"stream {state.name} was made at {state.created}, the journal is of one made"
+                    f" at {last.created}: it was deleted and made again; land into a new folder, or"
+                    " set failOnDataLoss=false to go on with the new one from its beginning"
+                )
+            return state.first
+        if state.first > last.end and strict:
+            raise DataLossError(
+                f"stream {state.name}: sequences {last.end} to {state.first - 1} went before they"
+                " were landed; set failOnDataLoss=false to go on with what is left"
+            )
+        return max(last.end, state.first)
+
+    def _rows(self, spark: SparkSession, plan: Plan) -> DataFrame:
+        bounds = {
+            "startingOffsets": json.dumps({self._stream: plan.start}),
+            "endingOffsets": json.dumps({self._stream: plan.end}),
+        }
+        own = {name: text for name, text in self.given.items() if name.lower() not in _BOUNDS}
+        return spark.read.format("jetstream").options(**own, **bounds).load()
+
+    def _write(self, tables: BatchTables, rows: DataFrame) -> None:
+        match self.options.value_format:
+            case "raw":
+                write_raw(tables, rows, self.table)
+            case "json":
+                write_json(tables, rows, self.table, self._dead)
+            case "advisory":
+                write_events(tables, rows, self._dead)
+
+    def _verified(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> LandReport:
+        """Read the sequences back from the files and count them, before the batch is committed."""
+        from pyspark.sql import functions as f
+
+        count = distinct = first = last = 0
+        seqs = self._landed(spark, plan, tables)
+        if seqs is not None:
+            counts = (f.count("*"), f.count_distinct("seq"), f.min("seq"), f.max("seq"))
+            row = cast(tuple[int | None, ...], seqs.agg(*counts).collect()[0])
+            count, distinct, first, last = (value or 0 for value in row)
+        dead = sum(each.rows for each in tables.reports if each.name == self._dead)
+        if count != distinct:
+            raise JournalError(
+                f"batch {plan.batch_id} of {self._stream} holds {count} rows of {distinct}"
+                " sequences; files of another origin lie in its folders"
+            )
+        return LandReport(
+            stream=self._stream,
+            path=str(self.root),
+            batch_id=plan.batch_id,
+            start=plan.start,
+            end=plan.end,
+            messages=count,
+            rows=count - dead,
+            dead_letters=dead,
+            distinct_seqs=distinct,
+            first_seq=first,
+            last_seq=last,
+            tables=tables.reports,
+        )
+
+    def _landed(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> DataFrame | None:
+        """Return the sequences of the batch in all its tables, ``None`` when it has no tables."""
+        from pyspark.sql import functions as f
+
+        column = "seq" if self.options.value_format == "raw" else "_seq"
+        found: DataFrame | None = None
+        for each in tables.reports:
+            folder = (Path(each.path) / f"batch_id={plan.batch_id}").as_uri()
+            part = spark.read.parquet(folder).select(f.col(column).alias("seq"))
+            found = part if found is None else found.unionAll(part)
+        return found
+
+    def _nothing(self, plan: Plan) -> LandReport:
+        return LandReport(
+            stream=self._stream,
+            path=str(self.root),
+            batch_id=-1,
+            start=plan.start,
+            end=plan.end,
+            messages=0,
+            rows=0,
+            dead_letters=0,
+            distinct_seqs=0,
+            first_seq=0,
+            last_seq=0,
+        )
