@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_core.deadline import Seconds, seconds
+from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
 
 __all__ = ["ACK", "IN_PROGRESS", "nak", "term"]
@@ -21,7 +21,7 @@ def nak(delay: Seconds | None) -> bytes:
     """Return a negative acknowledgement; redelivery after `delay` seconds, None is at once."""
     if delay is None:
         return b"-NAK"
-    return b'-NAK {"delay": %d}' % round(seconds(delay, "delay") * 1e9)
+    return b'-NAK {"delay": %d}' % round(finite_seconds(delay, "delay") * 1e9)
 
 
 def term(reason: str | None) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final
 
 from js_core.errors import BadArgument
 
-__all__ = ["Clock", "Deadline", "Seconds", "monotonic", "seconds"]
+__all__ = ["Clock", "Deadline", "Seconds", "finite_seconds", "monotonic", "seconds"]
 
 Clock = Callable[[], float]
 Seconds = float | int | timedelta
@@ -22,9 +22,22 @@ Seconds = float | int | timedelta
 
 def seconds(value: Seconds, name: str = "timeout") -> float:
     """Return a duration argument in seconds; `name` is for the error."""
-    number = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if isinstance(value, timedelta):
+        number = value.total_seconds()
+    elif isinstance(value, float | int):
+        number = float(value)
+    else:
+        number = math.nan
     if math.isnan(number) or number < 0:
         raise BadArgument(f"{name} must be a number of seconds from 0 up, got {value!r}")
+    return number
+
+
+def finite_seconds(value: Seconds, name: str = "timeout") -> float:
+    """Return a duration that goes to the server, which knows no infinite one."""
+    number = seconds(value, name)
+    if math.isinf(number):
+        raise BadArgument(f"{name} must be finite: the server takes it as nanoseconds")
     return number
 
 

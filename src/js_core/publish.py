@@ -5,12 +5,13 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from attrs import frozen
 
 from js_core.answers import read_answer
-from js_core.deadline import Seconds, seconds
+from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadAnswer, BadArgument, TwinstreamError
 from js_core.headers import Headers, HeaderValues, encode_headers
 from js_core.protocol import Frame
@@ -75,19 +76,16 @@ def publish_headers(request: PublishRequest) -> bytes:
     if doubled:
         raise BadArgument(f"header {min(doubled)} is given twice: as an argument and in headers")
     given = request.headers
-    pairs = [(name, value) for name in given for value in _values(given, name)]
-    return encode_headers(Headers([*pairs, *promises.items()]))
+    both: dict[str, str | Iterable[str]] = {name: _values(given, name) for name in given}
+    return encode_headers(both | promises)
 
 
-def _values(headers: HeaderValues, name: str) -> list[str]:
-    if isinstance(headers, Headers):
-        return headers.get_all(name)
-    value = headers[name]
-    return [value] if isinstance(value, str) else list(value)
+def _values(headers: HeaderValues, name: str) -> str | Iterable[str]:
+    return headers.get_all(name) if isinstance(headers, Headers) else headers[name]
 
 
 def _ttl(ttl: Seconds) -> str:
-    whole = seconds(ttl, "ttl")
+    whole = finite_seconds(ttl, "ttl")
     if whole < 1 or whole != int(whole):
         raise BadArgument(
             f"ttl must be whole seconds from 1 up, got {ttl!r}: the server cuts parts"
@@ -100,7 +98,7 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     _, _, header_size, body = frame
     answer = read_answer(body[header_size:-2], subject)
     stream, seq = answer.get("stream"), answer.get("seq")
-    if not isinstance(stream, str) or not isinstance(seq, int):
+    if not isinstance(stream, str) or type(seq) is not int:
         raise BadAnswer(f"{subject}: the answer is not a publish acknowledgement: {body[:80]!r}")
     if seq == 0 and not answer.get("duplicate"):
         raise BadAnswer(f"{subject}: acknowledged with sequence 0, so nothing was stored")

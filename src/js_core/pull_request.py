@@ -6,14 +6,15 @@ Source: ADR-37 (defaults and bounds), ADR-13 and nats-server `nextReqFromMsg`.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final, Literal
 
 from attrs import evolve, field, frozen
 
-from js_core.deadline import Seconds, seconds
+from js_core.deadline import Seconds, finite_seconds, seconds
 from js_core.errors import BadArgument
 
-__all__ = ["PullLimits", "Wait", "buffer_limits", "fetch_limits", "request_body"]
+__all__ = ["Priority", "PullLimits", "Wait", "buffer_limits", "fetch_limits", "request_body"]
 
 Wait = Literal["none", "first", "full"]
 """When a fetch may end: with what is there now, with the first messages, or only when full."""
@@ -24,8 +25,44 @@ DEFAULT_EXPIRES: Final = 30.0
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0
+_GROUP: Final = re.compile(r"[A-Za-z0-9/_=-]{1,16}")
 # Below this a lost answer is noticed by the deadline as early as by missed heartbeats.
 _HEARTBEAT_FROM: Final = 10.0
+
+
+def _group(value: str) -> str:
+    if not _GROUP.fullmatch(value):
+        raise BadArgument(
+            f"priority group {value!r}: 1 to 16 of the characters A-Z a-z 0-9 _ - / = are allowed"
+        )
+    return value
+
+
+def _not_negative(value: int | None) -> int | None:
+    if value is not None and value < 0:
+        raise BadArgument(f"min_pending and min_ack_pending must be from 0 up, got {value}")
+    return value
+
+
+def _rank(value: int | None) -> int | None:
+    if value is not None and not 0 <= value <= 9:
+        raise BadArgument(f"priority must be from 0 (first) to 9, got {value}")
+    return value
+
+
+@frozen(kw_only=True)
+class Priority:
+    """The place of a client in a priority group of a consumer (ADR-42, server 2.11).
+
+    With policy overflow a client gets messages only while the consumer has `min_pending` messages
+    pending or `min_ack_pending` unacknowledged (servers before 2.12.5 want both, where both are
+    given). With policy prioritized (2.12) the lowest `rank` is served first.
+    """
+
+    group: str = field(converter=_group)
+    min_pending: int | None = field(default=None, converter=_not_negative)
+    min_ack_pending: int | None = field(default=None, converter=_not_negative)
+    rank: int | None = field(default=None, converter=_rank)
 
 
 @frozen(kw_only=True)
@@ -42,6 +79,9 @@ class PullLimits:
     heartbeat: float = field(default=float("inf"))
     """Idle heartbeats of a request; infinite is none."""
     no_wait: bool = False
+    max_age: float | None = None
+    """Seconds that a message may wait in the buffer, by the user's pace; None is no bound."""
+    priority: Priority | None = None
 
 
 def _positive(value: int, name: str) -> int:
@@ -51,7 +91,11 @@ def _positive(value: int, name: str) -> int:
 
 
 def fetch_limits(
-    max_messages: int, max_bytes: int | None, timeout: Seconds, wait: Wait
+    max_messages: int,
+    max_bytes: int | None,
+    timeout: Seconds,
+    wait: Wait,
+    priority: Priority | None = None,
 ) -> PullLimits:
     """Return the limits of one fetch."""
     _positive(max_messages, "max_messages")
@@ -59,8 +103,8 @@ def fetch_limits(
         _positive(max_bytes, "max_bytes")
     if wait not in {"none", "first", "full"}:
         raise BadArgument(f"wait must be 'none', 'first' or 'full', got {wait!r}")
-    limits = PullLimits(max_messages=max_messages, max_bytes=max_bytes)
-    patience = seconds(timeout)
+    limits = PullLimits(max_messages=max_messages, max_bytes=max_bytes, priority=priority)
+    patience = finite_seconds(timeout)
     if wait == "none" or patience == 0:
         return evolve(limits, no_wait=True)
     heartbeat = patience / 2 if patience >= _HEARTBEAT_FROM else float("inf")
@@ -80,11 +124,12 @@ def buffer_limits(
     heartbeat: Seconds | None,
     threshold_messages: int | None,
     threshold_bytes: int | None,
+    priority: Priority | None = None,
 ) -> PullLimits:
     """Return the limits of a buffer that refills itself, with ADR-37's defaults and bounds."""
     if max_messages is not None and max_bytes is not None:
         raise BadArgument("give max_messages or max_bytes, not both (ADR-37)")
-    lifetime = seconds(expires, "expires")
+    lifetime = finite_seconds(expires, "expires")
     if lifetime < 1:
         raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
     messages = _positive(
@@ -100,6 +145,7 @@ def buffer_limits(
         threshold_bytes=_threshold(threshold_bytes, max_bytes or 0, "threshold_bytes"),
         expires=lifetime,
         heartbeat=_heartbeat(heartbeat, lifetime),
+        priority=priority,
     )
 
 
@@ -124,8 +170,13 @@ def _heartbeat(value: Seconds | None, expires: float) -> float:
     return heartbeat
 
 
-def request_body(batch: int, max_bytes: int | None, limits: PullLimits) -> bytes:
-    """Return the JSON of one request; always JSON, because a bare number skips the checks."""
+def request_body(
+    batch: int, max_bytes: int | None, limits: PullLimits, pin: str | None = None
+) -> bytes:
+    """Return the JSON of one request; always JSON, because a bare number skips the checks.
+
+    `pin` is the id that a pinned client was given.
+    """
     body: dict[str, Any] = {"batch": batch}
     if max_bytes is not None:
         body["max_bytes"] = max_bytes
@@ -135,4 +186,15 @@ def request_body(batch: int, max_bytes: int | None, limits: PullLimits) -> bytes
         body["idle_heartbeat"] = round(limits.heartbeat * 1e9)
     if limits.no_wait:
         body["no_wait"] = True
+    priority = limits.priority
+    if priority is not None:
+        body["group"] = priority.group
+        # 0 is a value of each: only None is left out.
+        optional = {
+            "min_pending": priority.min_pending,
+            "min_ack_pending": priority.min_ack_pending,
+            "priority": priority.rank,
+            "id": pin,
+        }
+        body.update((name, value) for name, value in optional.items() if value is not None)
     return json.dumps(body, separators=(",", ":")).encode()

@@ -32,8 +32,11 @@ class ServerAddress:
     @classmethod
     def parse(cls, url: str) -> ServerAddress:
         """Read `nats://[user[:password]@]host[:port]`, `tls://…` or plain `host[:port]`."""
-        parts = urlsplit(url if "://" in url else f"nats://{url}")
         # The URL itself may hold a password, so errors show host and port at most.
+        try:
+            parts = urlsplit(url if "://" in url else f"nats://{url}")
+        except ValueError:
+            raise BadArgument("server URL: the host is neither a name nor an address") from None
         if parts.scheme not in _SCHEMES:
             raise BadArgument(f"server URL scheme {parts.scheme!r}: use nats:// or tls://")
         try:
@@ -117,7 +120,11 @@ class ServerPool:
         known = {(server.host, server.port) for server in self._servers}
         new: list[ServerAddress] = []
         for url in urls:
-            found = ServerAddress.parse(url)
+            try:
+                found = ServerAddress.parse(url)
+            except BadArgument:
+                # A hint that nobody can use is no reason to give up the link it came over.
+                continue
             if (found.host, found.port) not in known:
                 known.add((found.host, found.port))
                 new.append(

@@ -48,24 +48,28 @@ def check_filter(subject: str) -> bytes:
         raise BadArgument(f"subject {subject!r} has an empty token")
     if ">" in subject and ">" in subject.split(".")[:-1]:
         raise BadArgument(f"subject {subject!r}: '>' may only be the last token")
+    return _encoded(subject, "subject")
+
+
+def _encoded(text: str, kind: str) -> bytes:
     try:
-        return subject.encode()
+        return text.encode()
     except UnicodeEncodeError as error:
-        raise BadArgument(f"subject {subject!r} is not valid Unicode") from error
+        raise BadArgument(f"{kind} {text!r} is not valid Unicode") from error
 
 
 def check_queue(queue: str) -> bytes:
     """Return a queue group name in bytes, or raise `BadArgument`."""
     if _NOT_IN_SUBJECT.search(queue):
         raise BadArgument(f"queue group {queue!r} holds white space")
-    return queue.encode()
+    return _encoded(queue, "queue group")
 
 
 def check_name(name: str, kind: str) -> str:
     """Return the name of a stream or consumer (`kind` says which), or raise `BadArgument`."""
     if not isinstance(name, str) or not name:
         raise BadArgument(f"a {kind} needs a name, got {name!r}")
-    if len(name.encode("utf-8", "replace")) > _MAX_NAME:
+    if len(_encoded(name, f"{kind} name")) > _MAX_NAME:
         raise BadArgument(f"{kind} name {name[:20]!r}… is longer than {_MAX_NAME} bytes")
     found = _NOT_IN_NAME.search(name)
     if found:

@@ -1,0 +1,102 @@
+"""The reply subject of a delivery, and the words that answer it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from js_core.ack_reply import Metadata, parse_ack_reply
+from js_core.acks import ACK, IN_PROGRESS, nak, term
+from js_core.errors import BadArgument
+
+V1 = b"$JS.ACK.ORDERS.worker.2.17.5.1700000000123456789.3"
+V2 = b"$JS.ACK.hub.ABCDEFGH.ORDERS.worker.2.17.5.1700000000123456789.3"
+WANTED = Metadata("ORDERS", "worker", 2, 17, 5, 1700000000123456789, 3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "domain"),
+    [
+        (V1, ""),
+        (V2, "hub"),
+        (V2 + b".random", "hub"),
+        (V2 + b".random.and.more", "hub"),
+        (V2.replace(b"hub", b"_"), ""),
+    ],
+)
+def test_both_layouts(reply: bytes, domain: str) -> None:
+    found = parse_ack_reply(reply)
+    assert found == Metadata(*(getattr(WANTED, name) for name in Metadata.__slots__[:7]), domain)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"_INBOX.a.b",
+        b"$JS.ACK",
+        V1.rpartition(b".")[0],
+        V1 + b".10tokens",
+        V1.replace(b"$JS", b"$XX"),
+        V1.replace(b"ACK", b"NAK"),
+        V2.replace(b"ACK", b"FC"),
+        V1.replace(b".17.", b".x."),
+        V1.replace(b".17.", b"..17"),
+        V1.replace(b"1700000000123456789", b"1.7e18"),
+        b"a.b.c.d.e.f.g.h.i",
+        b"a.b.c.d.e.f.g.h.i.j.k",
+    ],
+)
+def test_what_is_not_jetstreams(reply: bytes) -> None:
+    assert parse_ack_reply(reply) is None
+
+
+@given(st.binary(max_size=80))
+def test_no_reply_breaks_the_reading(reply: bytes) -> None:
+    found = parse_ack_reply(reply)
+    assert found is None or isinstance(found, Metadata)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5))
+def test_numbers_are_exact(numbers: list[int]) -> None:
+    reply = b"$JS.ACK.S.C." + b".".join(b"%d" % number for number in numbers)
+    found = parse_ack_reply(reply)
+    assert found is not None
+    assert [
+        found.num_delivered,
+        found.stream_seq,
+        found.consumer_seq,
+        found.timestamp_ns,
+        found.num_pending,
+    ] == numbers
+
+
+def test_time_of_a_message() -> None:
+    assert WANTED.timestamp == datetime(2023, 11, 14, 22, 13, 20, 123456, UTC)
+    assert WANTED.timestamp_ns == 1700000000123456789
+
+
+def test_words() -> None:
+    assert (ACK, IN_PROGRESS) == (b"+ACK", b"+WPI")
+    assert nak(None) == b"-NAK"
+    assert nak(0) == b'-NAK {"delay": 0}'
+    assert nak(1.5) == b'-NAK {"delay": 1500000000}'
+    assert nak(timedelta(milliseconds=20)) == b'-NAK {"delay": 20000000}'
+    assert term(None) == b"+TERM"
+    assert term("no use") == b"+TERM no use"
+    assert term("für nichts") == "+TERM für nichts".encode()
+
+
+@pytest.mark.parametrize("delay", [-1, float("nan"), timedelta(seconds=-1), float("inf")])
+def test_delays_that_are_none(delay: float | timedelta) -> None:
+    with pytest.raises(BadArgument, match="delay"):
+        nak(delay)
+
+
+@pytest.mark.parametrize("reason", ["two\nlines", "two\rlines"])
+def test_a_reason_is_one_line(reason: str) -> None:
+    with pytest.raises(BadArgument, match="one line"):
+        term(reason)

@@ -1,0 +1,99 @@
+"""The promises of a publish, and what comes back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.core.wire import block
+
+from js_core.errors import BadAnswer, BadArgument, StoreRefused
+from js_core.headers import Headers
+from js_core.protocol import Frame
+from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+
+
+def pairs(**members: Any) -> list[tuple[str, str]]:
+    found = publish_headers(PublishRequest(subject="s", **members))
+    return list(Headers.parse(found).pairs) if found else []
+
+
+@pytest.mark.parametrize(
+    ("members", "wanted"),
+    [
+        ({}, []),
+        ({"msg_id": "1"}, [("Nats-Msg-Id", "1")]),
+        ({"expected_stream": "S"}, [("Nats-Expected-Stream", "S")]),
+        ({"expected_last_seq": 0}, [("Nats-Expected-Last-Sequence", "0")]),
+        ({"expected_last_msg_id": "1"}, [("Nats-Expected-Last-Msg-Id", "1")]),
+        ({"expected_last_subject_seq": 0}, [("Nats-Expected-Last-Subject-Sequence", "0")]),
+        ({"ttl": 5}, [("Nats-TTL", "5")]),
+        ({"ttl": timedelta(minutes=1)}, [("Nats-TTL", "60")]),
+        ({"headers": {"A": ["1", "2"]}}, [("A", "1"), ("A", "2")]),
+        ({"headers": {"A": "1"}, "msg_id": "x"}, [("A", "1"), ("Nats-Msg-Id", "x")]),
+        (
+            {"headers": Headers([("A", "1"), ("B", "2"), ("A", "3")]), "msg_id": "x"},
+            [("A", "1"), ("A", "3"), ("B", "2"), ("Nats-Msg-Id", "x")],
+        ),
+    ],
+)
+def test_promises_are_headers(members: dict[str, Any], wanted: list[tuple[str, str]]) -> None:
+    assert pairs(**members) == wanted
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"msg_id": ""}, "msg_id may not be empty"),
+        ({"msg_id": "a\r\nb"}, "Nats-Msg-Id"),
+        ({"ttl": 0}, "ttl must be whole seconds"),
+        ({"ttl": 1.5}, "ttl must be whole seconds"),
+        ({"ttl": float("inf")}, "ttl must be"),
+        ({"ttl": -1}, "ttl must be"),
+        ({"headers": {"Nats-Msg-Id": "1"}, "msg_id": "2"}, "given twice"),
+        ({"headers": {"A": 1}}, "must be text"),
+        ({"headers": {"A": 1}, "msg_id": "2"}, "must be text"),
+    ],
+)
+def test_promises_that_cannot_be_kept(members: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadArgument, match=told):
+        pairs(**members)
+
+
+def answer(body: bytes, headers: bytes = b"") -> Frame:
+    return (b"_INBOX.x.1", b"", len(headers), headers + body + b"\r\n")
+
+
+def test_an_acknowledgement() -> None:
+    ack = read_pub_ack(answer(b'{"stream":"S","seq":7}'), "s")
+    assert (ack.stream, ack.seq, ack.duplicate, ack.domain) == ("S", 7, None, None)
+    text = b'{"stream":"S","seq":7,"duplicate":true,"domain":"hub","val":"12"}'
+    ack = read_pub_ack(answer(text, block("", A="b")), "s")
+    assert (ack.duplicate, ack.domain, ack.val) == (True, "hub", "12")
+    assert read_pub_ack(answer(b'{"stream":"S","seq":0,"duplicate":true}'), "s").seq == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"+OK",
+        b"{}",
+        b'{"stream":"S"}',
+        b'{"seq":1}',
+        b'{"stream":1,"seq":1}',
+        b'{"stream":"S","seq":"1"}',
+        b'{"stream":"S","seq":true}',
+        b'{"stream":"S","seq":0}',
+    ],
+)
+def test_what_is_no_acknowledgement(body: bytes) -> None:
+    with pytest.raises(BadAnswer, match=r"orders\.new"):
+        read_pub_ack(answer(body), "orders.new")
+
+
+def test_a_refusal_in_an_acknowledgement() -> None:
+    body = b'{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}'
+    with pytest.raises(StoreRefused, match="maximum bytes"):
+        read_pub_ack(answer(body), "s")

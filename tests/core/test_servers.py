@@ -1,0 +1,112 @@
+"""Addresses, the pool and the pauses between rounds."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from js_core.errors import BadArgument
+from js_core.servers import ReconnectPolicy, ServerAddress, ServerPool, parse_servers
+
+A, B, C = (ServerAddress(name) for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("nats://localhost", ServerAddress("localhost")),
+        ("localhost", ServerAddress("localhost")),
+        ("localhost:1234", ServerAddress("localhost", 1234)),
+        ("tls://h:1", ServerAddress("h", 1, tls=True)),
+        ("nats://h/", ServerAddress("h")),
+        ("nats://ann:p%40ss@h:1", ServerAddress("h", 1, user="ann", password="p@ss")),
+        ("nats://t0ken@h", ServerAddress("h", user="t0ken")),
+        ("[::1]:4223", ServerAddress("::1", 4223)),
+        ("nats://[fe80::1]", ServerAddress("fe80::1")),
+    ],
+)
+def test_urls(url: str, wanted: ServerAddress) -> None:
+    assert ServerAddress.parse(url) == wanted
+    assert pickle.loads(pickle.dumps(wanted)) == wanted
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h:1",
+        "ws://h:1",
+        "nats://",
+        "nats://:4222",
+        "nats://h:99999",
+        "nats://h:port",
+        "nats://h/path",
+        "nats://h?x=1",
+        "nats://[::1",
+        "",
+    ],
+)
+def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(BadArgument, match="server"):
+        parse_servers([url])
+
+
+@pytest.mark.parametrize("url", ["http://ann:s3cret@h", "nats://ann:s3cret@h:x", "nats://s3cret@/"])
+def test_a_refused_url_keeps_its_secret(url: str) -> None:
+    with pytest.raises(BadArgument) as caught:
+        ServerAddress.parse(url)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_an_address_keeps_its_secret() -> None:
+    address = ServerAddress.parse("nats://ann:s3cret@h:1")
+    assert "s3cret" not in repr(address) + str(address)
+    assert str(address) == "h:1"
+    assert str(ServerAddress("::1", 1)) == "[::1]:1"
+
+
+def test_several_servers() -> None:
+    assert parse_servers("a, b,") == parse_servers(["a", "b"]) == (A, B)
+    for nothing in ("", " , ", []):
+        with pytest.raises(BadArgument, match="no server given"):
+            parse_servers(nothing)
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    policy = ReconnectPolicy(wait=0.1, max_wait=1.0, jitter=0.5)
+    assert [policy.pause(n, 0.0) for n in range(7)] == [0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    assert policy.pause(1, 1.0) == pytest.approx(0.15)
+    assert policy.pause(100_000, 1.0) == pytest.approx(1.5)
+    assert policy.pause(-1, 1.0) == 0
+
+
+def test_the_pool_keeps_its_order() -> None:
+    assert ServerPool([A, B, C], None).round() == [A, B, C]
+    assert ServerPool([A, B, C], lambda servers: servers.reverse()).round() == [C, B, A]
+
+
+def test_good_servers_first_bad_ones_last() -> None:
+    pool = ServerPool([A, B, C], None)
+    pool.prefer(C)
+    assert pool.round() == [C, A, B]
+    pool.demote(C)
+    assert pool.round() == [A, B, C]
+    pool.round().clear()
+    assert len(pool.round()) == 3
+
+
+def test_discovered_servers_inherit_credentials() -> None:
+    given = ServerAddress("a", 4222, True, "ann", "s3cret")
+    pool = ServerPool([given], None)
+    new = pool.discover(["a:4222", "b:4223", "b:4223", "[::1]:4222"], given)
+    assert new == [
+        ServerAddress("b", 4223, True, "ann", "s3cret"),
+        ServerAddress("::1", 4222, True, "ann", "s3cret"),
+    ]
+    assert pool.round() == [given, *new]
+    assert pool.discover(["b:4223"], given) == []
+
+
+def test_a_strange_address_among_the_discovered_is_passed_over() -> None:
+    pool = ServerPool([A], None)
+    assert pool.discover(["b:99999", "http://x", "", "c:4222"], A) == [C]

@@ -1,0 +1,184 @@
+"""Names and subjects: what is refused before the socket, and the subjects of the API."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from js_core.errors import BadArgument
+from js_core.subject_match import matcher
+from js_core.subjects import ApiSubjects, check_filter, check_name, check_queue, check_subject
+
+LITERAL = ["a", "a.b", "A-b_c.1", "$JS.API.INFO", "ü.ß", "a*b.c>d", "a.*b", "x" * 2000]
+WILD = ["*", ">", "a.*", "a.>", "*.*.c", "a.*.>"]
+NEVER = [
+    "",
+    ".",
+    ".a",
+    "a.",
+    "a..b",
+    "a b",
+    "a\tb",
+    "a\r\nPUB x 0\r\n",
+    "a\n",
+    "a\0b",
+    ">.a",
+    "a.>.b",
+    "a\ud800",
+]
+
+
+@pytest.mark.parametrize("subject", LITERAL)
+def test_literal_subjects(subject: str) -> None:
+    assert check_subject(subject) == check_filter(subject) == subject.encode()
+
+
+@pytest.mark.parametrize("subject", WILD)
+def test_wildcards_are_to_listen_to(subject: str) -> None:
+    assert check_filter(subject) == subject.encode()
+    with pytest.raises(BadArgument, match="wildcard"):
+        check_subject(subject)
+
+
+@pytest.mark.parametrize("subject", NEVER)
+def test_what_is_no_subject(subject: str) -> None:
+    for check in (check_subject, check_filter):
+        with pytest.raises(BadArgument, match="subject"):
+            check(subject)
+
+
+@pytest.mark.parametrize("subject", [None, b"a", 1, ["a"]])
+def test_a_subject_is_text(subject: object) -> None:
+    with pytest.raises(BadArgument, match="text"):
+        check_subject(subject)  # type: ignore[arg-type]
+
+
+@given(st.text(max_size=8))
+def test_no_text_reaches_the_wire_as_more_than_one_word(subject: str) -> None:
+    try:
+        encoded = check_filter(subject)
+    except BadArgument:
+        return
+    assert re.fullmatch(rb"[^ \t\r\n\0]+", encoded)
+
+
+def test_queue_groups() -> None:
+    assert check_queue("") == b""
+    assert check_queue("workers.1") == b"workers.1"
+    for bad in ("a b", "a\r\n", "\t", "\ud800"):
+        with pytest.raises(BadArgument, match="queue"):
+            check_queue(bad)
+
+
+@pytest.mark.parametrize("name", ["A", "a-b_c", "ü", "x" * 255, "$x", "a:b", "{}"])
+def test_names(name: str) -> None:
+    assert check_name(name, "stream") == name
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a.b", "a*", ">", "a/b", "a\\b", "a\tb", "a\r", "a\n", "\f", "a\0", "\ud800"]
+)
+def test_names_that_the_server_refuses(name: str) -> None:
+    with pytest.raises(BadArgument, match="consumer name"):
+        check_name(name, "consumer")
+
+
+@pytest.mark.parametrize("name", ["", None, 3])
+def test_a_name_is_needed(name: object) -> None:
+    with pytest.raises(BadArgument, match="a stream needs a name"):
+        check_name(name, "stream")  # type: ignore[arg-type]
+
+
+def test_a_name_has_a_length_in_bytes() -> None:
+    with pytest.raises(BadArgument, match="longer than 255 bytes"):
+        check_name("x" * 256, "stream")
+    with pytest.raises(BadArgument, match="longer than 255 bytes"):
+        check_name("ü" * 128, "stream")
+
+
+def test_subjects_of_the_api() -> None:
+    api = ApiSubjects()
+    assert [
+        api.account_info(),
+        api.stream("CREATE", "S"),
+        api.streams("NAMES"),
+        api.message("GET", "S"),
+        api.direct_get("S"),
+        api.consumer("INFO", "S", "C"),
+        api.consumers("LIST", "S"),
+        api.create_consumer("S", "C", []),
+        api.create_consumer("S", "C", ["a.*"]),
+        api.create_consumer("S", "C", ["a", "b"]),
+        api.next_message("S", "C"),
+    ] == [
+        "$JS.API.INFO",
+        "$JS.API.STREAM.CREATE.S",
+        "$JS.API.STREAM.NAMES",
+        "$JS.API.STREAM.MSG.GET.S",
+        "$JS.API.DIRECT.GET.S",
+        "$JS.API.CONSUMER.INFO.S.C",
+        "$JS.API.CONSUMER.LIST.S",
+        "$JS.API.CONSUMER.CREATE.S.C",
+        "$JS.API.CONSUMER.CREATE.S.C.a.*",
+        "$JS.API.CONSUMER.CREATE.S.C",
+        "$JS.API.CONSUMER.MSG.NEXT.S.C",
+    ]
+
+
+def test_every_call_checks_its_names() -> None:
+    api = ApiSubjects()
+    for call in (
+        lambda: api.stream("INFO", "a.b"),
+        lambda: api.message("GET", "a b"),
+        lambda: api.direct_get(""),
+        lambda: api.consumer("INFO", "S", "c.d"),
+        lambda: api.consumer("INFO", "S.", "c"),
+        lambda: api.consumers("LIST", "*"),
+        lambda: api.create_consumer("S", "C", ["a b"]),
+        lambda: api.next_message("S", "\ud800"),
+    ):
+        with pytest.raises(BadArgument):
+            call()
+
+
+def test_domain_and_prefix() -> None:
+    assert ApiSubjects.of(domain=None, prefix=None).prefix == "$JS.API"
+    assert ApiSubjects.of(domain="hub", prefix=None).prefix == "$JS.hub.API"
+    assert ApiSubjects.of(domain=None, prefix="from.acme.").prefix == "from.acme"
+    with pytest.raises(BadArgument, match="not both"):
+        ApiSubjects.of(domain="hub", prefix="x")
+    for domain, prefix in ((None, "a b"), (None, "a.>"), ("a.b", None)):
+        with pytest.raises(BadArgument):
+            ApiSubjects.of(domain=domain, prefix=prefix)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "subject", "wanted"),
+    [
+        ("a.b", "a.b", True),
+        ("a.b", "a.b.c", False),
+        ("a.b", "axb", False),
+        ("a.*", "a.b", True),
+        ("a.*", "a", False),
+        ("a.*", "a.b.c", False),
+        ("a.*.c", "a.b.c", True),
+        ("a.>", "a.b.c", True),
+        ("a.>", "a", False),
+        ("*.>", "a.b", True),
+        ("a*", "ab", False),
+    ],
+)
+def test_filters_match_as_the_server_does(pattern: str, subject: str, wanted: bool) -> None:
+    matches = matcher([pattern, "never"])
+    assert matches is not None
+    assert bool(matches(subject.encode())) is wanted
+
+
+def test_filters_that_let_everything_pass() -> None:
+    assert matcher([]) is None
+    assert matcher(["a", ">"]) is None
+    with pytest.raises(BadArgument):
+        matcher(["a..b"])
