@@ -82,6 +82,8 @@ class Fetch:
         if not status.ends or self.is_over:
             return
         self.detail = str(status)
+        # Whether a status of a later server ends a request is a guess.
+        self.is_clean = status.kind is not Kind.UNKNOWN
         if status.kind is Kind.DELETED and self.frames:
             self.end = BatchEnd.DELETED
         elif status.kind is Kind.TOO_BIG and not self.frames:
@@ -91,6 +93,9 @@ class Fetch:
             )
         elif status.kind in _ENDS:
             self.end = _ENDS[status.kind]
+        elif self.frames:
+            # An error would lose these; the next fetch meets it again, with nothing in its hands.
+            self.end = BatchEnd.INTERRUPTED
         else:
             self.error = pull_error(status, self._limits)
 
@@ -99,6 +104,8 @@ class Fetch:
         if not self.is_over:
             self.end = BatchEnd.INTERRUPTED
             self.detail = "the connection broke"
+            # The server may not have noticed: on a new link the inbox would serve the request.
+            self.is_clean = False
 
     def check(self, now: float, heard_at: float) -> None:
         """Give up when the server was silent for two heartbeats or the patience is over."""

@@ -115,10 +115,17 @@ def classify(code: int, text: str) -> Kind:
 
 
 def is_status(frame: Frame) -> bool:
-    """Tell whether a frame is a status: decided by its first line, never by an empty body."""
+    """Tell whether a frame is a status: decided by its first line, never by an empty body.
+
+    A delivery has a reply subject, whatever line its publisher began the headers with. Of the
+    statuses only the request of flow control has one.
+    """
     header_size = frame[2]
     # "NATS/1.0" is 8 bytes; a code follows after a blank, nothing or CR otherwise.
-    return header_size > 8 and frame[3][8] == 32 and parse_status(frame[3])[0] != 0
+    if header_size <= 8 or frame[3][8] != 32:
+        return False
+    code, text = parse_status(frame[3])
+    return code != 0 and (not frame[1] or classify(code, text) is Kind.FLOW_CONTROL)
 
 
 def read_status(frame: Frame) -> Status:
@@ -141,4 +148,4 @@ def read_status(frame: Frame) -> Status:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None

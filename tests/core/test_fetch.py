@@ -1,0 +1,214 @@
+"""One fetch: every status in every state, silence, a lost link, and sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.core.wire import delivery, status_frame
+
+from js_core import errors
+from js_core.batch import BatchEnd
+from js_core.fetch import GRACE, Fetch, frame_size
+from js_core.pull_request import fetch_limits
+
+# Code, text, and what a fetch makes of it with nothing and with one message in its hands.
+END = BatchEnd
+TABLE: list[tuple[int, str, Any, BatchEnd]] = [
+    (400, "Bad Request - heartbeat value too large", errors.BadPull, END.INTERRUPTED),
+    (404, "No Messages", END.NO_MESSAGES, END.NO_MESSAGES),
+    (408, "Request Timeout", END.EXPIRED, END.EXPIRED),
+    (408, "Requests Pending", END.NO_MESSAGES, END.NO_MESSAGES),
+    (408, "Interest Expired", END.EXPIRED, END.EXPIRED),
+    (409, "Message Size Exceeds MaxBytes", errors.PullError, END.BYTES_FILLED),
+    (409, "Batch Completed", END.FILLED, END.FILLED),
+    (409, "Exceeded MaxRequestBatch of 2", errors.PullRefused, END.INTERRUPTED),
+    (409, "Exceeded MaxRequestExpires of 1s", errors.PullRefused, END.INTERRUPTED),
+    (409, "Exceeded MaxRequestMaxBytes of 100", errors.PullRefused, END.INTERRUPTED),
+    (409, "Exceeded MaxWaiting", errors.PullRefused, END.INTERRUPTED),
+    (409, "Leadership Change", END.INTERRUPTED, END.INTERRUPTED),
+    (409, "Server Shutdown", END.INTERRUPTED, END.INTERRUPTED),
+    (409, "Consumer Deleted", errors.ConsumerDeleted, END.DELETED),
+    (409, "Consumer is push based", errors.ConsumerIsPush, END.INTERRUPTED),
+    (412, "Required Api Level", errors.BadPull, END.INTERRUPTED),
+    (423, "Nats-Wrong-Pin-Id", END.UNPINNED, END.UNPINNED),
+    (423, "Nats-Pin-Id mismatch", END.UNPINNED, END.UNPINNED),
+    (503, "", errors.NoResponders, END.INTERRUPTED),
+    (409, "Something New", END.INTERRUPTED, END.INTERRUPTED),
+    (599, "", END.INTERRUPTED, END.INTERRUPTED),
+]
+CASES = pytest.mark.parametrize(("code", "text", "empty", "some"), TABLE)
+
+
+def fetching(count: int = 3, *, max_bytes: int | None = None, timeout: float = 5.0) -> Fetch:
+    return Fetch(fetch_limits(count, max_bytes, timeout, "full"), b"T", 0.0, timeout)
+
+
+@CASES
+def test_a_status_with_nothing_in_hand(code: int, text: str, empty: Any, some: Any) -> None:
+    fetch = fetching(max_bytes=100)
+    assert not fetch.take(status_frame(code, text))
+    assert fetch.is_over
+    assert fetch.detail == f"{code} {text}".strip()
+    if isinstance(empty, BatchEnd):
+        assert (fetch.end, fetch.error) == (empty, None)
+    else:
+        assert fetch.end is None
+        assert type(fetch.error) is empty
+
+
+@CASES
+def test_a_status_after_a_message(code: int, text: str, empty: Any, some: Any) -> None:
+    """What arrived is never lost to an error: it is handed over with the server's words."""
+    fetch = fetching(max_bytes=1000)
+    assert fetch.take(delivery(1))
+    fetch.take(status_frame(code, text))
+    assert (fetch.end, fetch.error) == (some, None)
+    assert fetch.frames == [delivery(1)]
+    assert fetch.detail == f"{code} {text}".strip()
+
+
+@CASES
+def test_a_status_of_another_request_is_not_ours(
+    code: int, text: str, empty: Any, some: Any
+) -> None:
+    fetch = fetching()
+    fetch.take(status_frame(code, text, b"OLD"))
+    assert not fetch.is_over
+
+
+@CASES
+def test_a_status_after_the_end_changes_nothing(
+    code: int, text: str, empty: Any, some: Any
+) -> None:
+    fetch = fetching(1)
+    fetch.take(delivery(1))
+    fetch.take(status_frame(code, text))
+    assert (fetch.end, fetch.detail, fetch.error) == (BatchEnd.FILLED, "", None)
+    assert fetch.is_clean
+
+
+@pytest.mark.parametrize(("code", "text"), [(100, "Idle Heartbeat"), (100, "FlowControl Request")])
+def test_a_sign_of_life_ends_nothing(code: int, text: str) -> None:
+    fetch = fetching()
+    fetch.take(status_frame(code, text))
+    assert not fetch.is_over
+
+
+def test_a_full_fetch_takes_no_more() -> None:
+    fetch = fetching(2)
+    assert [fetch.take(delivery(n)) for n in (1, 2, 3)] == [True, True, False]
+    assert (fetch.end, len(fetch.frames)) == (BatchEnd.FILLED, 2)
+
+
+def test_bytes_fill_a_fetch() -> None:
+    size = frame_size(delivery(1))
+    fetch = fetching(10, max_bytes=2 * size)
+    fetch.take(delivery(1))
+    assert not fetch.is_over
+    fetch.take(delivery(2))
+    assert fetch.end is BatchEnd.BYTES_FILLED
+
+
+def test_sizes_are_the_servers() -> None:
+    """Stored subject, reply, header block and payload; neither the inbox nor the framing."""
+    head = b"NATS/1.0\r\nA: b\r\n\r\n"
+    frame = (b"orders.new", b"$JS.ACK.x", len(head), head + b"payload" + b"\r\n")
+    assert frame_size(frame) == len("orders.new") + len("$JS.ACK.x") + len(head) + len("payload")
+
+
+def test_the_limit_of_the_consumer_is_named() -> None:
+    fetch = fetching(3)
+    fetch.take(status_frame(409, "Exceeded MaxRequestBatch of 2"))
+    assert isinstance(fetch.error, errors.PullRefused)
+    assert (fetch.error.limit, fetch.error.asked, fetch.error.allowed) == ("max_batch", 3, "2")
+    fetch = fetching(3, max_bytes=1000)
+    fetch.take(status_frame(409, "Exceeded MaxRequestMaxBytes of 100"))
+    assert isinstance(fetch.error, errors.PullRefused)
+    assert (fetch.error.limit, fetch.error.asked, fetch.error.allowed) == ("max_bytes", 1000, "100")
+
+
+def test_a_lost_link_interrupts() -> None:
+    fetch = fetching()
+    fetch.take(delivery(1))
+    fetch.lost()
+    assert (fetch.end, fetch.frames) == (BatchEnd.INTERRUPTED, [delivery(1)])
+    # The request may be alive on the server, so the inbox must not be used again.
+    assert not fetch.is_clean
+    full = fetching(1)
+    full.take(delivery(1))
+    full.lost()
+    assert (full.end, full.is_clean) == (BatchEnd.FILLED, True)
+
+
+def test_an_unknown_status_leaves_an_inbox_that_is_not_clean() -> None:
+    fetch = fetching()
+    fetch.take(status_frame(409, "Something New"))
+    assert not fetch.is_clean
+
+
+def test_the_server_ends_first() -> None:
+    fetch = fetching(timeout=5.0)
+    assert fetch.wake_at() == 5.0 + GRACE
+    fetch.check(5.0, 0.0)
+    assert not fetch.is_over
+    fetch.check(5.0 + GRACE, 0.0)
+    assert (fetch.end, fetch.is_clean) == (BatchEnd.EXPIRED, False)
+    assert "did not end" in fetch.detail
+
+
+def test_two_missed_heartbeats_interrupt() -> None:
+    fetch = fetching(timeout=60.0)
+    assert fetch.wake_at() == 10.0
+    fetch.check(9.9, 0.0)
+    assert not fetch.is_over
+    fetch.check(12.0, 8.0)
+    assert not fetch.is_over
+    assert fetch.wake_at() == 18.0
+    fetch.check(18.0, 3.0)
+    assert (fetch.end, fetch.is_clean) == (BatchEnd.INTERRUPTED, False)
+    assert "two heartbeats" in fetch.detail
+
+
+def test_a_check_after_the_end_changes_nothing() -> None:
+    fetch = fetching(1)
+    fetch.take(delivery(1))
+    fetch.check(1000.0, 0.0)
+    assert (fetch.end, fetch.is_clean) == (BatchEnd.FILLED, True)
+
+
+@given(
+    st.lists(st.sampled_from(["message", "heartbeat", "404", "409", "503", "old", "lost", "tick"])),
+    st.integers(1, 4),
+)
+def test_any_history_ends_once_and_loses_nothing(steps: list[str], count: int) -> None:
+    fetch = fetching(count)
+    now, taken = 0.0, 0
+    frames = {
+        "heartbeat": status_frame(100, "Idle Heartbeat"),
+        "404": status_frame(404, "No Messages"),
+        "409": status_frame(409, "Leadership Change"),
+        "503": status_frame(503),
+        "old": status_frame(404, "No Messages", b"OLD"),
+    }
+    for step in steps:
+        now += 1.0
+        before = (fetch.is_over, fetch.end, fetch.error)
+        if step == "message":
+            taken += fetch.take(delivery(taken + 1))
+        elif step == "lost":
+            fetch.lost()
+        elif step == "tick":
+            fetch.check(now, 0.0)
+        else:
+            fetch.take(frames[step])
+        assert len(fetch.frames) == taken <= count
+        assert not (fetch.end and fetch.error)
+        if before[0]:
+            assert before == (fetch.is_over, fetch.end, fetch.error)
+        if fetch.error is not None:
+            assert not fetch.frames
+    fetch.check(1e9, 0.0)
+    assert fetch.is_over

@@ -1,0 +1,147 @@
+"""Limits of pulls: what is refused before it is sent, defaults, and the JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from js_core.errors import BadArgument
+from js_core.pull_request import (
+    MANY,
+    PullLimits,
+    buffer_limits,
+    fetch_limits,
+    request_body,
+)
+
+INFINITE = float("inf")
+NOTHING: dict[str, Any] = {
+    "max_messages": None,
+    "max_bytes": None,
+    "expires": 30.0,
+    "heartbeat": None,
+    "threshold_messages": None,
+    "threshold_bytes": None,
+}
+
+
+def buffer(**given: Any) -> PullLimits:
+    return buffer_limits(**(NOTHING | given))
+
+
+@pytest.mark.parametrize(
+    ("timeout", "wait", "expires", "heartbeat", "no_wait"),
+    [
+        (5, "full", 5.0, INFINITE, False),
+        (5, "first", 5.0, INFINITE, True),
+        (5, "none", None, INFINITE, True),
+        (0, "full", None, INFINITE, True),
+        (10, "full", 10.0, 5.0, False),
+        (12, "first", 12.0, 5.0, True),
+        (timedelta(minutes=5), "full", 300.0, 5.0, False),
+    ],
+)
+def test_limits_of_a_fetch(
+    timeout: Any, wait: Any, expires: float | None, heartbeat: float, no_wait: bool
+) -> None:
+    limits = fetch_limits(3, 100, timeout, wait)
+    assert (limits.max_messages, limits.max_bytes) == (3, 100)
+    assert (limits.expires, limits.heartbeat, limits.no_wait) == (expires, heartbeat, no_wait)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((0, None, 5, "full"), "max_messages"),
+        ((-1, None, 5, "full"), "max_messages"),
+        ((True, None, 5, "full"), "max_messages"),
+        ((1.5, None, 5, "full"), "max_messages"),
+        ((1, 0, 5, "full"), "max_bytes"),
+        ((1, None, -1, "full"), "timeout"),
+        ((1, None, None, "full"), "timeout"),
+        ((1, None, INFINITE, "full"), "timeout must be finite"),
+        ((1, None, 5, "some"), "wait must be"),
+    ],
+)
+def test_a_fetch_that_makes_no_sense(arguments: Any, told: str) -> None:
+    with pytest.raises(BadArgument, match=told):
+        fetch_limits(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, (500, None, 250, 0, 30.0, 15.0)),
+        ({"max_messages": 1}, (1, None, 0, 0, 30.0, 15.0)),
+        ({"max_messages": 3}, (3, None, 1, 0, 30.0, 15.0)),
+        ({"max_messages": 10, "threshold_messages": 9}, (10, None, 9, 0, 30.0, 15.0)),
+        ({"max_bytes": 1000}, (MANY, 1000, MANY // 2, 500, 30.0, 15.0)),
+        ({"max_bytes": 1000, "threshold_bytes": 0}, (MANY, 1000, MANY // 2, 0, 30.0, 15.0)),
+        ({"expires": 1}, (500, None, 250, 0, 1.0, 0.5)),
+        ({"expires": 600}, (500, None, 250, 0, 600.0, 30.0)),
+        ({"expires": 20, "heartbeat": 0.5}, (500, None, 250, 0, 20.0, 0.5)),
+    ],
+)
+def test_limits_of_a_buffer(given: dict[str, Any], wanted: tuple[Any, ...]) -> None:
+    limits = buffer(**given)
+    assert (
+        limits.max_messages,
+        limits.max_bytes,
+        limits.threshold,
+        limits.threshold_bytes,
+        limits.expires,
+        limits.heartbeat,
+    ) == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"max_messages": 1, "max_bytes": 1}, "not both"),
+        ({"max_messages": 0}, "max_messages"),
+        ({"max_messages": -5}, "max_messages"),
+        ({"max_bytes": 0}, "max_bytes"),
+        ({"max_bytes": -1}, "max_bytes"),
+        ({"expires": 0.9}, "expires must be at least 1"),
+        ({"expires": INFINITE}, "expires must be finite"),
+        ({"heartbeat": 0.4}, "0.5 to 30"),
+        ({"heartbeat": 31, "expires": 100}, "0.5 to 30"),
+        ({"heartbeat": 20}, "half of expires"),
+        ({"threshold_messages": -1}, "threshold_messages"),
+        ({"threshold_messages": 501}, "threshold_messages"),
+        ({"threshold_bytes": 1}, "threshold_bytes"),
+    ],
+)
+def test_a_buffer_that_makes_no_sense(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadArgument, match=told):
+        buffer(**given)
+
+
+@given(st.floats(1, 3600))
+def test_heartbeats_keep_to_the_servers_rule(expires: float) -> None:
+    limits = buffer(expires=expires)
+    body = json.loads(request_body(1, None, limits))
+    assert body["idle_heartbeat"] <= body["expires"] / 2
+
+
+def test_the_json_of_a_request() -> None:
+    assert json.loads(request_body(7, None, buffer())) == {
+        "batch": 7,
+        "expires": 30_000_000_000,
+        "idle_heartbeat": 15_000_000_000,
+    }
+    assert json.loads(request_body(7, 0, fetch_limits(7, None, 0.25, "full"))) == {
+        "batch": 7,
+        "max_bytes": 0,
+        "expires": 250_000_000,
+    }
+    assert json.loads(request_body(1, 9, fetch_limits(1, 9, 5, "none"))) == {
+        "batch": 1,
+        "max_bytes": 9,
+        "no_wait": True,
+    }
