@@ -15,7 +15,7 @@ from js_spark.options import SourceOptions
 from js_spark.report import LandReport
 from js_spark.split_tables import DEAD_LETTERS, write_events, write_json, write_raw
 from js_spark.stream_state import StreamState, stream_state
-from js_spark.tables import BatchTables
+from js_spark.tables import BatchTables, local_url
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -148,7 +148,7 @@ class Landing:
         column = "seq" if self.options.value_format == "raw" else "_seq"
         found: DataFrame | None = None
         for each in tables.reports:
-            folder = (Path(each.path) / f"batch_id={plan.batch_id}").as_uri()
+            folder = local_url(Path(each.path) / f"batch_id={plan.batch_id}")
             part = spark.read.parquet(folder).select(f.col(column).alias("seq"))
             found = part if found is None else found.unionAll(part)
         return found

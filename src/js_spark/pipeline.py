@@ -26,6 +26,7 @@ from js_spark.landing import Landing
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport, SubjectSummary
 from js_spark.split_tables import DEAD_LETTERS
+from js_spark.tables import local_url
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +88,7 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
     """
     from pyspark.sql import functions as f
 
-    rows = spark.read.parquet(Path(path).absolute().as_uri())
+    rows = spark.read.parquet(local_url(Path(path).absolute()))
     mark = "_" if "_subject" in rows.columns else ""
     seq, time = f.col(mark + "seq"), f.col(mark + "timestamp").cast("string")
     found = (

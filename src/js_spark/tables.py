@@ -14,10 +14,18 @@ from js_spark.report import TableReport
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BatchTables"]
+__all__ = ["BatchTables", "local_url"]
 
 # Readers of Parquet pass over names that begin with an underscore, so half a batch is never seen.
 _STAGING: Final = "_staging"
+
+
+def local_url(path: Path) -> str:
+    """Return an absolute path as Spark takes it: a URL, so that it is local whatever the default.
+
+    Not ``Path.as_uri``: Spark takes a percent sign for itself, and ``=`` would become ``%3D``.
+    """
+    return f"file://{path}"
 
 
 class BatchTables:
@@ -39,7 +47,7 @@ class BatchTables:
         if not target.exists():
             aside = self._staging / table
             rows.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
-                aside.as_uri()
+                local_url(aside)
             )
             target.parent.mkdir(parents=True, exist_ok=True)
             aside.rename(target)
