@@ -24,10 +24,10 @@ def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:
     body = [
         _header(scene, good),
         _tiles(scene),
-        _section("Do the sums agree?", _sums(checks)),
         _section("Two twins, one consumer", _twins(scene.ledger)) if scene.ledger else "",
         _section("What the Parquet tables hold", _subjects(scene)) if scene.subjects else "",
         _section("What the server reported meanwhile", _advisories(scene)),
+        _section("Do the sums agree?", _sums(checks)),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
@@ -58,7 +58,7 @@ def _tiles(scene: Scene) -> str:
         ("consumed", f"{settled:,}", _rate(settled, scene.consume_seconds)),
     ]
     if scene.settings.spark:
-        note = f"{scene.dead_letters:,} of them dead letters"
+        note = f"{scene.dead_letters:,} dead letters"
         tiles.append(("in Parquet", f"{scene.in_parquet:,}", note))
     cells = [
         f"<div><span>{name}</span><b>{value}</b><small>{note}</small></div>"
