@@ -8,6 +8,7 @@ from __future__ import annotations
 from js_async.connection import Connection, Stats, connect, connect_with
 from js_async.connection_events import ConnectionEvents
 from js_async.consumer import Consumer
+from js_async.consuming import Consuming
 from js_async.core_message import CoreMessage
 from js_async.jetstream import JetStream
 from js_async.message import Message
@@ -18,6 +19,7 @@ from js_async.subscription import Subscription
 from js_core.ack_reply import Metadata
 from js_core.auth import Credentials
 from js_core.batch import Batch, BatchEnd
+from js_core.difference import Difference
 from js_core.errors import (
     AcknowledgementError,
     AlreadyAcknowledged,
@@ -70,7 +72,8 @@ from js_core.handshake import ServerInfo
 from js_core.headers import Headers
 from js_core.options import ConnectOptions
 from js_core.publish import PublishFailure, PublishRequest
-from js_core.pull import Report
+from js_core.pull_request import Priority
+from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.servers import ReconnectPolicy
 from js_core.stream_message import StreamMessage
 from js_core.tls import TlsOptions
@@ -98,8 +101,10 @@ __all__ = [
     "ConsumerExists",
     "ConsumerIsPush",
     "ConsumerNotFound",
+    "Consuming",
     "CoreMessage",
     "Credentials",
+    "Difference",
     "Disconnected",
     "Headers",
     "InvalidConfig",
@@ -116,13 +121,17 @@ __all__ = [
     "NoResponders",
     "NotAcknowledgeable",
     "PermissionDenied",
+    "Pinned",
+    "Priority",
     "ProtocolError",
     "PublishFailure",
     "PublishRequest",
     "PullError",
     "PullRefused",
+    "PullReport",
+    "PullWarning",
     "ReconnectPolicy",
-    "Report",
+    "Recreated",
     "RequestTimeout",
     "ServerError",
     "ServerInfo",
@@ -138,6 +147,7 @@ __all__ = [
     "Subscription",
     "TlsOptions",
     "TwinstreamError",
+    "Unpinned",
     "Unsupported",
     "WrongLastMessageId",
     "WrongLastSequence",

@@ -6,9 +6,10 @@ from typing import Final
 
 from js_async._api import Api
 from js_async._transport import Box
-from js_core.acks import nak
+from js_core.acks import NEXT, nak
 from js_core.deadline import Deadline, monotonic
 from js_core.fetch import Fetch
+from js_core.pin import Pins
 from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
 from js_core.status import is_status
@@ -23,12 +24,12 @@ class PullChannel:
     whose it is; statuses come under the request's own reply subject.
     """
 
-    def __init__(self, api: Api, subject: bytes, prefix: bytes, box: Box) -> None:
+    def __init__(self, api: Api, subject: bytes, prefix: bytes, box: Box, pins: Pins) -> None:
         self._api: Final = api
+        self._pins: Final = pins
         self._subject: Final = subject
         self._prefix: Final = prefix
         self.box: Final = box
-        self.epoch = api.transport.epoch
 
     def token(self) -> bytes:
         """Return the token of a new request."""
@@ -38,11 +39,17 @@ class PullChannel:
         self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits
     ) -> None:
         """Publish a pull request."""
-        body = request_body(batch, max_bytes, limits)
+        pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
+        body = request_body(batch, max_bytes, limits, pin)
         await self._api.transport.send(self._subject, self._prefix + token, b"", body)
 
-    async def fetch(self, limits: PullLimits, patience: float) -> Fetch:
-        """Run one fetch to its end. Cut short, it leaves what arrived in the mailbox."""
+    async def fetch(
+        self, limits: PullLimits, patience: float, instead: bytes | None = None
+    ) -> Fetch:
+        """Run one fetch to its end. Cut short, it leaves what arrived in the mailbox.
+
+        The request goes to the consumer, or `instead` to the reply of a message: ack and next.
+        """
         transport = self._api.transport
         await transport.ready(self._api.deadline())
         self.box.take_all()
@@ -50,7 +57,11 @@ class PullChannel:
         token = self.token()
         fetch = Fetch(limits, token, monotonic(), patience)
         try:
-            await self.pull(token, limits.max_messages, limits.max_bytes, limits)
+            if instead is None:
+                await self.pull(token, limits.max_messages, limits.max_bytes, limits)
+            else:
+                body = request_body(limits.max_messages, limits.max_bytes, limits)
+                await transport.send(instead, self._prefix + token, b"", NEXT + body)
             while not fetch.is_over:
                 # The flag goes down before the mailbox is looked into: nothing is missed.
                 self.box.signal.clear()
@@ -85,6 +96,7 @@ class PullChannels:
         self._api: Final = api
         self._subject: Final = api.subjects.next_message(stream, consumer).encode()
         self._idle: list[PullChannel] = []
+        self.pins: Final = Pins()
 
     async def take(self) -> PullChannel:
         """Return a channel that nobody else uses."""
@@ -92,7 +104,7 @@ class PullChannels:
             return self._idle.pop()
         prefix = self._api.transport.tokens.inbox().encode() + b"."
         box = await self._api.transport.open_mailbox(prefix + b"*")
-        return PullChannel(self._api, self._subject, prefix, box)
+        return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
     async def put(self, channel: PullChannel, *, clean: bool) -> None:
         """Take a channel back. One on which more may come is closed, which ends its requests."""

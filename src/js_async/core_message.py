@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from js_core.headers import Headers
 from js_core.protocol import Frame
 
@@ -16,7 +14,7 @@ class CoreMessage:
     __slots__ = ("_frame", "_headers")
 
     def __init__(self, frame: Frame) -> None:
-        self._frame: Final = frame
+        self._frame = frame
         self._headers: Headers | None = None
 
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_async._transport import Transport
 from js_async.core_message import CoreMessage
+from js_async.delivery import Delivery
 from js_core.ack_reply import Metadata, parse_ack_reply
 from js_core.acks import ACK, IN_PROGRESS, nak, term
-from js_core.deadline import Deadline, Seconds
+from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
 from js_core.protocol import Frame
 
@@ -22,14 +22,16 @@ class Message(CoreMessage):
     word. A message that is acknowledged refuses a second word with `AlreadyAcknowledged`.
     """
 
-    __slots__ = ("_done", "_metadata", "_transport")
+    __slots__ = ("_delivery", "_done", "_metadata", "_told_at")
 
-    def __init__(self, frame: Frame, transport: Transport) -> None:
-        self._frame = frame  # type: ignore[misc]
+    def __init__(self, frame: Frame, delivery: Delivery) -> None:
+        # Not through the base: this runs once a message on the way that everything else waits for.
+        self._frame = frame
         self._headers = None
-        self._transport: Final = transport
+        self._delivery: Final = delivery
         self._metadata: Metadata | None = None
         self._done = False
+        self._told_at = 0.0
 
     @property
     def metadata(self) -> Metadata:
@@ -49,6 +51,18 @@ class Message(CoreMessage):
         """Tell whether a final word was sent: ack, nak or term."""
         return self._done
 
+    @property
+    def time_left(self) -> float | None:
+        """Seconds until the server delivers the message anew, unless it is told something.
+
+        Negative when that is past; None where the consumer's ack_wait is not known. Counted from
+        the arrival at this client, so the server's own clock runs a little ahead.
+        """
+        wait = self._delivery.ack_wait
+        if wait is None:
+            return None
+        return max(self._told_at, self._delivery.told_at) + wait - monotonic()
+
     async def ack(self) -> None:
         """Say that the message is done."""
         await self._finish(ACK)
@@ -67,21 +81,28 @@ class Message(CoreMessage):
     async def in_progress(self) -> None:
         """Say that work goes on: the consumer's ack_wait starts anew."""
         self._check()
-        await self._transport.send(self._frame[1], b"", b"", IN_PROGRESS)
+        await self._delivery.transport.send(self._frame[1], b"", b"", IN_PROGRESS)
+        self._told_at = monotonic()
 
-    async def double_ack(self, timeout: Seconds | None = None) -> None:
+    async def double_ack(self, timeout: Seconds | None = None) -> bool:
         """Acknowledge, and return when the server confirms it within `timeout` seconds.
+
+        True when the confirmation is sure to count. False when it came so late that the server
+        may have delivered the message anew before: it confirms such an acknowledgement too.
 
         Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`; the
         message may be acknowledged again then.
         """
         self._check()
-        deadline = Deadline.after(self._transport.request_timeout if timeout is None else timeout)
-        frame = await self._transport.ask(self._frame[1].decode(), b"", ACK, deadline)
+        transport = self._delivery.transport
+        deadline = Deadline.after(transport.request_timeout if timeout is None else timeout)
+        frame = await transport.ask(self._frame[1].decode(), b"", ACK, deadline)
         # The confirmation is an empty message. A status on the way back is no confirmation.
         if len(frame[3]) != 2:
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
+        left = self.time_left
         self._done = True
+        return left is None or left > 0
 
     def _check(self) -> None:
         if self._done:
@@ -91,5 +112,14 @@ class Message(CoreMessage):
 
     async def _finish(self, word: bytes) -> None:
         self._check()
-        await self._transport.send(self._frame[1], b"", b"", word)
+        await self._delivery.transport.send(self._frame[1], b"", b"", word)
+        self._done = True
+
+    @property
+    def reply_bytes(self) -> bytes:
+        """Where acknowledgements go, as it came."""
+        return self._frame[1]
+
+    def finished(self) -> None:
+        """Note that a final word was sent in another way."""
         self._done = True

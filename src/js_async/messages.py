@@ -6,18 +6,34 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async._api import Api
-from js_async._pulls import PullChannel, PullChannels
+from js_async._io import Signal, Task, spawn
+from js_async._pulls import PullChannel
+from js_async.delivery import Delivery
 from js_async.message import Message
+from js_async.missing import Missing
+from js_core.acks import IN_PROGRESS
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
-from js_core.errors import BadArgument, RequestTimeout, TwinstreamError
+from js_core.errors import (
+    BadArgument,
+    ConnectionLost,
+    ConsumerDeleted,
+    NoResponders,
+    RequestTimeout,
+    TwinstreamError,
+)
 from js_core.fetch import frame_size
+from js_core.pin import pin_of, pin_size
 from js_core.protocol import Frame
-from js_core.pull import Action, Finish, PullEngine, Report, SendPull
+from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
 from js_core.pull_request import PullLimits
-from js_core.status import is_status, read_status
+from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
+from js_core.status import Kind, is_status, read_status
 
 __all__ = ["Messages"]
+
+# Buffered messages are kept alive for a user who took one within so many ack_waits; then the
+# server may give them to somebody who works.
+_PATIENCE: Final = 5
 
 
 class Messages:
@@ -29,24 +45,32 @@ class Messages:
 
     def __init__(
         self,
-        api: Api,
-        channels: PullChannels,
+        missing: Missing,
         limits: PullLimits,
-        on_report: Callable[[Report], None] | None,
+        ack_wait: float | None,
+        on_report: Callable[[PullReport], None] | None,
         give_back: bool,
     ) -> None:
-        self._api: Final = api
-        self._channels: Final = channels
+        self._missing: Final = missing
+        self._transport: Final = missing.api.transport
+        self._channels: Final = missing.channels
         self._limits: Final = limits
+        self._ack_wait: Final = ack_wait
         self._on_report: Final = on_report
         self._give_back: Final = give_back
-        self._ready: deque[Frame] = deque()
+        self._ready: deque[tuple[Frame, Delivery]] = deque()
+        self._running: dict[int, Message] = {}
         self._channel: PullChannel | None = None
         self._engine: PullEngine | None = None
+        self._keeper: Task | None = None
+        self._ended: Final = Signal()
         self._epoch = 0
+        self._taken_at = 0.0
         self._error: TwinstreamError | None = None
         self._draining = False
         self._closed = False
+        self.late = 0
+        """Messages that were dropped because the server had given up on this delivery of them."""
 
     @property
     def buffered(self) -> int:
@@ -58,28 +82,31 @@ class Messages:
         """How many messages are asked for and not here."""
         return self._engine.outstanding if self._engine else 0
 
+    # ---- life
+
     async def drain(self) -> None:
         """Ask for no more; the iteration ends after what is here (with `close` at once)."""
         self._draining = True
         if self._engine is not None:
             self._engine.stop()
         if self._channel is not None:
-            await self._api.transport.close_mailbox(self._channel.box, settle=True)
+            await self._transport.close_mailbox(self._channel.box, settle=True)
 
     async def close(self) -> None:
         """End the iteration. What was buffered and not handed over is given back with a NAK."""
         if self._closed:
             return
         self._closed = True
+        self._ended.set()
         channel = self._channel
         if channel is None:
             return
         channel.box.signal.set()
-        frames = list(self._ready)
+        frames = [frame for frame, _ in self._ready]
         self._ready.clear()
         if not self._give_back:
             channel.box.take_all()
-        elif self._api.transport.is_connected:
+        elif self._transport.is_connected:
             await channel.give_back(frames)
         await self._channels.put(channel, clean=False)
 
@@ -94,16 +121,22 @@ class Messages:
         if self._channel is None or self._engine is None:
             self._channel = await self._channels.take()
             self._channel.box.take_all()
-            self._engine = PullEngine(self._limits, self._channel.token, monotonic())
-            self._epoch = self._api.transport.epoch
+            now = monotonic()
+            self._engine = PullEngine(self._limits, self._channel.token, now)
+            self._epoch = self._transport.epoch
+            self._taken_at = now
+            if self._ack_wait is not None and self._give_back:
+                self._keeper = spawn(self._keep_alive, "twinstream-progress")
         return self._channel, self._engine
+
+    # ---- iterating
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""
-        message = await self._next(NEVER)
+        message = await self.take(NEVER)
         if message is None:
             raise StopAsyncIteration
         return message
@@ -113,20 +146,25 @@ class Messages:
 
         Raises `BadArgument` when the iteration has ended.
         """
-        message = await self._next(Deadline.after(timeout))
+        message = await self.take(Deadline.after(timeout))
         if message is None:
             raise BadArgument("the iteration has ended: it was drained or closed")
         return message
 
-    async def _next(self, deadline: Deadline) -> Message | None:
+    async def take(self, deadline: Deadline) -> Message | None:
+        """Return the next message, or None when the iteration has ended."""
         channel, engine = self._channel, self._engine
         if channel is None or engine is None:
             channel, engine = await self._open()
         while not self._closed:
-            if engine.due(monotonic()):
+            now = monotonic()
+            if engine.due(now):
                 await self._decide(channel, engine)
             if self._ready:
-                return self._hand_over(engine)
+                message = self._hand_over(engine, now)
+                if message is not None:
+                    return message
+                continue
             # The flag goes down before the mailbox is looked into: nothing is missed.
             channel.box.signal.clear()
             self._sort(channel, engine)
@@ -136,7 +174,7 @@ class Messages:
             if self._ends():
                 break
             wake_at = deadline.earlier(engine.wake_at())
-            came = await self._api.transport.wait(channel.box.signal, wake_at)
+            came = await self._transport.wait(channel.box.signal, wake_at)
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
         return None
@@ -146,19 +184,29 @@ class Messages:
             raise self._error
         if self._draining:
             return True
-        if self._api.transport.is_closed:
-            raise self._api.transport.closed_error()
+        if self._transport.is_closed:
+            raise self._transport.closed_error()
         return False
 
-    def _hand_over(self, engine: PullEngine) -> Message:
+    def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
         """Give one message away: it leaves the buffer in the step that returns it."""
-        frame = self._ready.popleft()
-        engine.handed_over(frame_size(frame))
-        return Message(frame, self._api.transport)
+        frame, delivery = self._ready.popleft()
+        engine.handed_over(self._size(frame), now)
+        self._taken_at = now
+        if delivery.is_late(now):
+            self.late += 1
+            return None
+        return Message(frame, delivery)
+
+    def _size(self, frame: Frame) -> int:
+        if self._limits.max_bytes is None:
+            return 0
+        size = frame_size(frame)
+        return size - pin_size(frame) if self._limits.priority is not None else size
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
         """Move what arrived into the buffer, and tell the engine."""
-        transport = self._api.transport
+        transport = self._transport
         if transport.epoch != self._epoch:
             self._epoch = transport.epoch
             engine.restored(monotonic())
@@ -166,6 +214,7 @@ class Messages:
             engine.lost()
         engine.heard(channel.box.heard_at)
         frames = channel.box.frames
+        delivery = Delivery(transport, channel.box.heard_at, self._ack_wait)
         count = size = 0
         for _ in range(len(frames)):
             frame = frames.popleft()
@@ -173,24 +222,97 @@ class Messages:
                 engine.arrived(count, size)
                 count = size = 0
                 engine.status(read_status(frame), monotonic())
-            else:
-                self._ready.append(frame)
-                count += 1
-                size += frame_size(frame)
+                continue
+            if self._limits.priority is not None:
+                self._note_pin(frame, self._limits.priority.group)
+            self._ready.append((frame, delivery))
+            count += 1
+            size += self._size(frame)
         if count:
             engine.arrived(count, size)
 
-    async def _decide(self, channel: PullChannel, engine: PullEngine) -> None:
-        """Do what the engine says."""
-        for action in engine.poll(monotonic()):
-            await self._do(channel, action)
+    # ---- doing what the engine decided
 
-    async def _do(self, channel: PullChannel, action: Action) -> None:
+    async def _decide(self, channel: PullChannel, engine: PullEngine) -> None:
+        for action in engine.poll(monotonic()):
+            await self._do(channel, engine, action)
+
+    async def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
         match action:
             case SendPull(token, batch, max_bytes):
                 await channel.pull(token, batch, max_bytes, self._limits)
-            case Report():
-                if self._on_report is not None:
-                    self._on_report(action)
+            case PullWarning(_, status):
+                self._report(action)
+                if status is not None and status.kind is Kind.NO_RESPONDERS:
+                    await self._look_for_consumer(engine)
+            case DropPin():
+                priority = self._limits.priority
+                if priority is not None and self._channels.pins.drop(priority.group):
+                    self._report(Unpinned(priority.group))
             case Finish(error):
-                self._error = error
+                await self._mend_or_end(engine, error)
+
+    async def _look_for_consumer(self, engine: PullEngine) -> None:
+        """Find out whether nobody answered because the consumer is gone."""
+        try:
+            gone = await self._missing.is_gone()
+        except (NoResponders, RequestTimeout, ConnectionLost):
+            # No leader, or no permission to ask: the pulls go on trying.
+            return
+        if gone is not None:
+            await self._mend_or_end(engine, gone)
+
+    async def _mend_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
+        if not isinstance(error, ConsumerDeleted) or self._missing.policy == "raise":
+            engine.stop()
+            self._error = error
+            return
+        if self._missing.policy == "recreate" and await self._missing.recreate():
+            self._report(Recreated(self._missing.name))
+        engine.go_on(monotonic())
+
+    def _note_pin(self, frame: Frame, group: str) -> None:
+        pin = pin_of(frame)
+        if pin is not None and self._channels.pins.note(group, pin):
+            self._report(Pinned(group, pin))
+
+    def _report(self, report: PullReport) -> None:
+        if self._on_report is not None:
+            self._on_report(report)
+
+    # ---- keeping alive what is held
+
+    def hold(self, message: Message) -> None:
+        """Keep a message alive while it is worked on."""
+        self._running[id(message)] = message
+
+    def release(self, message: Message) -> None:
+        """Keep a message alive no longer."""
+        self._running.pop(id(message), None)
+
+    async def _keep_alive(self) -> None:
+        """Tell the server of what is held here, at a third of its patience, until the end."""
+        ack_wait = self._ack_wait or 0.0
+        while not await self._ended.sleep(Deadline.after(ack_wait / 3)):
+            if not self._transport.is_connected:
+                continue
+            try:
+                await self._tell_of_held(ack_wait)
+            except (TwinstreamError, OSError):
+                # The link broke just now: the next look comes after it is mended.
+                continue
+
+    async def _tell_of_held(self, ack_wait: float) -> None:
+        now = monotonic()
+        for message in list(self._running.values()):
+            if not message.is_acknowledged:
+                await message.in_progress()
+        if now - self._taken_at > _PATIENCE * ack_wait:
+            return
+        told: dict[int, Delivery] = {}
+        for frame, delivery in list(self._ready):
+            if not delivery.is_late(now):
+                await self._transport.send(frame[1], b"", b"", IN_PROGRESS)
+                told[id(delivery)] = delivery
+        for delivery in told.values():
+            delivery.told_at = now

@@ -11,10 +11,11 @@ from typing import Final
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
 
-__all__ = ["ACK", "IN_PROGRESS", "nak", "term"]
+__all__ = ["ACK", "IN_PROGRESS", "NEXT", "nak", "term"]
 
 ACK: Final = b"+ACK"
 IN_PROGRESS: Final = b"+WPI"
+NEXT: Final = b"+NXT "
 
 
 def nak(delay: Seconds | None) -> bytes:

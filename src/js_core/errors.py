@@ -31,6 +31,10 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+from js_core.difference import Difference
+
 __all__ = [
     "AcknowledgementError",
     "AlreadyAcknowledged",
@@ -174,7 +178,24 @@ class StreamExists(JetStreamError):
 
 
 class ConsumerExists(JetStreamError):
-    """A consumer of that name exists with another configuration (10013, 10105, 10148)."""
+    """A consumer of that name exists with another configuration (10013, 10105, 10148).
+
+    `differences` tells field by field what was wanted and what is, where the server was asked.
+    """
+
+    differences: tuple[Difference, ...] = ()
+
+    def with_differences(self, found: tuple[Difference, ...]) -> Self:
+        """Return the error with an explanation."""
+        because = "; ".join(str(each) for each in found) or "no field that was asked for"
+        error = type(self)(
+            f"{self.description}: {because}",
+            code=self.code,
+            err_code=self.err_code,
+            subject=self.subject,
+        )
+        error.differences = found
+        return error
 
 
 class SubjectOverlap(JetStreamError):

@@ -15,6 +15,8 @@ is a list of actions: send a pull, report something, finish.
 * Requests that end without a message back off, so that a limit or a message too big for the
   bytes asked can never become a tight loop.
 * The watchdog compares the time the reader last heard anything with two heartbeats.
+* The buffer is bounded by age too: where the consumer's ack_wait is known, no more is asked for
+  than the user's pace can take in half of it. Until a pace is known the buffer starts small.
 """
 
 from __future__ import annotations
@@ -34,12 +36,15 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.pull_request import PullLimits
+from js_core.reports import PullWarning
 from js_core.status import Kind, Status
 
-__all__ = ["Action", "Finish", "PullEngine", "Report", "SendPull"]
+__all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
+# With an age limit and no known pace: enough to learn the pace, few enough to hold for a while.
+_SMALL_START: Final = 32
 
 
 @frozen
@@ -52,21 +57,18 @@ class SendPull:
 
 
 @frozen
-class Report:
-    """Tell the user; the pull goes on."""
-
-    text: str
-    status: Status | None = None
-
-
-@frozen
 class Finish:
     """The pull is over for good."""
 
     error: TwinstreamError
 
 
-Action = SendPull | Report | Finish
+@frozen
+class DropPin:
+    """Forget the pin id: another client holds it."""
+
+
+Action = SendPull | PullWarning | DropPin | Finish
 
 
 class _Request:
@@ -89,6 +91,11 @@ class PullEngine:
         self._presumed_full: dict[bytes, _Request] = {}
         self.buffered = 0
         self.buffered_bytes = 0
+        self._allowed = limits.max_messages
+        if limits.max_age is not None:
+            self._allowed = min(limits.max_messages, _SMALL_START)
+        self._pace = 0.0
+        self._handed_at = 0.0
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE
         self._heard_at = now
@@ -139,10 +146,21 @@ class PullEngine:
         if not self._requests:
             self._presumed_full.clear()
 
-    def handed_over(self, size: int) -> None:
+    def handed_over(self, size: int, now: float) -> None:
         """Note one message given to the user."""
         self.buffered -= 1
         self.buffered_bytes -= size
+        if self._limits.max_age is not None:
+            self._note_pace(now, self._limits.max_age)
+
+    def _note_pace(self, now: float, max_age: float) -> None:
+        if self._handed_at:
+            # A moving mean over some eight messages. It counts waiting for messages too, which
+            # errs on the side of asking for fewer, and a full stream has no such waits.
+            self._pace += (now - self._handed_at - self._pace) / 8
+            fitting = int(max_age / self._pace) if self._pace > 0 else self._limits.max_messages
+            self._allowed = max(1, min(self._limits.max_messages, fitting))
+        self._handed_at = now
 
     def heard(self, at: float) -> None:
         """Note when the reader last received anything for the subscription."""
@@ -177,7 +195,10 @@ class PullEngine:
                 self._finish(pull_error(status, self._limits))
             case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN | Kind.TOO_BIG:
                 self._back_off(now)
-                self._actions.append(Report(f"the pull ended with {status}; trying again", status))
+                text = f"the pull ended with {status}; trying again"
+                self._actions.append(PullWarning(text, status))
+            case Kind.UNPINNED:
+                self._actions.append(DropPin())
             case Kind.NO_MESSAGES if fruitless:
                 self._back_off(now)
             case _:
@@ -198,6 +219,12 @@ class PullEngine:
     def _void(self) -> None:
         self._requests.clear()
         self._presumed_full.clear()
+
+    def go_on(self, now: float) -> None:
+        """Pull again after an end that the owner mends: soon, and ever later."""
+        self._stopped = False
+        self._void()
+        self._back_off(now)
 
     def stop(self) -> None:
         """Pull no more; what is buffered stays to be handed over."""
@@ -229,7 +256,7 @@ class PullEngine:
         self._void()
         self._heard_at = now
         self._actions.append(
-            Report(f"nothing heard for {silence:g} s, two heartbeats; pulling anew")
+            PullWarning(f"nothing heard for {silence:g} s, two heartbeats; pulling anew")
         )
 
     def due(self, now: float) -> bool:
@@ -244,12 +271,13 @@ class PullEngine:
                 return False
             return limits.max_bytes - self.buffered_bytes - self.outstanding_bytes > 0
         wanted = self.buffered + self.outstanding
-        return wanted <= limits.threshold and wanted < limits.max_messages
+        threshold = min(limits.threshold, self._allowed // 2)
+        return wanted <= threshold and wanted < self._allowed
 
     def _pull(self) -> None:
         limits = self._limits
         token = self._tokens()
-        batch = limits.max_messages - self.buffered - self.outstanding
+        batch = self._allowed - self.buffered - self.outstanding
         max_bytes = None
         if limits.max_bytes is not None:
             batch = limits.max_messages

@@ -125,6 +125,7 @@ def buffer_limits(
     threshold_messages: int | None,
     threshold_bytes: int | None,
     priority: Priority | None = None,
+    max_age: float | None = None,
 ) -> PullLimits:
     """Return the limits of a buffer that refills itself, with ADR-37's defaults and bounds."""
     if max_messages is not None and max_bytes is not None:
@@ -146,6 +147,7 @@ def buffer_limits(
         expires=lifetime,
         heartbeat=_heartbeat(heartbeat, lifetime),
         priority=priority,
+        max_age=max_age,
     )
 
 

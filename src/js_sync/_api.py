@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from js_core.answers import read_answer
 from js_core.deadline import Deadline, Seconds, seconds
-from js_core.errors import BadAnswer, NoResponders
+from js_core.errors import BadAnswer, NoResponders, Unsupported
 from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 
@@ -31,6 +31,13 @@ class Api:
         self._timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
         )
+
+    def require(self, version: tuple[int, int, int], what: str) -> None:
+        """Raise `Unsupported` when the connected server is older than `version`."""
+        info = self.transport.server_info
+        if info.version_numbers < version:
+            needed = ".".join(map(str, version))
+            raise Unsupported(f"{what} needs server {needed}, connected to {info.version}")
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
         """Return the deadline of a call: `timeout` seconds from now, or the default."""

@@ -4,32 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Final
 
-from attrs import evolve
 from js_core.batch import Batch
-from js_core.deadline import Seconds, seconds
-from js_core.errors import BadArgument
-from js_core.pull import Report
-from js_core.pull_request import Wait, buffer_limits, fetch_limits
-from js_models import (
-    AckPolicy,
-    ConsumerConfig,
-    ConsumerCreateResponse,
-    ConsumerDeleteResponse,
-    ConsumerInfo,
-    ConsumerInfoResponse,
-    encode,
-)
+from js_core.deadline import Seconds, monotonic, seconds
+from js_core.errors import AlreadyAcknowledged, TwinstreamError
+from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
+from js_core.reports import PullReport
+from js_models import AckPolicy, ConsumerConfig, ConsumerInfo
 
+from js_sync import _control
 from js_sync._api import Api
+from js_sync._create import CreateAction, create_consumer
+from js_sync._io import Handler
 from js_sync._pulls import PullChannels
+from js_sync.consuming import Consuming, Order
+from js_sync.delivery import Delivery, ack_wait_of
 from js_sync.message import Message
 from js_sync.messages import Messages
+from js_sync.missing import Missing, OnDeleted
 
 __all__ = ["Consumer"]
 
-Action = Literal["", "create", "update"]
+# What is buffered should be worked on in half of the consumer's patience.
+_AGE_SHARE: Final = 0.5
 
 
 class Consumer:
@@ -43,20 +41,12 @@ class Consumer:
         self.cached_info = info
 
     @classmethod
-    def create(cls, api: Api, stream: str, config: ConsumerConfig, action: Action) -> Consumer:
+    def create(
+        cls, api: Api, stream: str, config: ConsumerConfig, action: CreateAction
+    ) -> Consumer:
         """Create or change a consumer; see `Stream.create_consumer`."""
-        if config.ack_policy is None:
-            # The server's default is none, which nobody means who leaves it out.
-            config = evolve(config, ack_policy=AckPolicy.EXPLICIT)
-        name = config.durable_name or config.name
-        if name is None:
-            name = api.transport.tokens.name()
-            config = evolve(config, name=name)
-        filters = [config.filter_subject] if config.filter_subject else []
-        subject = api.subjects.create_consumer(stream, name, filters)
-        body: dict[str, Any] = {"stream_name": stream, "config": encode(config), "action": action}
-        info = api.call(subject, body, ConsumerCreateResponse)
-        return cls(api, stream, name, info)
+        info = create_consumer(api, stream, config, action)
+        return cls(api, stream, info.name, info)
 
     @classmethod
     def get(cls, api: Api, stream: str, name: str) -> Consumer:
@@ -78,17 +68,39 @@ class Consumer:
     def __repr__(self) -> str:
         return f"<Consumer {self._stream}/{self._name}>"
 
+    # ---- the consumer on the server
+
     def info(self) -> ConsumerInfo:
         """Ask for configuration and state. Raises `ConsumerNotFound`."""
-        subject = self._api.subjects.consumer("INFO", self._stream, self._name)
-        self.cached_info = self._api.call(subject, None, ConsumerInfoResponse)
+        self.cached_info = _control.info(self._api, self._stream, self._name)
         return self.cached_info
 
     def delete(self) -> None:
         """Delete the consumer. Raises `ConsumerNotFound`."""
-        subject = self._api.subjects.consumer("DELETE", self._stream, self._name)
-        self._api.call(subject, None, ConsumerDeleteResponse)
+        _control.delete(self._api, self._stream, self._name)
         self._channels.close()
+
+    def pause(self, duration: Seconds) -> None:
+        """Deliver nothing for `duration` seconds (server 2.11); pulls wait meanwhile."""
+        _control.pause(self._api, self._stream, self._name, seconds(duration, "duration"))
+
+    def resume(self) -> None:
+        """End a pause (server 2.11)."""
+        _control.pause(self._api, self._stream, self._name, None)
+
+    def reset(self, seq: int | None = None) -> ConsumerInfo:
+        """Start again from a stream sequence, or just above the acknowledgement floor (2.14).
+
+        What is pending and how often it was delivered is forgotten.
+        """
+        self.cached_info = _control.reset(self._api, self._stream, self._name, seq)
+        return self.cached_info
+
+    def unpin(self, group: str) -> None:
+        """Take the pin of a priority group from its client, so that another gets it (2.11)."""
+        _control.unpin(self._api, self._stream, self._name, group)
+
+    # ---- pulling
 
     def fetch(
         self,
@@ -97,41 +109,66 @@ class Consumer:
         timeout: Seconds = 5.0,
         max_bytes: int | None = None,
         wait: Wait = "full",
+        two_step: bool = False,
+        priority: Priority | None = None,
     ) -> Batch[Message]:
         """Fetch up to `max_messages`, and up to `max_bytes` as the server counts them.
 
         `wait` says when to end before that: "full" waits `timeout` seconds for all of them,
         "first" waits so long for some, "none" takes what is there now. The batch's `reason` says
         why it ended; an empty one is no error. Returns one second after `timeout` at the latest.
+        `two_step` asks for what is there first, and waits only when that is nothing (ADR-13).
 
         Raises `PullRefused` beyond a limit of the consumer, `NoResponders` when there is no such
         consumer, `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PullError` when the first
         message alone is bigger than `max_bytes`.
         """
-        limits = fetch_limits(max_messages, max_bytes, timeout, wait)
-        channel = self._channels.take()
-        clean = False
-        try:
-            fetch = channel.fetch(limits, seconds(timeout))
-            clean = fetch.is_clean
-        finally:
-            # Cancelled in the middle: what arrived goes back to the server.
-            self._channels.put(channel, clean=clean)
-        if fetch.error is not None:
-            raise fetch.error
-        transport = self._api.transport
-        messages = [Message(frame, transport) for frame in fetch.frames]
-        if fetch.end is None:
-            raise BadArgument("the fetch did not end")
-        return Batch(messages, fetch.end, fetch.detail)
+        limits = fetch_limits(max_messages, max_bytes, timeout, wait, priority)
+        if two_step and not limits.no_wait:
+            now = fetch_limits(max_messages, max_bytes, timeout, "none", priority)
+            batch = self._fetch(now, 0.0)
+            if batch:
+                return batch
+        return self._fetch(limits, seconds(timeout))
 
-    def next(self, *, timeout: Seconds = 5.0) -> Message | None:
+    def next(self, *, timeout: Seconds = 5.0, priority: Priority | None = None) -> Message | None:
         """Return one message, or None when none came within `timeout` seconds.
 
         Asks for exactly one, when it is called; raises as `fetch` does.
         """
-        batch = self.fetch(1, timeout=timeout)
+        batch = self.fetch(1, timeout=timeout, priority=priority)
         return batch[0] if batch else None
+
+    def ack_next(self, message: Message, *, timeout: Seconds = 5.0) -> Message | None:
+        """Acknowledge a message and ask for the next one in one word (+NXT).
+
+        Returns None when none came within `timeout` seconds. Raises `AlreadyAcknowledged`, and
+        what `fetch` raises.
+        """
+        if message.is_acknowledged:
+            raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
+        limits = fetch_limits(1, None, timeout, "full")
+        batch = self._fetch(limits, seconds(timeout), message.reply_bytes)
+        message.finished()
+        return batch[0] if batch else None
+
+    def _fetch(
+        self, limits: PullLimits, patience: float, instead: bytes | None = None
+    ) -> Batch[Message]:
+        channel = self._channels.take()
+        clean = False
+        try:
+            fetch = channel.fetch(limits, patience, instead)
+            clean = fetch.is_clean
+        finally:
+            # Cut short in the middle: what arrived goes back to the server.
+            self._channels.put(channel, clean=clean)
+        if fetch.error is not None:
+            raise fetch.error
+        if fetch.end is None:
+            raise TwinstreamError("the fetch has no end: please report this")
+        delivery = Delivery(self._api.transport, monotonic(), ack_wait_of(self.cached_info))
+        return Batch([Message(frame, delivery) for frame in fetch.frames], fetch.end, fetch.detail)
 
     def messages(
         self,
@@ -142,14 +179,20 @@ class Consumer:
         heartbeat: Seconds | None = None,
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,
-        on_report: Callable[[Report], None] | None = None,
+        priority: Priority | None = None,
+        on_deleted: OnDeleted = "raise",
+        on_report: Callable[[PullReport], None] | None = None,
     ) -> Messages:
         """Return an endless iteration with a buffer that refills itself (ADR-37).
 
         The buffer holds up to `max_messages` (500) or `max_bytes`, and is refilled at half of it
-        or at the threshold given. `expires` (30 s) is the life of one request, `heartbeat` its
-        idle heartbeats (half of that, 0.5 to 30 s). What is mended is told to `on_report`.
+        or at the threshold given; where the consumer's ack_wait is known (after `info` or
+        `create`), no more than the user's pace can take in half of that, and what is buffered is
+        kept alive. `expires` (30 s) is the life of one request, `heartbeat` its idle heartbeats
+        (half of that, 0.5 to 30 s). `on_deleted` says what to do when the consumer is gone. What
+        is mended is told to `on_report`, so is a pin that is won or lost.
         """
+        ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(
             max_messages=max_messages,
             max_bytes=max_bytes,
@@ -157,10 +200,41 @@ class Consumer:
             heartbeat=heartbeat,
             threshold_messages=threshold_messages,
             threshold_bytes=threshold_bytes,
+            priority=priority,
+            max_age=ack_wait * _AGE_SHARE if ack_wait is not None else None,
         )
-        return Messages(self._api, self._channels, limits, on_report, self._wants_acks())
+        missing = Missing(
+            self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
+        )
+        return Messages(missing, limits, ack_wait, on_report, self._wants_acks())
+
+    def consume(
+        self,
+        handler: Handler[Message],
+        *,
+        concurrency: int = 1,
+        order: Order = "none",
+        progress: bool = False,
+        max_messages: int | None = None,
+        priority: Priority | None = None,
+        on_deleted: OnDeleted = "raise",
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> Consuming:
+        """Call a handler for each message, up to `concurrency` at once (ADR-37).
+
+        `order` is "none", "subject" (messages of one subject one after the other) or "total".
+        The handler acknowledges. With `progress` the server is told that work goes on while it
+        runs. An error out of the handler ends the consumption and comes out of `Consuming.wait`.
+        The rest is as in `messages`.
+        """
+        messages = self.messages(
+            max_messages=max_messages,
+            priority=priority,
+            on_deleted=on_deleted,
+            on_report=on_report,
+        )
+        return Consuming(messages, handler, concurrency, order, progress)
 
     def _wants_acks(self) -> bool:
-        info = self.cached_info
-        config = info.config if info is not None else None
-        return config is None or config.ack_policy != AckPolicy.NONE
+        config = self.cached_info.config if self.cached_info is not None else None
+        return config is None or config.ack_policy not in {AckPolicy.NONE, None}

@@ -1,0 +1,201 @@
+"""Consuming with a handler: workers beside the caller, in the order that was asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Literal, Self
+from zlib import crc32
+
+from js_async._io import Handler, Signal, Task, call, spawn
+from js_async.message import Message
+from js_async.messages import Messages
+from js_core.deadline import NEVER, Deadline, Seconds
+from js_core.errors import BadArgument, RequestTimeout
+
+__all__ = ["Consuming", "Order"]
+
+Order = Literal["none", "subject", "total"]
+"""Which messages may not be worked on at the same time: none, those of a subject, any."""
+
+
+class _Lane:
+    """Messages on the way to the workers of one lane: at most one, the rest stays buffered."""
+
+    def __init__(self) -> None:
+        self.messages: deque[Message] = deque()
+        self.filled = Signal()
+        self.emptied = Signal()
+        self.ended = False
+
+    async def put(self, message: Message) -> None:
+        while self.messages and not self.ended:
+            self.emptied.clear()
+            if self.messages:
+                await self.emptied.sleep(NEVER)
+        self.messages.append(message)
+        self.filled.set()
+
+    async def take(self) -> Message | None:
+        while True:
+            self.filled.clear()
+            try:
+                message = self.messages.popleft()
+            except IndexError:
+                if self.ended:
+                    return None
+                await self.filled.sleep(NEVER)
+                continue
+            self.emptied.set()
+            return message
+
+    def end(self) -> None:
+        self.ended = True
+        self.filled.set()
+        self.emptied.set()
+
+
+class Consuming:
+    """A consumption that runs beside its starter; made by `Consumer.consume`.
+
+    Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.
+    """
+
+    def __init__(
+        self,
+        messages: Messages,
+        handler: Handler[Message],
+        concurrency: int,
+        order: Order,
+        progress: bool,
+    ) -> None:
+        if concurrency < 1:
+            raise BadArgument(f"concurrency must be from 1 up, got {concurrency}")
+        if order not in {"none", "subject", "total"}:
+            raise BadArgument(f"order must be 'none', 'subject' or 'total', got {order!r}")
+        if order == "total" and concurrency > 1:
+            raise BadArgument("order='total' works on one message at a time: concurrency=1")
+        self._messages: Final = messages
+        self._handler: Final = handler
+        self._progress: Final = progress
+        self._workers: Final = concurrency
+        lanes = concurrency if order == "subject" else 1
+        self._lanes: Final = [_Lane() for _ in range(lanes)]
+        self._tasks: list[Task] = []
+        self._error: BaseException | None = None
+        self._stopping = False
+        self.handled = 0
+        """Messages whose handler returned."""
+
+    @property
+    def messages(self) -> Messages:
+        """The iteration underneath: what is buffered and outstanding."""
+        return self._messages
+
+    async def start(self) -> None:
+        """Start to work."""
+        if self._tasks:
+            raise BadArgument("the consumption was started already")
+        self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
+        for number in range(self._workers):
+            lane = self._lanes[number % len(self._lanes)]
+            self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
+
+    async def stop(self, timeout: Seconds = 30.0) -> None:
+        """End at once: handlers that run may finish, everything else goes back to the server.
+
+        Raises `RequestTimeout` when a handler takes longer than `timeout` seconds, and the error
+        that ended the consumption, if one did.
+        """
+        self._stopping = True
+        await self._messages.close()
+        await self._join(Deadline.after(timeout))
+
+    async def drain(self, timeout: Seconds = 30.0) -> None:
+        """Ask for no more, work on what is here, then end. Raises as `stop` does."""
+        await self._messages.drain()
+        await self._join(Deadline.after(timeout))
+
+    async def wait(self, timeout: Seconds | None = None) -> None:
+        """Return when the consumption has ended: by `stop` or `drain`, or by an error, raised here.
+
+        Raises `RequestTimeout` after `timeout` seconds; the consumption goes on then.
+        """
+        await self._join(Deadline.after(timeout))
+
+    async def _join(self, deadline: Deadline) -> None:
+        for task in self._tasks:
+            if not task.is_current() and not await task.join(deadline):
+                raise RequestTimeout("a handler is still running")
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # ---- the work
+
+    async def _dispatch(self) -> None:
+        try:
+            while True:
+                message = await self._messages.take(NEVER)
+                if message is None:
+                    break
+                lane = self._lane(message)
+                await lane.put(message)
+        except Exception as error:
+            self.fail(error)
+        finally:
+            for lane in self._lanes:
+                lane.end()
+
+    def _lane(self, message: Message) -> _Lane:
+        if len(self._lanes) == 1:
+            return self._lanes[0]
+        return self._lanes[crc32(message.subject.encode()) % len(self._lanes)]
+
+    async def handle(self, message: Message) -> None:
+        """Work on one message; a worker does it."""
+        if self._stopping:
+            await message.nak()
+            return
+        if self._progress:
+            self._messages.hold(message)
+        try:
+            await call(self._handler, message)
+            self.handled += 1
+        finally:
+            self._messages.release(message)
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the first error, and end."""
+        if self._error is None:
+            self._error = error
+        self._stopping = True
+
+    async def end(self) -> None:
+        """Stop taking messages, after an error; a worker does it."""
+        await self._messages.close()
+
+
+class _Worker:
+    """Takes messages from a lane until it ends."""
+
+    def __init__(self, consuming: Consuming, lane: _Lane) -> None:
+        self._consuming = consuming
+        self._lane = lane
+
+    async def run(self) -> None:
+        while True:
+            message = await self._lane.take()
+            if message is None:
+                return
+            try:
+                await self._consuming.handle(message)
+            except Exception as error:
+                self._consuming.fail(error)
+                await self._consuming.end()

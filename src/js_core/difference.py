@@ -1,0 +1,71 @@
+"""How a configuration differs from the one that the server holds, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+__all__ = ["Difference", "differences"]
+
+
+@frozen
+class Difference:
+    """One field; None where a side does not have it."""
+
+    field: str
+    wanted: Any
+    actual: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}: wanted {self.wanted!r}, is {self.actual!r}"
+
+
+def differences(wanted: Mapping[str, Any], actual: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Return what was asked for and is otherwise.
+
+    Fields that were left to the server are no differences, nor is metadata of the server's own.
+    Where nothing that was asked for differs, what the server has beyond its defaults does.
+    """
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    found = [
+        Difference(name, value, actual.get(name))
+        for name, value in asked.items()
+        if not _same(name, value, actual.get(name))
+    ]
+    if not found:
+        found = [
+            Difference(name, None, value)
+            for name, value in actual.items()
+            if name not in asked and value and name not in _FILLED_IN
+        ]
+    return tuple(found)
+
+
+# The server fills these in by itself, so their presence tells nothing.
+_FILLED_IN = frozenset(
+    {
+        "ack_wait",
+        "deliver_policy",
+        "inactive_threshold",
+        "max_ack_pending",
+        "max_deliver",
+        "max_waiting",
+        "metadata",
+        "name",
+        "num_replicas",
+        "replay_policy",
+    }
+)
+
+
+def _same(name: str, wanted: Any, actual: Any) -> bool:
+    if name == "metadata":
+        return _own(wanted) == _own(actual or {})
+    # The server leaves out what is zero, false or empty.
+    return bool(wanted == actual or (not wanted and not actual))
+
+
+def _own(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in metadata.items() if not key.startswith("_nats.")}

@@ -1,0 +1,42 @@
+"""What an iteration over messages tells beside the messages."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from js_core.status import Status
+
+__all__ = ["Pinned", "PullReport", "PullWarning", "Recreated", "Unpinned"]
+
+
+@frozen
+class PullWarning:
+    """Something went wrong and is being mended; `status` is the server's word for it, if any."""
+
+    text: str
+    status: Status | None = None
+
+
+@frozen
+class Pinned:
+    """The client is the pinned one of its priority group now."""
+
+    group: str
+    pin: str
+
+
+@frozen
+class Unpinned:
+    """Another client was pinned; this one stands by."""
+
+    group: str
+
+
+@frozen
+class Recreated:
+    """The consumer was gone and was made anew."""
+
+    name: str
+
+
+PullReport = PullWarning | Pinned | Unpinned | Recreated

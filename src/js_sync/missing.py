@@ -1,0 +1,83 @@
+# Generated from src/js_async/missing.py by codegen/twin.py. Edit that file instead.
+"""What to do when a consumer is gone while it is iterated over."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from attrs import evolve
+from js_core.errors import (
+    BadArgument,
+    ConsumerDeleted,
+    ConsumerNotFound,
+    JetStreamError,
+    StreamNotFound,
+)
+from js_models import ConsumerConfig, ConsumerInfo, ConsumerInfoResponse
+
+from js_sync._api import Api
+from js_sync._create import create_consumer
+from js_sync._pulls import PullChannels
+
+__all__ = ["Missing", "OnDeleted"]
+
+OnDeleted = Literal["raise", "wait", "recreate"]
+"""When the consumer or its stream is gone: raise, wait until it is there again, or make it anew."""
+
+
+class Missing:
+    """One consumer's identity, and the policy for its absence."""
+
+    def __init__(
+        self,
+        api: Api,
+        channels: PullChannels,
+        stream: str,
+        name: str,
+        info: ConsumerInfo | None,
+        policy: OnDeleted,
+    ) -> None:
+        if policy not in {"raise", "wait", "recreate"}:
+            raise BadArgument(f"on_deleted must be 'raise', 'wait' or 'recreate', got {policy!r}")
+        if policy == "recreate" and (info is None or info.config is None):
+            raise BadArgument("on_deleted='recreate' needs the configuration: call info() first")
+        self.api: Final = api
+        self.channels: Final = channels
+        self.stream: Final = stream
+        self.name: Final = name
+        self.policy: Final = policy
+        self._info: Final = info
+
+    def is_gone(self) -> ConsumerDeleted | None:
+        """Ask the server; return the error to raise when there is no such consumer."""
+        subject = self.api.subjects.consumer("INFO", self.stream, self.name)
+        try:
+            self.api.call(subject, None, ConsumerInfoResponse)
+        except (ConsumerNotFound, StreamNotFound) as error:
+            return ConsumerDeleted(f"{self.stream}/{self.name}: {error.description}{self._why()}")
+        return None
+
+    def _why(self) -> str:
+        config = self._info.config if self._info is not None else None
+        if config is None or config.durable_name or config.inactive_threshold is None:
+            return ""
+        seconds = config.inactive_threshold.total_seconds()
+        return f"; it is not durable and vanishes after {seconds:g} s without pulls"
+
+    def recreate(self) -> bool:
+        """Make the consumer anew, as it was; tell whether that worked.
+
+        It starts where its policy says, since what it had delivered is forgotten with it.
+        """
+        config = self._info.config if self._info is not None else None
+        if config is None:
+            return False
+        try:
+            create_consumer(self.api, self.stream, self._named(config), "create")
+        except JetStreamError:
+            # The stream is gone too, or others were quicker: the pulls go on trying.
+            return False
+        return True
+
+    def _named(self, config: ConsumerConfig) -> ConsumerConfig:
+        return config if config.durable_name is not None else evolve(config, name=self.name)
