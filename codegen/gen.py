@@ -18,7 +18,7 @@ import bundle
 import error_codes
 import exports
 import shapes
-from schemas import ROOT, Schemas
+from schemas import FOLDER, ROOT, Schemas
 
 MODELS = ROOT / "src" / "js_models"
 GENERATED = MODELS / "generated"
@@ -42,8 +42,9 @@ def main(arguments: list[str]) -> int:
         print("usage: python codegen/gen.py [--check]", file=sys.stderr)
         return 2
     check = bool(arguments)
-    good = _models(check)
-    for path, make in texts(Schemas()).items():
+    schemas = Schemas()
+    good = _models(schemas, check)
+    for path, make in texts(schemas).items():
         good &= _file(path, _formatted(path, make()), check)
     for name in OTHERS:
         script = ROOT / "codegen" / name
@@ -54,7 +55,7 @@ def main(arguments: list[str]) -> int:
     return 0 if good else 1
 
 
-def _models(check: bool) -> bool:
+def _models(schemas: Schemas, check: bool) -> bool:
     """Let datamodel-codegen write the model classes aside, then compare or take them over.
 
     Aside means a copy of the package's skeleton with our settings: ruff sorts imports and picks
@@ -66,8 +67,13 @@ def _models(check: bool) -> bool:
         package = aside / MODELS.relative_to(ROOT)
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
+        for path in schemas.files:
+            # Only what defines models: the tool takes every file in the folder for a schema.
+            (aside / "schema" / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(FOLDER / path, aside / "schema" / path)
         fresh = package / GENERATED.name
-        if not _run([_tool("datamodel-codegen"), "--output", str(fresh)]):
+        source = ["--input", str(aside / "schema"), "--output", str(fresh)]
+        if not _run([_tool("datamodel-codegen"), *source]):
             return False
         paths = [path.relative_to(fresh) for path in sorted(fresh.rglob("*.py"))]
         same = [_file(GENERATED / path, (fresh / path).read_text(), check) for path in paths]
