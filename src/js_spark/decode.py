@@ -70,8 +70,8 @@ class JsonDecoder:
     def __init__(
         self, columns: StructType, *, lenient: bool = False, keep_extras: bool = True
     ) -> None:
-        self._type = arrow_type(columns)
         self._convert = converter(columns, lenient=lenient)
+        self._type = arrow_type(columns)
         self._keep_extras = keep_extras
         self._fast = _FastPath(columns, keep_extras) if _is_plain(columns) else None
 

@@ -80,7 +80,7 @@ class EventDecoder:
 
     def _types(self, payloads: Sequence[bytes]) -> tuple[list[str | None], dict[int, str]]:
         decoded = self._type.decode(payloads)
-        types: list[str | None] = decoded.rows.field("type").to_pylist()
+        types: list[str | None] = decoded.rows.flatten()[0].to_pylist()
         misfits = dict(decoded.misfits)
         for at, name in enumerate(types):
             if name is None and at not in misfits:

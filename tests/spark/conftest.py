@@ -1,0 +1,93 @@
+"""One Spark session for the whole folder, and streams on the shared server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import js_sync
+from js_models import StreamConfig
+from js_sync import JetStream, PublishRequest, Stream
+from js_testing import NatsServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from js_spark.session import local_session
+
+    warehouse = tmp_path_factory.mktemp("warehouse").as_uri()
+    session = local_session(
+        "tests", master="local[2,4]", settings={"spark.sql.warehouse.dir": warehouse}
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def jet(server: NatsServer) -> Iterator[JetStream]:
+    with js_sync.connect(server.url) as nc:
+        yield nc.jetstream()
+
+
+@pytest.fixture
+def make_stream(jet: JetStream) -> Callable[..., Stream]:
+    """Makes a stream of its own for a test; its subjects are ``<name in lower case>.>``."""
+
+    def make(**config: Any) -> Stream:
+        name = f"SPARK{next(_NUMBERS)}"
+        given = {"subjects": [f"{name.lower()}.>"], "allow_direct": True, **config}
+        return jet.create_stream(StreamConfig(name=name, **given))
+
+    return make
+
+
+@pytest.fixture
+def fill(jet: JetStream) -> Callable[..., None]:
+    """Publishes payloads into a stream, below subjects in turn."""
+
+    def publish(
+        stream: Stream, payloads: Sequence[object], *, subjects: Sequence[str] = ("a", "b", "c")
+    ) -> None:
+        requests = [
+            PublishRequest(
+                subject=f"{stream.name.lower()}.{subjects[at % len(subjects)]}",
+                data=each if isinstance(each, bytes) else json.dumps(each).encode(),
+            )
+            for at, each in enumerate(payloads)
+        ]
+        for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js_sync.PublishFailure), outcome
+
+    return publish
+
+
+@pytest.fixture
+def read(spark: SparkSession, server: NatsServer) -> Callable[..., DataFrame]:
+    """Reads streams with options given as keywords; ``schema`` selects columns."""
+
+    def load(stream: str, schema: Any = None, **options: Any) -> DataFrame:
+        reader = spark.read.format("jetstream").option("nats.servers", server.url)
+        reader = reader.options(stream=stream, **options)
+        return (reader if schema is None else reader.schema(schema)).load()
+
+    return load
+
+
+@pytest.fixture
+def seqs(read: Callable[..., DataFrame]) -> Callable[..., list[int]]:
+    """Sequences of a read, ascending."""
+
+    def collect(stream: str, **options: Any) -> list[int]:
+        rows = read(stream, schema="seq bigint", **options).collect()
+        return sorted(row["seq"] for row in rows)
+
+    return collect

@@ -1,0 +1,222 @@
+"""Typed decoding: both halves agree, every message is answered for, nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from js_spark import fields
+from js_spark.decode import Decoded, JsonDecoder
+from js_spark.errors import SchemaError
+from js_spark.json_schema import struct_of
+
+ORDER = struct_of(
+    {
+        "type": "object",
+        "required": ["id", "total"],
+        "properties": {
+            "id": {"type": "string"},
+            "total": {"type": "number"},
+            "count": {"type": "integer"},
+            "paid": {"type": "boolean"},
+            "at": {"type": "string", "format": "date-time"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "lines": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["sku"],
+                    "properties": {"sku": {"type": "string"}, "n": {"type": "integer"}},
+                },
+            },
+            "to": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    }
+)
+GOOD = {"id": "1", "total": 1.5}
+
+
+def decode(*payloads: object, **options: Any) -> Decoded:
+    blocks = [p if isinstance(p, bytes) else json.dumps(p).encode() for p in payloads]
+    return JsonDecoder(ORDER, **options).decode(blocks)
+
+
+def one_by_one(payloads: list[bytes]) -> Decoded:
+    decoder = JsonDecoder(ORDER)
+    parts = [decoder._one_by_one([payload]) for payload in payloads]
+    misfits = {at: part.misfits[0] for at, part in enumerate(parts) if part.misfits}
+    rows = decoder._one_by_one(payloads)
+    assert rows.misfits == misfits
+    return rows
+
+
+def test_values_are_exact() -> None:
+    full = {
+        "id": "ü\u0000",
+        "total": 0.1,
+        "count": -(2**63),
+        "paid": False,
+        "at": "2024-02-29T23:59:59.123456789+02:00",
+        "tags": ["", "x", None],
+        "lines": [{"sku": "a", "n": 2}, None, {"sku": "b"}],
+        "to": {"city": None},
+    }
+    found = decode(full, GOOD)
+    assert not found.misfits
+    first, second = found.rows.to_pylist()
+    assert first.pop("at").isoformat() == "2024-02-29T21:59:59.123456+00:00"
+    del full["at"]
+    full["lines"] = [{"sku": "a", "n": 2}, None, {"sku": "b", "n": None}]
+    assert first == full
+    assert second["to"] is None
+    assert second["lines"] is None
+
+
+def test_the_zero_time_of_the_server_survives() -> None:
+    found = decode({**GOOD, "at": "0001-01-01T00:00:00Z"})
+    assert found.rows.to_pylist()[0]["at"].year == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"", "not JSON: Expecting value"),
+        (b"  ", "not JSON"),
+        (b"{}{}", "not JSON: Extra data"),
+        (b'{"id":"1","total":1', "not JSON"),
+        (b"\xff{}", "not UTF-8 at byte 0"),
+        (b'{"id":"\xc3\x28","total":1}', "not UTF-8 at byte 7"),
+        (b"null", "expected an object, got null"),
+        (b"[1]", "expected an object, got an array"),
+        (b'{"total":1}', "id: required member is missing"),
+        (b'{"id":null,"total":1}', "id: required member is null"),
+        (b'{"id":1,"total":1}', "id: expected text, got 1"),
+        (b'{"id":"1","total":"1"}', "total: expected a number, got text '1'"),
+        (b'{"id":"1","total":true}', "total: expected a number, got true"),
+        (b'{"id":"1","total":NaN}', "NaN is no JSON number"),
+        (b'{"id":"1","total":1e999}', "total: inf does not fit a double"),
+        (b'{"id":"1","total":1,"count":1.5}', "count: expected an integer, got 1.5"),
+        (b'{"id":"1","total":1,"count":9223372036854775808}', "does not fit 64 bits"),
+        (b'{"id":"1","id":"2","total":1}', "member 'id' occurs twice"),
+        (b'{"id":"1","total":1,"at":"yesterday"}', "at: expected a moment such as"),
+        (b'{"id":"1","total":1,"at":"2024-02-30T00:00:00Z"}', "is no moment"),
+        (b'{"id":"1","total":1,"lines":[{"n":1}]}', "lines[].sku: required member is missing"),
+        (b'{"id":"1","total":1,"to":[]}', "to: expected an object, got an array"),
+        (b'{"id":"\\ud800","total":1}', "id: holds half of a surrogate pair"),
+        (b'{"id":"1","total":1,"x":' + b"[" * 200_000 + b"]" * 200_000 + b"}", "too deeply"),
+    ],
+)
+def test_misfits_have_reasons_and_leave_the_others_alone(payload: bytes, reason: str) -> None:
+    others = [json.dumps({**GOOD, "id": str(at)}).encode() for at in range(100)]
+    found = JsonDecoder(ORDER).decode([*others[:60], payload, *others[60:]])
+    assert list(found.misfits) == [60]
+    assert reason in found.misfits[60]
+    rows = found.rows.to_pylist()
+    assert rows.pop(60) is None
+    assert [row["id"] for row in rows] == [str(at) for at in range(100)]
+
+
+def test_payloads_that_only_fit_together_are_not_taken_for_two() -> None:
+    found = decode(b'{"id":"1",', b'"total":1}', b'{"id":"2","total":1}{"id":"3","total":1}')
+    assert sorted(found.misfits) == [0, 1, 2]
+
+
+def test_blank_space_around_a_document_is_fine() -> None:
+    found = decode(b' {"id":"1","total":1}\n', b'{"id":"2",\n"total":2}')
+    assert not found.misfits
+    assert [row["id"] for row in found.rows.to_pylist()] == ["1", "2"]
+
+
+def test_integers_may_be_written_as_numbers() -> None:
+    found = decode(b'{"id":"1","total":1,"count":3.0}', b'{"id":"1","total":1,"count":1e3}')
+    assert [row["count"] for row in found.rows.to_pylist()] == [3, 1000]
+
+
+def test_members_without_a_column_are_kept() -> None:
+    extra = {
+        **GOOD,
+        "x": {"y": [1]},
+        "to": {"city": "a", "zip": 7},
+        "lines": [{"sku": "s", "q": 1}],
+    }
+    found = decode(GOOD, extra)
+    assert found.extras.to_pylist()[0] is None
+    kept = json.loads(found.extras.to_pylist()[1])
+    assert kept == {"x": {"y": [1]}, "to": {"zip": 7}, "lines": {"0": {"q": 1}}}
+    assert decode(extra, keep_extras=False).extras.to_pylist() == [None]
+
+
+def test_maps_json_text_and_wide_numbers() -> None:
+    columns = struct_of(
+        {
+            "type": "object",
+            "properties": {
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "any": {},
+                "big": {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
+            },
+        },
+        uint64="decimal",
+    )
+    assert (
+        columns.simpleString() == "struct<labels:map<string,string>,any:string,big:decimal(20,0)>"
+    )
+    payload = {"labels": {"a": "1", "ü": "2"}, "any": {"z": [1, "ü"]}, "big": 2**64 - 1}
+    found = JsonDecoder(columns).decode([json.dumps(payload).encode(), b'{"any":"text"}', b"{}"])
+    first, second, third = found.rows.to_pylist()
+    assert dict(first["labels"]) == {"a": "1", "ü": "2"}
+    assert json.loads(first["any"]) == {"z": [1, "ü"]}
+    assert first["big"] == Decimal(2**64 - 1)
+    assert second["any"] == '"text"'
+    assert third == {"labels": None, "any": None, "big": None}
+
+
+def test_lenient_text_takes_any_value_as_from_json_does() -> None:
+    columns = fields.record(fields.optional("a", fields.STRING))
+    strict, lenient = JsonDecoder(columns), JsonDecoder(columns, lenient=True)
+    payloads = [b'{"a":"x"}', b'{"a":{"b":1}}', b'{"a":7}']
+    assert sorted(strict.decode(payloads).misfits) == [1, 2]
+    assert [row["a"] for row in lenient.decode(payloads).rows.to_pylist()] == [
+        "x",
+        '{"b":1}',
+        "7",
+    ]
+
+
+def test_types_without_json_values_are_refused() -> None:
+    from pyspark.sql.types import CalendarIntervalType
+
+    with pytest.raises(SchemaError, match="no values for a column of type interval"):
+        JsonDecoder(fields.record(fields.optional("a", CalendarIntervalType())))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+MEMBERS = st.fixed_dictionaries(
+    {"id": st.text(max_size=4), "total": st.floats(allow_nan=False, allow_infinity=False)},
+    optional={
+        "count": st.integers(-(2**65), 2**65),
+        "paid": st.booleans() | st.none(),
+        "at": st.datetimes().map(lambda t: t.isoformat() + "Z") | st.text(max_size=3),
+        "tags": st.lists(st.text(max_size=3) | st.none(), max_size=3),
+        "to": st.dictionaries(st.sampled_from(["city", "x"]), st.text(max_size=2)),
+        "more": VALUES,
+    },
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(MEMBERS.map(lambda m: json.dumps(m).encode()) | st.binary(max_size=8), max_size=40))
+def test_both_halves_agree(payloads: list[bytes]) -> None:
+    vectorised, careful = JsonDecoder(ORDER).decode(payloads), one_by_one(payloads)
+    assert vectorised.misfits == careful.misfits
+    assert vectorised.rows.to_pylist() == careful.rows.to_pylist()
+    assert vectorised.extras.to_pylist() == careful.extras.to_pylist()

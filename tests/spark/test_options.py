@@ -1,0 +1,109 @@
+"""Options: what is given is read, and every mistake names its option."""
+
+from __future__ import annotations
+
+import pytest
+
+from js_spark.bounds import Bound
+from js_spark.errors import OptionError
+from js_spark.options import SourceOptions
+from js_spark.stream_state import StreamState
+
+LEAST = {"nats.servers": "nats://127.0.0.1:4222", "stream": "S"}
+
+
+def parse(**given: str) -> SourceOptions:
+    return SourceOptions.parse(LEAST | given)
+
+
+def test_defaults() -> None:
+    options = parse()
+    assert options.streams == ("S",)
+    assert options.start is None
+    assert options.end is None
+    assert options.fail_on_data_loss
+    assert options.read_mode == "auto"
+    assert options.value_format == "raw"
+    assert not options.include_headers
+
+
+def test_names_and_words_take_any_case() -> None:
+    options = SourceOptions.parse(
+        {"NATS.SERVERS": "h", "STREAM": "S", "valueformat": "RAW", "INCLUDEHEADERS": "True"}
+    )
+    assert options.value_format == "raw"
+    assert options.include_headers
+
+
+def test_aliases_of_kafka() -> None:
+    options = SourceOptions.parse({"nats.servers": "h", "subscribe": "A, B"})
+    assert options.streams == ("A", "B")
+    assert parse(maxOffsetsPerTrigger="7").max_messages_per_trigger == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "option", "reason"),
+    [
+        ({"nats.servers": ""}, "nats.servers", "may not be empty"),
+        ({"nats.servers": "http://h"}, "nats.servers", "http"),
+        ({"stream": "a b"}, "stream", "not allowed"),
+        ({"stream": "A,,B"}, "stream", "empty name"),
+        ({"stream": "A,A"}, "stream", "'A' twice"),
+        ({"subscribe": "T"}, "subscribe", "means the same as 'stream'"),
+        ({"subject": "a..b"}, "subject", "empty token"),
+        ({"startingOffsets": "first"}, "startingOffsets", "earliest, latest or a JSON object"),
+        ({"startingOffsets": '{"S": 0}'}, "startingOffsets", "from 1 up"),
+        ({"startingOffsets": '{"S": true}'}, "startingOffsets", "from 1 up"),
+        ({"startingOffsets": "{}"}, "startingOffsets", "'S' is missing"),
+        ({"endingOffsets": '{"S": 1, "T": 1}'}, "endingOffsets", "'T' is not read"),
+        ({"minPartitions": "0"}, "minPartitions", "from 1 up"),
+        ({"maxMessagesPerPartition": "many"}, "maxMessagesPerPartition", "from 1 up"),
+        ({"failOnDataLoss": "yes"}, "failOnDataLoss", "true or false"),
+        ({"readMode": "push"}, "readMode", "auto, direct or consumer"),
+        ({"valueFormat": "avro"}, "valueFormat", "raw, json or advisory"),
+        ({"jsonSchema": "{}"}, "jsonSchema", "needs valueFormat=json"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay", "500ms, 30s, 15m or 2h"),
+        ({"nats.password": "p"}, "nats.password", "needs nats.user"),
+        ({"nats.token": "t", "nats.user": "u"}, "nats.token", "besides a user"),
+        ({"nats.token": "t", "nats.tokenEnv": "T"}, "nats.tokenEnv", "besides nats.token"),
+        ({"nats.domain": "a.b"}, "nats.domain", "domain name"),
+        ({"startingOfsets": "latest"}, "startingOfsets", "did you mean 'startingOffsets'"),
+        ({"kafka.x": "1"}, "kafka.x", "is not known"),
+        (
+            {"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "3"},
+            "minMessagesPerTrigger",
+            "above maxMessagesPerTrigger=3",
+        ),
+    ],
+)
+def test_mistakes(given: dict[str, str], option: str, reason: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse(**given)
+    assert caught.value.option == option
+    assert reason in str(caught.value)
+    assert repr(option) in str(caught.value)
+
+
+def test_required() -> None:
+    with pytest.raises(OptionError, match=r"nats\.servers.*is required"):
+        SourceOptions.parse({"stream": "S"})
+    with pytest.raises(OptionError, match=r"'stream'.*is required"):
+        SourceOptions.parse({"nats.servers": "h"})
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+        SourceOptions.parse({})
+
+
+def test_what_spark_adds_to_tables_is_no_mistake() -> None:
+    table = {"provider": "jetstream", "owner": "me", "path": "file:/t", "option.stream": "S"}
+    assert parse(**table).streams == ("S",)
+    with pytest.raises(OptionError, match=r"option\.nope"):
+        parse(**table, **{"option.nope": "1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [("earliest", 5), ("LATEST", 9), ('{"S": -2}', 5), ('{"S": -1}', 9), ('{"S": 7}', 7)],
+)
+def test_bounds_resolve(text: str, at: int) -> None:
+    bound = Bound.parse("startingOffsets", text, ("S",))
+    assert bound.resolve(StreamState("S", first=5, next=9, created="")) == at

@@ -1,0 +1,199 @@
+"""Landing: every message once in a table or among the dead letters, whatever interrupts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from js_spark.errors import DataLossError, OptionError
+from js_spark.journal import Journal, Plan
+from js_spark.pipeline import LandReport, land, summary
+from js_sync import JetStream, Stream
+from js_testing import NatsServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Make = Callable[..., Stream]
+Fill = Callable[..., None]
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "required": ["id"],
+        "properties": {
+            "id": {"type": "integer"},
+            "at": {"type": "string", "format": "date-time"},
+        },
+    }
+)
+
+
+@pytest.fixture
+def lands(spark: SparkSession, server: NatsServer, tmp_path: Path) -> Callable[..., LandReport]:
+    def run(stream: Stream, **options: Any) -> LandReport:
+        return land(
+            spark, servers=server.url, stream=stream.name, path=str(tmp_path / "lake"), **options
+        )
+
+    return run
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Rows of a table as a reader outside of Spark sees them."""
+    return pq.read_table(path).to_pylist()
+
+
+def test_batches_continue_where_the_last_ended(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(100)])
+    stream.delete_message(50)
+    first = lands(stream, options={"minPartitions": "3"})
+    assert (first.batch_id, first.start, first.end) == (0, 1, 101)
+    assert (first.messages, first.rows, first.dead_letters) == (99, 99, 0)
+    assert (first.distinct_seqs, first.first_seq, first.last_seq) == (99, 1, 100)
+    assert first.files == 3
+    nothing = lands(stream)
+    assert (nothing.batch_id, nothing.messages, nothing.files) == (-1, 0, 0)
+    fill(stream, [{"id": 100}])
+    second = lands(stream)
+    assert (second.batch_id, second.start, second.end, second.rows) == (1, 101, 102, 1)
+    table = tmp_path / "lake" / stream.name.lower()
+    rows = rows_of(table)
+    assert sorted(row["seq"] for row in rows) == [s for s in range(1, 102) if s != 50]
+    assert {row["batch_id"] for row in rows} == {0, 1}
+    assert not (tmp_path / "lake" / "_staging").exists()
+    assert Journal(tmp_path / "lake", stream.name).report(1) == second
+
+
+def test_typed_rows_and_dead_letters(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    payloads: list[object] = [{"id": at, "at": "0001-01-01T00:00:00Z"} for at in range(20)]
+    payloads[7] = b"broken"
+    payloads[9] = {"id": "nine"}
+    fill(stream, payloads)
+    report = lands(stream, value_format="json", json_schema=SCHEMA, table="orders")
+    assert (report.messages, report.rows, report.dead_letters) == (20, 18, 2)
+    rows = rows_of(tmp_path / "lake" / "orders")
+    assert sorted(row["id"] for row in rows) == [at for at in range(20) if at not in {7, 9}]
+    assert {row["at"].year for row in rows} == {1}
+    letters = rows_of(tmp_path / "lake" / "dead_letters")
+    assert {row["source"] for row in letters} == {stream.name}
+    found = {row["_seq"]: (row["_error"], row["_raw"]) for row in letters}
+    assert found == {
+        8: ("not JSON: Expecting value at line 1, column 1", b"broken"),
+        10: ("id: expected an integer, got text 'nine'", b'{"id": "nine"}'),
+    }
+
+
+def test_events_become_one_table_a_kind(
+    lands: Callable[..., LandReport], jet: JetStream, make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    event = {"type": "io.nats.jetstream.advisory.v1.max_deliver", "id": "i"}
+    event |= {"timestamp": "2024-01-01T00:00:00Z", "stream": "S", "consumer": "C"}
+    good: list[object] = [{**event, "stream_seq": at, "deliveries": 3} for at in (1, 2)]
+    unknown = {"type": "io.nats.jetstream.advisory.v1.unheard_of", "x": 1}
+    fill(stream, [*good, unknown, {**event, "stream_seq": "x", "deliveries": 1}])
+    report = lands(stream, value_format="advisory")
+    assert {each.name: each.rows for each in report.tables} == {
+        "max_deliver": 2,
+        "other_events": 1,
+        f"dead_letters/source={stream.name}": 1,
+    }
+    assert (report.messages, report.rows, report.dead_letters) == (4, 3, 1)
+    rows = rows_of(tmp_path / "lake" / "max_deliver")
+    assert [(row["stream_seq"], row["deliveries"], row["consumer"]) for row in rows] == [
+        (1, 3, "C"),
+        (2, 3, "C"),
+    ]
+    other = rows_of(tmp_path / "lake" / "other_events")[0]
+    assert (other["kind"], json.loads(other["_extra"])) == ("unheard_of", unknown)
+
+
+def test_an_interrupted_batch_is_finished_with_its_own_bounds(
+    lands: Callable[..., LandReport],
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(10)])
+
+    def die(self: Journal, plan: Plan, report: LandReport) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "commit", die)
+        with pytest.raises(KeyboardInterrupt):
+            lands(stream)
+    fill(stream, [{"id": 10}])
+    resumed = lands(stream)
+    assert (resumed.batch_id, resumed.end, resumed.messages) == (0, 11, 10)
+    last = lands(stream)
+    assert (last.batch_id, last.start, last.end) == (1, 11, 12)
+    rows = rows_of(tmp_path / "lake" / stream.name.lower())
+    assert sorted(row["seq"] for row in rows) == list(range(1, 12))
+
+
+def test_a_stream_that_was_made_again_is_noticed(
+    lands: Callable[..., LandReport], jet: JetStream, make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"1", b"2", b"3"])
+    lands(stream)
+    jet.delete_stream(stream.name)
+    again = jet.create_stream(stream.config)
+    fill(again, [b"other"])
+    with pytest.raises(DataLossError, match="deleted and made again"):
+        lands(again)
+    report = lands(again, options={"failOnDataLoss": "false"})
+    assert (report.start, report.messages) == (1, 1)
+
+
+def test_messages_that_went_before_they_were_landed_are_noticed(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [b""] * 5)
+    lands(stream)
+    fill(stream, [b""] * 5)
+    stream.purge(before_seq=8)
+    with pytest.raises(DataLossError, match="sequences 6 to 7 went"):
+        lands(stream)
+    assert lands(stream, options={"failOnDataLoss": "false"}).first_seq == 8
+
+
+def test_summary_counts_by_subject(
+    lands: Callable[..., LandReport],
+    spark: SparkSession,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(5)])
+    lands(stream, value_format="json", json_schema=SCHEMA)
+    prefix = stream.name.lower()
+    found = summary(spark, str(tmp_path / "lake" / prefix))
+    assert [(each.subject, each.rows, each.first_seq, each.last_seq) for each in found] == [
+        (f"{prefix}.a", 2, 1, 4),
+        (f"{prefix}.b", 2, 2, 5),
+        (f"{prefix}.c", 1, 3, 3),
+    ]
+    assert found[0].first_time < found[0].last_time
+
+
+def test_tables_keep_to_their_folder(lands: Callable[..., LandReport], make_stream: Make) -> None:
+    for name in ("journal", "dead_letters", "../x", "_hidden", "a=b"):
+        with pytest.raises(OptionError, match="cannot be a table's folder"):
+            lands(make_stream(), table=name)
