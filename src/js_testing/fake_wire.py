@@ -1,0 +1,146 @@
+"""The NATS protocol as the scripted server needs it: cutting operations, writing frames.
+
+Written apart from the SDK's own parser on purpose: a test helper that shared its code would
+share its mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["Operation", "Splitter", "header_block", "info_line", "message_frame"]
+
+_WITH_PAYLOAD: Final = {"PUB", "HPUB", "MSG", "HMSG"}
+_WITH_HEADERS: Final = {"HPUB", "HMSG"}
+_REPLY: Final = {"PUB": (4, 2), "HPUB": (5, 2), "MSG": (5, 3), "HMSG": (6, 3)}
+"""How many words a line with a reply subject has, and which of them it is."""
+
+
+class Operation:
+    """One protocol operation: its line without the line end, its headers and its payload."""
+
+    __slots__ = ("headers", "line", "payload", "words")
+
+    def __init__(self, line: str, headers: bytes = b"", payload: bytes = b"") -> None:
+        self.line: Final = line
+        self.words: Final = line.split()
+        self.headers: Final = headers
+        self.payload: Final = payload
+
+    @property
+    def verb(self) -> str:
+        """The first word in upper case, such as PUB."""
+        return self.words[0].upper() if self.words else ""
+
+    @property
+    def subject(self) -> str:
+        """The subject of a publish, a subscription or a message; empty for others."""
+        has_one = self.verb in _WITH_PAYLOAD or self.verb == "SUB"
+        return self.words[1] if has_one and len(self.words) > 1 else ""
+
+    @property
+    def reply(self) -> str:
+        """The reply subject of a publish or message; empty when there is none."""
+        length, place = _REPLY.get(self.verb, (0, 0))
+        return self.words[place] if length and len(self.words) == length else ""
+
+    @property
+    def sid(self) -> str:
+        """The subscription id of SUB, UNSUB, MSG or HMSG; empty for others."""
+        match self.verb:
+            case "SUB":
+                return self.words[-1]
+            case "UNSUB":
+                return self.words[1]
+            case "MSG" | "HMSG":
+                return self.words[2]
+            case _:
+                return ""
+
+    @property
+    def json(self) -> Any:
+        """The JSON of the payload, or that on the line of CONNECT and INFO.
+
+        Raises `ValueError` when there is none.
+        """
+        if self.verb in {"CONNECT", "INFO"}:
+            return json.loads(self.line.partition(" ")[2])
+        return json.loads(self.payload)
+
+    @property
+    def data(self) -> bytes:
+        """The operation as it was on the wire."""
+        data = self.line.encode("utf-8", "surrogateescape") + b"\r\n"
+        if self.verb in _WITH_PAYLOAD:
+            data += self.headers + self.payload + b"\r\n"
+        return data
+
+    def __repr__(self) -> str:
+        shown = self.payload if len(self.payload) <= 60 else self.payload[:60] + b"..."
+        return f"{self.line} {shown!r}" if self.verb in _WITH_PAYLOAD else self.line
+
+
+class Splitter:
+    """Cuts a byte stream into operations."""
+
+    def __init__(self) -> None:
+        self._held: Final = bytearray()
+
+    @property
+    def rest(self) -> bytes:
+        """Bytes of an operation that is not complete yet."""
+        return bytes(self._held)
+
+    def feed(self, data: bytes) -> list[Operation]:
+        """Take the next bytes; return the operations that are complete.
+
+        Raises `ValueError` for a size that is no number.
+        """
+        self._held.extend(data)
+        found: list[Operation] = []
+        while (operation := self._next()) is not None:
+            found.append(operation)
+        return found
+
+    def _next(self) -> Operation | None:
+        held = self._held
+        end = held.find(b"\n")
+        if end < 0:
+            return None
+        line = bytes(held[:end]).rstrip(b"\r").decode("utf-8", "surrogateescape")
+        words = line.split()
+        verb = words[0].upper() if words else ""
+        if verb not in _WITH_PAYLOAD:
+            del held[: end + 1]
+            return Operation(line)
+        start, size = end + 1, int(words[-1])
+        cut = int(words[-2]) if verb in _WITH_HEADERS else 0
+        if len(held) < start + size + 2:
+            return None
+        body = bytes(held[start : start + size])
+        del held[: start + size + 2]
+        return Operation(line, body[:cut], body[cut:])
+
+
+def info_line(values: Mapping[str, Any]) -> bytes:
+    """Return INFO with these members."""
+    return b"INFO " + json.dumps(values).encode() + b"\r\n"
+
+
+def header_block(first: str, headers: Mapping[str, object]) -> bytes:
+    """Return a header block; `first` is what follows the version on the first line."""
+    lines = [f"NATS/1.0{' ' if first else ''}{first}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
+
+
+def message_frame(subject: str, sid: str, reply: str, headers: bytes, payload: bytes) -> bytes:
+    """Return MSG, or HMSG when there are headers."""
+    words = [subject, sid, reply] if reply else [subject, sid]
+    head = " ".join(words).encode("utf-8", "surrogateescape")
+    if headers:
+        size = len(headers)
+        return b"HMSG %b %d %d\r\n%b%b\r\n" % (head, size, size + len(payload), headers, payload)
+    return b"MSG %b %d\r\n%b\r\n" % (head, len(payload), payload)
