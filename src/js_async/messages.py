@@ -59,6 +59,7 @@ class Messages:
         self._on_report: Final = on_report
         self._give_back: Final = give_back
         self._ready: deque[tuple[Frame, Delivery]] = deque()
+        self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._channel: PullChannel | None = None
         self._engine: PullEngine | None = None
@@ -282,12 +283,17 @@ class Messages:
 
     # ---- keeping alive what is held
 
+    def queue(self, message: Message) -> None:
+        """Keep a message alive that was taken and waits for its handler."""
+        self._queued[id(message)] = message
+
     def hold(self, message: Message) -> None:
         """Keep a message alive while it is worked on."""
         self._running[id(message)] = message
 
     def release(self, message: Message) -> None:
         """Keep a message alive no longer."""
+        self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 
     async def _keep_alive(self) -> None:
@@ -309,6 +315,8 @@ class Messages:
                 await message.in_progress()
         if now - self._taken_at > _PATIENCE * ack_wait:
             return
+        for message in list(self._queued.values()):
+            await message.in_progress()
         told: dict[int, Delivery] = {}
         for frame, delivery in list(self._ready):
             if not delivery.is_late(now):

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from js_core.batch import Batch
+from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Seconds, monotonic, seconds
 from js_core.errors import AlreadyAcknowledged, TwinstreamError
+from js_core.fetch import Fetch
+from js_core.pin import pin_of
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
 from js_core.reports import PullReport
 from js_models import AckPolicy, ConsumerConfig, ConsumerInfo
@@ -163,12 +165,22 @@ class Consumer:
         finally:
             # Cut short in the middle: what arrived goes back to the server.
             self._channels.put(channel, clean=clean)
+        self._note_pin(limits, fetch)
         if fetch.error is not None:
             raise fetch.error
         if fetch.end is None:
             raise TwinstreamError("the fetch has no end: please report this")
         delivery = Delivery(self._api.transport, monotonic(), ack_wait_of(self.cached_info))
         return Batch([Message(frame, delivery) for frame in fetch.frames], fetch.end, fetch.detail)
+
+    def _note_pin(self, limits: PullLimits, fetch: Fetch) -> None:
+        if limits.priority is None:
+            return
+        if fetch.end is BatchEnd.UNPINNED:
+            self._channels.pins.drop(limits.priority.group)
+        pin = pin_of(fetch.frames[-1]) if fetch.frames else None
+        if pin is not None:
+            self._channels.pins.note(limits.priority.group, pin)
 
     def messages(
         self,

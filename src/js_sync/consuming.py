@@ -44,9 +44,13 @@ class _Lane:
                 message = self.messages.popleft()
             except IndexError:
                 if self.ended:
+                    # Another worker may have lowered the flag in between.
+                    self.filled.set()
                     return None
                 self.filled.sleep(NEVER)
                 continue
+            if self.messages or self.ended:
+                self.filled.set()
             self.emptied.set()
             return message
 
@@ -147,8 +151,8 @@ class Consuming:
                 message = self._messages.take(NEVER)
                 if message is None:
                     break
-                lane = self._lane(message)
-                lane.put(message)
+                self._messages.queue(message)
+                self._lane(message).put(message)
         except Exception as error:
             self.fail(error)
         finally:
@@ -162,8 +166,12 @@ class Consuming:
 
     def handle(self, message: Message) -> None:
         """Work on one message; a worker does it."""
+        self._messages.release(message)
         if self._stopping:
             message.nak()
+            return
+        if message.is_late:
+            self._messages.late += 1
             return
         if self._progress:
             self._messages.hold(message)

@@ -65,6 +65,12 @@ class Message(CoreMessage):
             return None
         return max(self._told_at, self._delivery.told_at) + wait - monotonic()
 
+    @property
+    def is_late(self) -> bool:
+        """Tell whether the server has given up on this delivery and makes another."""
+        left = self.time_left
+        return left is not None and left <= 0
+
     def ack(self) -> None:
         """Say that the message is done."""
         self._finish(ACK)
@@ -102,9 +108,9 @@ class Message(CoreMessage):
         # The confirmation is an empty message. A status on the way back is no confirmation.
         if len(frame[3]) != 2:
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
-        left = self.time_left
+        late = self.is_late
         self._done = True
-        return left is None or left > 0
+        return not late
 
     def _check(self) -> None:
         if self._done:

@@ -100,6 +100,8 @@ class Subscription:
                 return CoreMessage(frame)
             self._emptied.set()
             if self._closed:
+                # Somebody else who waits may have lowered the flag in between.
+                box.signal.set()
                 return None
             if box.error is not None:
                 raise box.error

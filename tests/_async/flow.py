@@ -8,7 +8,7 @@ from typing import Any
 
 from js_core.deadline import Deadline
 
-__all__ = ["eventually", "together"]
+__all__ = ["eventually", "pause", "together"]
 
 
 async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
@@ -27,3 +27,8 @@ async def eventually(
             return value
         await asyncio.sleep(0.01)
     raise AssertionError(f"not within {patience} s: {condition}")
+
+
+async def pause(delay: float) -> None:
+    """Let others work for a while, as a handler does that waits for something slow."""
+    await asyncio.sleep(delay)

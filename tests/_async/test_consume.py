@@ -7,24 +7,10 @@ from itertools import chain
 
 import pytest
 from tests._async.flow import eventually, together
+from tests._async.streams import filled, settled
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
-
-
-async def filled(jet, name, count):
-    """Return a stream with `count` messages."""
-    stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-    requests = (js.PublishRequest(subject=f"{name}.{n}", data=b"%d" % n) for n in range(count))
-    async for outcome in jet.publish_many(requests):
-        assert not isinstance(outcome, js.PublishFailure), outcome
-    return stream
-
-
-async def settled(consumer, seq):
-    """Tell whether everything delivered is acknowledged, up to a sequence."""
-    info = await consumer.info()
-    return info.num_ack_pending == 0 and info.ack_floor.stream_seq == seq
+from js_models import ConsumerConfig
 
 
 async def test_fetch_ends_when_it_is_full(opened, name):

@@ -9,7 +9,7 @@ from typing import Any
 
 from js_core.deadline import Deadline
 
-__all__ = ["eventually", "together"]
+__all__ = ["eventually", "pause", "together"]
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:
@@ -27,3 +27,8 @@ def eventually(condition: Callable[..., Any], *args: Any, patience: float = 10.0
             return value
         time.sleep(0.01)
     raise AssertionError(f"not within {patience} s: {condition}")
+
+
+def pause(delay: float) -> None:
+    """Let others work for a while, as a handler does that waits for something slow."""
+    time.sleep(delay)

@@ -7,25 +7,11 @@ from datetime import timedelta
 from itertools import chain
 
 import pytest
-from js_models import ConsumerConfig, StreamConfig
+from js_models import ConsumerConfig
 from tests._sync.flow import eventually, together
+from tests._sync.streams import filled, settled
 
 import js_sync as js
-
-
-def filled(jet, name, count):
-    """Return a stream with `count` messages."""
-    stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-    requests = (js.PublishRequest(subject=f"{name}.{n}", data=b"%d" % n) for n in range(count))
-    for outcome in jet.publish_many(requests):
-        assert not isinstance(outcome, js.PublishFailure), outcome
-    return stream
-
-
-def settled(consumer, seq):
-    """Tell whether everything delivered is acknowledged, up to a sequence."""
-    info = consumer.info()
-    return info.num_ack_pending == 0 and info.ack_floor.stream_seq == seq
 
 
 def test_fetch_ends_when_it_is_full(opened, name):

@@ -1,0 +1,183 @@
+"""Consuming with handlers: how many at once, in which order, and how it ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+
+import pytest
+from tests._async.flow import eventually, pause
+from tests._async.streams import filled, settled
+
+import js_async as js
+from js_models import ConsumerConfig
+
+
+class Meter:
+    """Counts how many handlers run at once, all in all and by subject."""
+
+    def __init__(self):
+        self.now = self.most = 0
+        self.by_subject = defaultdict(int)
+        self.overlaps = 0
+        self.seen = []
+
+    def enter(self, message):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        self.by_subject[message.subject] += 1
+        self.overlaps += self.by_subject[message.subject] > 1
+        self.seen.append(message.metadata.stream_seq)
+
+    def leave(self, message):
+        self.now -= 1
+        self.by_subject[message.subject] -= 1
+
+
+async def test_handlers_overlap_up_to_the_limit(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 40)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        meter = Meter()
+
+        async def handler(message):
+            meter.enter(message)
+            await pause(0.01)
+            meter.leave(message)
+            await message.ack()
+
+        async with consumer.consume(handler, concurrency=4) as consuming:
+            await eventually(settled, consumer, 40)
+            assert consuming.handled == 40
+        assert sorted(meter.seen) == list(range(1, 41))
+        assert meter.most == 4
+
+
+async def test_messages_of_a_subject_keep_their_order(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        for number in range(60):
+            await jet.publish(f"{name}.{number % 3}")
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        meter = Meter()
+        order = defaultdict(list)
+
+        async def handler(message):
+            meter.enter(message)
+            order[message.subject].append(message.metadata.stream_seq)
+            await pause(0.001)
+            meter.leave(message)
+            await message.ack()
+
+        async with consumer.consume(handler, concurrency=8, order="subject"):
+            await eventually(settled, consumer, 60)
+        assert meter.overlaps == 0
+        assert all(each == sorted(each) for each in order.values())
+        assert len(order) == 3
+
+
+async def test_an_error_in_a_handler_ends_and_comes_out(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+        consumer = await stream.create_consumer(config)
+
+        async def handler(message):
+            if message.metadata.stream_seq == 4:
+                raise LookupError("the fourth")
+            await message.ack()
+
+        consuming = consumer.consume(handler)
+        await consuming.start()
+        with pytest.raises(LookupError, match="the fourth"):
+            await consuming.wait(10)
+        assert consuming.handled == 3
+        # The rest went back to the server, except the one whose handler failed.
+        rest = await consumer.fetch(6, timeout=5)
+        assert sorted(message.metadata.stream_seq for message in rest) == [5, 6, 7, 8, 9, 10]
+
+
+async def test_draining_works_on_what_is_here(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 30)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        seen = []
+
+        async def handler(message):
+            seen.append(message.metadata.stream_seq)
+            await message.ack()
+
+        consuming = consumer.consume(handler, max_messages=10)
+        await consuming.start()
+
+        async def some():
+            return seen
+
+        await eventually(some)
+        await consuming.drain()
+        assert seen == list(range(1, len(seen) + 1))
+        await eventually(settled, consumer, len(seen))
+
+
+async def test_a_long_handler_keeps_its_message(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=0.3))
+        consumer = await stream.create_consumer(config)
+        deliveries = []
+
+        async def handler(message):
+            deliveries.append(message.metadata.num_delivered)
+            await pause(0.7)
+            assert message.time_left > 0
+            await message.ack()
+
+        async with consumer.consume(handler, progress=True):
+            await eventually(settled, consumer, 3)
+        assert deliveries == [1, 1, 1]
+
+
+async def test_what_is_buffered_does_not_age(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 30)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=0.4))
+        consumer = await stream.create_consumer(config)
+        deliveries = []
+        async with consumer.messages() as messages:
+            async for message in messages:
+                deliveries.append(message.metadata.num_delivered)
+                await pause(0.05)
+                await message.ack()
+                if len(deliveries) == 30:
+                    break
+            assert messages.late == 0
+        assert deliveries == [1] * 30
+
+
+async def test_bad_arguments_are_named(opened, name):
+    async with opened() as jet:
+        consumer = jet.bind_consumer(name, "c")
+        for options in (
+            {"concurrency": 0},
+            {"order": "chaos"},
+            {"order": "total", "concurrency": 2},
+            {"on_deleted": "shrug"},
+            {"on_deleted": "recreate"},
+            {"max_messages": 0},
+        ):
+            with pytest.raises(js.BadArgument):
+                consumer.consume(print, **options)
+        for options in (
+            {"max_messages": 1, "max_bytes": 1},
+            {"expires": 0.5},
+            {"heartbeat": 20, "expires": 30},
+            {"heartbeat": 0.1},
+            {"threshold_messages": 501},
+            {"max_bytes": 0},
+        ):
+            with pytest.raises(js.BadArgument):
+                consumer.messages(**options)
+        with pytest.raises(js.BadArgument):
+            await consumer.fetch(0)
+        with pytest.raises(js.BadArgument):
+            await consumer.fetch(1, wait="whatever")

@@ -1,0 +1,122 @@
+"""Consumers that vanish, and the three things to do about it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests._async.flow import eventually, together
+from tests._async.streams import filled, waiting
+
+import js_async as js
+from js_models import ConsumerConfig
+
+
+async def test_a_consumer_that_was_never_there_is_told(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 1)
+        async with jet.bind_consumer(name, "none").messages() as messages:
+            with pytest.raises(js.ConsumerDeleted, match="none"):
+                await messages.next(20)
+
+
+async def test_a_consumer_that_is_not_durable_says_why_it_is_gone(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        config = ConsumerConfig(name="c", inactive_threshold=timedelta(seconds=0.2))
+        consumer = await stream.create_consumer(config)
+
+        async def gone():
+            return [each async for each in stream.consumer_names()] == []
+
+        await eventually(gone)
+        async with consumer.messages() as messages:
+            with pytest.raises(js.ConsumerDeleted, match=r"vanishes after 0\.2 s"):
+                await messages.next(20)
+
+
+@pytest.mark.parametrize("policy", ["wait", "recreate"])
+async def test_a_deleted_consumer_comes_back(opened, name, policy):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="c")
+        consumer = await stream.create_consumer(config)
+        reports = []
+        async with consumer.messages(on_deleted=policy, on_report=reports.append) as messages:
+            await (await messages.next(10)).ack()
+
+            async def take():
+                return await messages.next(20)
+
+            async def delete():
+                await eventually(waiting, consumer)
+                await stream.delete_consumer("c")
+                if policy == "wait":
+                    await stream.create_consumer(config)
+
+            message, _ = await together(take, delete)
+            # A consumer made anew starts where its policy says: at the beginning.
+            assert message.metadata.stream_seq == 1
+        assert (js.Recreated("c") in reports) == (policy == "recreate")
+
+
+async def test_a_different_consumer_is_explained(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        await stream.create_consumer(
+            ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=9), max_deliver=3)
+        )
+        with pytest.raises(js.ConsumerExists) as caught:
+            await stream.create_consumer(
+                ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=8), max_deliver=3)
+            )
+        (found,) = caught.value.differences
+        assert (found.field, found.wanted, found.actual) == ("ack_wait", 8 * 10**9, 9 * 10**9)
+        with pytest.raises(js.ConsumerExists, match="max_deliver"):
+            await stream.create_consumer(
+                ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=9), max_deliver=4)
+            )
+
+
+async def test_pause_resume_and_reset(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 5)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        await consumer.pause(60)
+        assert (await consumer.info()).paused
+        assert not await consumer.fetch(1, timeout=0.2)
+        await consumer.resume()
+        assert not (await consumer.info()).paused
+        for message in await consumer.fetch(5):
+            await message.ack()
+        await consumer.reset(3)
+        again = await consumer.fetch(3)
+        assert [message.metadata.stream_seq for message in again] == [3, 4, 5]
+        with pytest.raises(js.BadArgument):
+            await consumer.pause(0)
+
+
+async def test_acknowledging_and_asking_in_one_word(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        message = await consumer.next()
+        seen = []
+        while message is not None:
+            seen.append(message.metadata.stream_seq)
+            following = await consumer.ack_next(message, timeout=0.5)
+            with pytest.raises(js.AlreadyAcknowledged):
+                await message.ack()
+            message = following
+        assert seen == [1, 2, 3]
+        assert (await consumer.info()).num_ack_pending == 0
+
+
+async def test_two_steps_of_adr_13(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        here = await consumer.fetch(10, timeout=20, two_step=True)
+        assert (len(here), here.reason) == (3, js.BatchEnd.NO_MESSAGES)
+        nothing = await consumer.fetch(10, timeout=0.2, two_step=True)
+        assert nothing.reason is js.BatchEnd.EXPIRED

@@ -1,0 +1,110 @@
+"""Priority groups: overflow, pinned clients and ranks (ADR-42)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests._async.flow import eventually, together
+from tests._async.streams import filled, waiting
+
+import js_async as js
+from js_models import ConsumerConfig
+
+
+async def test_overflow_waits_for_its_threshold(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 5)
+        config = ConsumerConfig(durable_name="c", priority_policy="overflow", priority_groups=["g"])
+        consumer = await stream.create_consumer(config)
+        far = js.Priority(group="g", min_pending=10)
+        near = js.Priority(group="g", min_pending=0)
+        assert not await consumer.fetch(1, timeout=0.3, priority=far)
+        assert len(await consumer.fetch(1, timeout=5, priority=near)) == 1
+        for number in range(6):
+            await jet.publish(f"{name}.more.{number}")
+        assert len(await consumer.fetch(1, timeout=5, priority=far)) == 1
+        with pytest.raises(js.BadPull, match=r"(?i)priority group"):
+            await consumer.fetch(1, timeout=5)
+        with pytest.raises(js.BadPull, match=r"(?i)group"):
+            await consumer.fetch(1, timeout=5, priority=js.Priority(group="other"))
+    for wrong in ({"group": ""}, {"group": "a b"}, {"group": "g", "rank": 10}):
+        with pytest.raises(js.BadArgument):
+            js.Priority(**wrong)
+
+
+async def test_ranks_are_served_in_order(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="prioritized", priority_groups=["g"]
+        )
+        await stream.create_consumer(config)
+
+        async def fetch(rank):
+            consumer = await stream.get_consumer("c")
+            batch = await consumer.fetch(2, timeout=1.5, priority=js.Priority(group="g", rank=rank))
+            return len(batch)
+
+        async def publish():
+            consumer = await stream.get_consumer("c")
+            await eventually(waiting, consumer, 2)
+            for number in range(2):
+                await jet.publish(f"{name}.{number}")
+
+        second, first, _ = await together(lambda: fetch(5), lambda: fetch(0), publish)
+        assert (first, second) == (2, 0)
+
+
+async def test_a_pin_moves_and_both_sides_are_told(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c",
+            priority_policy="pinned_client",
+            priority_groups=["g"],
+            priority_timeout=timedelta(seconds=60),
+        )
+        await stream.create_consumer(config)
+        group = js.Priority(group="g")
+        reports = {"a": [], "b": []}
+        one = await stream.get_consumer("c")
+        two = await stream.get_consumer("c")
+        async with one.messages(priority=group, on_report=reports["a"].append) as first:
+            await jet.publish(f"{name}.1")
+            await (await first.next(10)).ack()
+            pin = reports["a"][0]
+            assert isinstance(pin, js.Pinned)
+            assert pin.group == "g"
+            async with two.messages(priority=group, on_report=reports["b"].append) as second:
+                with pytest.raises(js.RequestTimeout):
+                    await second.next(0.2)
+                await one.unpin("g")
+                await jet.publish(f"{name}.2")
+                with pytest.raises(js.RequestTimeout):
+                    await first.next(0.5)
+                await (await second.next(10)).ack()
+                assert isinstance(reports["b"][0], js.Pinned)
+                assert js.Unpinned("g") in reports["a"]
+                # The first one stands by, and gets the next pin.
+                await two.unpin("g")
+                await jet.publish(f"{name}.3")
+                with pytest.raises(js.RequestTimeout):
+                    await second.next(0.5)
+                await (await first.next(10)).ack()
+
+
+async def test_a_pin_is_kept_between_fetches(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 4)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        consumer = await stream.create_consumer(config)
+        group = js.Priority(group="g")
+        seen = [(await consumer.next(priority=group)).metadata.stream_seq for _ in range(4)]
+        assert seen == [1, 2, 3, 4]
+        other = await stream.get_consumer("c")
+        await jet.publish(f"{name}.x")
+        assert await other.next(timeout=0.3, priority=group) is None
+        assert await consumer.next(timeout=5, priority=group) is not None

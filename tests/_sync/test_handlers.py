@@ -1,0 +1,184 @@
+# Generated from tests/_async/test_handlers.py by codegen/twin.py. Edit that file instead.
+"""Consuming with handlers: how many at once, in which order, and how it ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+
+import pytest
+from js_models import ConsumerConfig
+from tests._sync.flow import eventually, pause
+from tests._sync.streams import filled, settled
+
+import js_sync as js
+
+
+class Meter:
+    """Counts how many handlers run at once, all in all and by subject."""
+
+    def __init__(self):
+        self.now = self.most = 0
+        self.by_subject = defaultdict(int)
+        self.overlaps = 0
+        self.seen = []
+
+    def enter(self, message):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        self.by_subject[message.subject] += 1
+        self.overlaps += self.by_subject[message.subject] > 1
+        self.seen.append(message.metadata.stream_seq)
+
+    def leave(self, message):
+        self.now -= 1
+        self.by_subject[message.subject] -= 1
+
+
+def test_handlers_overlap_up_to_the_limit(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 40)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        meter = Meter()
+
+        def handler(message):
+            meter.enter(message)
+            pause(0.01)
+            meter.leave(message)
+            message.ack()
+
+        with consumer.consume(handler, concurrency=4) as consuming:
+            eventually(settled, consumer, 40)
+            assert consuming.handled == 40
+        assert sorted(meter.seen) == list(range(1, 41))
+        assert meter.most == 4
+
+
+def test_messages_of_a_subject_keep_their_order(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        for number in range(60):
+            jet.publish(f"{name}.{number % 3}")
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        meter = Meter()
+        order = defaultdict(list)
+
+        def handler(message):
+            meter.enter(message)
+            order[message.subject].append(message.metadata.stream_seq)
+            pause(0.001)
+            meter.leave(message)
+            message.ack()
+
+        with consumer.consume(handler, concurrency=8, order="subject"):
+            eventually(settled, consumer, 60)
+        assert meter.overlaps == 0
+        assert all(each == sorted(each) for each in order.values())
+        assert len(order) == 3
+
+
+def test_an_error_in_a_handler_ends_and_comes_out(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 10)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+        consumer = stream.create_consumer(config)
+
+        def handler(message):
+            if message.metadata.stream_seq == 4:
+                raise LookupError("the fourth")
+            message.ack()
+
+        consuming = consumer.consume(handler)
+        consuming.start()
+        with pytest.raises(LookupError, match="the fourth"):
+            consuming.wait(10)
+        assert consuming.handled == 3
+        # The rest went back to the server, except the one whose handler failed.
+        rest = consumer.fetch(6, timeout=5)
+        assert sorted(message.metadata.stream_seq for message in rest) == [5, 6, 7, 8, 9, 10]
+
+
+def test_draining_works_on_what_is_here(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 30)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        seen = []
+
+        def handler(message):
+            seen.append(message.metadata.stream_seq)
+            message.ack()
+
+        consuming = consumer.consume(handler, max_messages=10)
+        consuming.start()
+
+        def some():
+            return seen
+
+        eventually(some)
+        consuming.drain()
+        assert seen == list(range(1, len(seen) + 1))
+        eventually(settled, consumer, len(seen))
+
+
+def test_a_long_handler_keeps_its_message(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 3)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=0.3))
+        consumer = stream.create_consumer(config)
+        deliveries = []
+
+        def handler(message):
+            deliveries.append(message.metadata.num_delivered)
+            pause(0.7)
+            assert message.time_left > 0
+            message.ack()
+
+        with consumer.consume(handler, progress=True):
+            eventually(settled, consumer, 3)
+        assert deliveries == [1, 1, 1]
+
+
+def test_what_is_buffered_does_not_age(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 30)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=0.4))
+        consumer = stream.create_consumer(config)
+        deliveries = []
+        with consumer.messages() as messages:
+            for message in messages:
+                deliveries.append(message.metadata.num_delivered)
+                pause(0.05)
+                message.ack()
+                if len(deliveries) == 30:
+                    break
+            assert messages.late == 0
+        assert deliveries == [1] * 30
+
+
+def test_bad_arguments_are_named(opened, name):
+    with opened() as jet:
+        consumer = jet.bind_consumer(name, "c")
+        for options in (
+            {"concurrency": 0},
+            {"order": "chaos"},
+            {"order": "total", "concurrency": 2},
+            {"on_deleted": "shrug"},
+            {"on_deleted": "recreate"},
+            {"max_messages": 0},
+        ):
+            with pytest.raises(js.BadArgument):
+                consumer.consume(print, **options)
+        for options in (
+            {"max_messages": 1, "max_bytes": 1},
+            {"expires": 0.5},
+            {"heartbeat": 20, "expires": 30},
+            {"heartbeat": 0.1},
+            {"threshold_messages": 501},
+            {"max_bytes": 0},
+        ):
+            with pytest.raises(js.BadArgument):
+                consumer.messages(**options)
+        with pytest.raises(js.BadArgument):
+            consumer.fetch(0)
+        with pytest.raises(js.BadArgument):
+            consumer.fetch(1, wait="whatever")

@@ -1,0 +1,111 @@
+# Generated from tests/_async/test_priority.py by codegen/twin.py. Edit that file instead.
+"""Priority groups: overflow, pinned clients and ranks (ADR-42)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from js_models import ConsumerConfig
+from tests._sync.flow import eventually, together
+from tests._sync.streams import filled, waiting
+
+import js_sync as js
+
+
+def test_overflow_waits_for_its_threshold(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 5)
+        config = ConsumerConfig(durable_name="c", priority_policy="overflow", priority_groups=["g"])
+        consumer = stream.create_consumer(config)
+        far = js.Priority(group="g", min_pending=10)
+        near = js.Priority(group="g", min_pending=0)
+        assert not consumer.fetch(1, timeout=0.3, priority=far)
+        assert len(consumer.fetch(1, timeout=5, priority=near)) == 1
+        for number in range(6):
+            jet.publish(f"{name}.more.{number}")
+        assert len(consumer.fetch(1, timeout=5, priority=far)) == 1
+        with pytest.raises(js.BadPull, match=r"(?i)priority group"):
+            consumer.fetch(1, timeout=5)
+        with pytest.raises(js.BadPull, match=r"(?i)group"):
+            consumer.fetch(1, timeout=5, priority=js.Priority(group="other"))
+    for wrong in ({"group": ""}, {"group": "a b"}, {"group": "g", "rank": 10}):
+        with pytest.raises(js.BadArgument):
+            js.Priority(**wrong)
+
+
+def test_ranks_are_served_in_order(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="prioritized", priority_groups=["g"]
+        )
+        stream.create_consumer(config)
+
+        def fetch(rank):
+            consumer = stream.get_consumer("c")
+            batch = consumer.fetch(2, timeout=1.5, priority=js.Priority(group="g", rank=rank))
+            return len(batch)
+
+        def publish():
+            consumer = stream.get_consumer("c")
+            eventually(waiting, consumer, 2)
+            for number in range(2):
+                jet.publish(f"{name}.{number}")
+
+        second, first, _ = together(lambda: fetch(5), lambda: fetch(0), publish)
+        assert (first, second) == (2, 0)
+
+
+def test_a_pin_moves_and_both_sides_are_told(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c",
+            priority_policy="pinned_client",
+            priority_groups=["g"],
+            priority_timeout=timedelta(seconds=60),
+        )
+        stream.create_consumer(config)
+        group = js.Priority(group="g")
+        reports = {"a": [], "b": []}
+        one = stream.get_consumer("c")
+        two = stream.get_consumer("c")
+        with one.messages(priority=group, on_report=reports["a"].append) as first:
+            jet.publish(f"{name}.1")
+            (first.next(10)).ack()
+            pin = reports["a"][0]
+            assert isinstance(pin, js.Pinned)
+            assert pin.group == "g"
+            with two.messages(priority=group, on_report=reports["b"].append) as second:
+                with pytest.raises(js.RequestTimeout):
+                    second.next(0.2)
+                one.unpin("g")
+                jet.publish(f"{name}.2")
+                with pytest.raises(js.RequestTimeout):
+                    first.next(0.5)
+                (second.next(10)).ack()
+                assert isinstance(reports["b"][0], js.Pinned)
+                assert js.Unpinned("g") in reports["a"]
+                # The first one stands by, and gets the next pin.
+                two.unpin("g")
+                jet.publish(f"{name}.3")
+                with pytest.raises(js.RequestTimeout):
+                    second.next(0.5)
+                (first.next(10)).ack()
+
+
+def test_a_pin_is_kept_between_fetches(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 4)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        consumer = stream.create_consumer(config)
+        group = js.Priority(group="g")
+        seen = [(consumer.next(priority=group)).metadata.stream_seq for _ in range(4)]
+        assert seen == [1, 2, 3, 4]
+        other = stream.get_consumer("c")
+        jet.publish(f"{name}.x")
+        assert other.next(timeout=0.3, priority=group) is None
+        assert consumer.next(timeout=5, priority=group) is not None
