@@ -14,6 +14,10 @@ from typing import Any, TypeVar, cast
 
 import attrs
 from cattrs import AttributeValidationNote, BaseValidationError, Converter, IterableValidationNote
+from cattrs.cols import (
+    list_structure_factory,
+    mapping_structure_factory,  # pyright: ignore[reportUnknownVariableType]
+)
 from cattrs.gen import make_dict_structure_fn, override
 
 from js_models._json import JsonObject
@@ -35,8 +39,9 @@ class Hooks:
         self._writers: dict[type[Model], list[tuple[str, Write | None]]] = {}
         for kind, read in _READERS.items():
             self._converter.register_structure_hook(kind, read)
-        self._converter.register_structure_hook_func(_is_open_enum, _read_word)
         self._converter.register_structure_hook_factory(_is_model, self._reader)
+        self._converter.register_structure_hook_factory(_is_list, self._list_reader)
+        self._converter.register_structure_hook_factory(_is_map, self._map_reader)
 
     def structure(self, members: Mapping[str, Any], cls: type[M], *, strict: bool = False) -> M:
         """Return a ``cls`` made of ``members``; ``DecodeError`` lists every place at fault."""
@@ -84,6 +89,26 @@ class Hooks:
                 if value is None or name not in names:
                     model.unknown[name] = value
             return model
+
+        return structure
+
+    def _list_reader(self, kind: Any) -> Callable[[Any, Any], Any]:
+        read = list_structure_factory(kind, self._converter)
+
+        def structure(value: Any, _: object) -> Any:
+            if not isinstance(value, (list, tuple)):
+                raise _MismatchError(f"expected a list, got {_show(value)}")
+            return read(value, kind)
+
+        return structure
+
+    def _map_reader(self, kind: Any) -> Callable[[Any, Any], Any]:
+        read: Callable[[Any, Any], Any] = mapping_structure_factory(kind, self._converter)  # pyright: ignore[reportUnknownVariableType]
+
+        def structure(value: Any, _: object) -> Any:
+            if not isinstance(value, Mapping):
+                raise _MismatchError(f"expected an object, got {_show(value)}")
+            return read(cast("JsonObject", value), kind)
 
         return structure
 
@@ -164,7 +189,9 @@ _READERS: dict[Any, Callable[[Any, Any], Any]] = {
     Duration: _read_duration,
     Timestamp: _read_timestamp,
     bytes: _read_bytes,
+    OpenEnum: _read_word,
 }
+"""By class: the hook of the nearest base is taken, so words do not end up as plain text."""
 
 _WRITERS: dict[Any, Write] = {
     Duration: lambda value: value.ns,
@@ -175,6 +202,14 @@ _WRITERS: dict[Any, Write] = {
 
 def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Model)
+
+
+def _is_list(kind: Any) -> bool:
+    return getattr(kind, "__origin__", None) is list
+
+
+def _is_map(kind: Any) -> bool:
+    return getattr(kind, "__origin__", None) is dict
 
 
 def _is_open_enum(kind: Any) -> bool:

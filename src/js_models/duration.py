@@ -7,6 +7,7 @@ The server counts nanoseconds where ``timedelta`` counts microseconds. ``Duratio
 from __future__ import annotations
 
 from datetime import timedelta
+from fractions import Fraction
 from typing import Self
 
 _NS_PER_US = 1_000
@@ -96,6 +97,10 @@ class Duration(timedelta):
             return NotImplemented
         return self._ns == _ns_of(other)
 
+    def __ne__(self, other: object) -> bool:
+        # timedelta has one of its own, which would not see the nanoseconds.
+        return not self == other
+
     def __lt__(self, other: timedelta) -> bool:
         return self._ns < _ns_of(other)
 
@@ -128,3 +133,14 @@ class Duration(timedelta):
 
     def __rsub__(self, other: timedelta) -> Self:
         return self.from_ns(_ns_of(other) - self._ns)
+
+    def __mul__(self, factor: float) -> Self:
+        """Multiply; exact by whole numbers, to the nanosecond otherwise."""
+        return self.from_ns(_scaled(self._ns, factor))
+
+    def __rmul__(self, factor: float) -> Self:
+        return self.from_ns(_scaled(self._ns, factor))
+
+
+def _scaled(ns: int, factor: float) -> int:
+    return ns * factor if isinstance(factor, int) else round(ns * Fraction(factor))

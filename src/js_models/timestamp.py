@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Self, SupportsIndex
+from typing import Any, Self, SupportsIndex, overload
 
 from js_models.duration import Duration
 
@@ -110,7 +110,8 @@ class Timestamp(datetime):
     @property
     def ns(self) -> int:
         """Nanoseconds since 1970-01-01 in UTC."""
-        return Duration.of(datetime.__sub__(self, _EPOCH)).ns + self._nanosecond
+        whole = datetime.__sub__(self, _EPOCH)
+        return Duration.of(whole).ns + self._nanosecond
 
     @property
     def is_zero(self) -> bool:
@@ -121,10 +122,22 @@ class Timestamp(datetime):
         """Return the server's notation; the text that was read, if it was read."""
         return self._text or self._canonical()
 
+    def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:
+        """Return a copy with other fields, as ``datetime.replace``; the nanoseconds stay."""
+        changed = self.of(super().replace(*fields, **named))
+        changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond
+        return changed
+
+    def astimezone(self, tz: tzinfo | None = None) -> Self:
+        """Return the same moment in another zone."""
+        moved = self.of(super().astimezone(tz))
+        moved._nanosecond = self._nanosecond
+        return moved
+
     def _canonical(self) -> str:
         digits = f"{self.microsecond:06}{self._nanosecond:03}".rstrip("0")
         fraction = f".{digits}" if digits else ""
-        whole = datetime.isoformat(self.replace(microsecond=0), timespec="seconds")
+        whole = datetime.isoformat(self, timespec="seconds")
         zone = whole[19:]
         return f"{whole[:19]}{fraction}{'Z' if zone == '+00:00' else zone}"
 
@@ -149,10 +162,35 @@ class Timestamp(datetime):
             return NotImplemented
         return datetime.__eq__(self, other) and self._nanosecond == _rest(other)
 
+    def __ne__(self, other: object) -> bool:
+        # datetime has one of its own, which would not see the nanoseconds.
+        return not self == other
+
     def __lt__(self, other: datetime) -> bool:  # type: ignore[override]
         if datetime.__eq__(self, other):
             return self._nanosecond < _rest(other)
         return datetime.__lt__(self, other)
+
+    def __add__(self, other: timedelta) -> Self:
+        return self._moved(Duration.of(other).ns)
+
+    def __radd__(self, other: timedelta) -> Self:
+        return self._moved(Duration.of(other).ns)
+
+    @overload  # type: ignore[override]
+    def __sub__(self, other: datetime) -> Duration: ...
+    @overload
+    def __sub__(self, other: timedelta) -> Self: ...
+    def __sub__(self, other: datetime | timedelta) -> Duration | Self:
+        if isinstance(other, timedelta):
+            return self._moved(-Duration.of(other).ns)
+        return Duration.from_ns(self.ns - self.of(other).ns)
+
+    def __rsub__(self, other: datetime) -> Duration:
+        return Duration.from_ns(self.of(other).ns - self.ns)
+
+    def _moved(self, ns: int) -> Self:
+        return self.from_ns(self.ns + ns).astimezone(self.tzinfo)
 
     def __le__(self, other: datetime) -> bool:  # type: ignore[override]
         return self == other or self < other

@@ -1,0 +1,79 @@
+"""What the package offers, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import js_models
+from js_models import Model, OpenEnum
+from js_models._index import MODULES, TYPES
+
+GENERATED = Path(js_models.__file__).parent / "generated"
+
+
+def generated_classes() -> set[str]:
+    names: set[str] = set()
+    for path in GENERATED.rglob("*.py"):
+        for line in path.read_text().splitlines():
+            if line.startswith("class "):
+                names.add(line.split()[1].partition("(")[0])
+    return names
+
+
+def test_all_is_sorted_and_complete() -> None:
+    names = list(js_models.__all__)
+    assert len(names) == len(set(names))
+    classes = [name for name in names if name[0].isupper()]
+    functions = [name for name in names if name[0].islower()]
+    assert names == sorted(classes) + sorted(functions)
+    assert set(names) == set(MODULES)
+
+
+def test_every_generated_class_is_exported() -> None:
+    classes = generated_classes()
+    assert len(classes) > 130
+    assert classes <= set(js_models.__all__)
+    for name in classes:
+        assert issubclass(getattr(js_models, name), (Model, OpenEnum))
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    for name in js_models.__all__:
+        assert name == "JsonObject" or getattr(js_models, name).__doc__
+
+
+def test_types_name_models() -> None:
+    assert TYPES["io.nats.jetstream.advisory.v1.max_deliver"] == "MaxDeliver"
+    for kind, name in TYPES.items():
+        model = getattr(js_models, name)
+        assert model.__attrs_attrs__[1].default is not None or kind
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'StreamConfigs'"):
+        js_models.StreamConfigs  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_dir_lists_the_names() -> None:
+    assert dir(js_models) == sorted(js_models.__all__)
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import js_models", ["attrs", "cattrs", "json", "jsonschema", "yaml", "asyncio"]),
+        ("from js_models import StreamConfig", ["cattrs", "jsonschema", "yaml", "asyncio"]),
+        (
+            "from js_models import decode, validate_stream; validate_stream({'name': 'S'})",
+            ["cattrs", "jsonschema", "yaml", "asyncio", "js_models.generated.advisory.stream"],
+        ),
+    ],
+)
+def test_importing_stays_cheap(statement: str, absent: list[str]) -> None:
+    program = f"import sys; {statement}; print([m for m in {absent!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr

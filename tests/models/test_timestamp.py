@@ -1,0 +1,108 @@
+"""Times keep every nanosecond and their spelling."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from js_models import Timestamp
+
+moments = st.integers(-(10**18), 4 * 10**18)
+
+
+@given(moments)
+def test_nanoseconds_survive(ns: int) -> None:
+    moment = Timestamp.from_ns(ns)
+    assert moment.ns == ns
+    again = Timestamp.parse(moment.rfc3339())
+    assert (again.ns, again) == (ns, moment)
+    assert pickle.loads(pickle.dumps(moment)).ns == ns
+    assert copy.deepcopy(moment).ns == ns
+
+
+@given(moments, moments)
+def test_order_is_that_of_nanoseconds(a: int, b: int) -> None:
+    one, two = Timestamp.from_ns(a), Timestamp.from_ns(b)
+    assert (one < two, one <= two, one == two) == (a < b, a <= b, a == b)
+    assert (one > two, one >= two, one != two) == (a > b, a >= b, a != b)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-01-31T08:00:00Z",
+        "2026-01-31T08:00:00.1Z",
+        "2026-01-31T08:00:00.36954534Z",
+        "2026-01-31T08:00:00.123456789Z",
+        "2026-01-31T08:00:00.000000001+02:00",
+        "2026-01-31T08:00:00.500Z",
+        "2026-01-31T08:00:00-00:00",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59.999999999Z",
+    ],
+)
+def test_spelling_survives(text: str) -> None:
+    moment = Timestamp.parse(text)
+    assert moment.rfc3339() == text
+    assert pickle.loads(pickle.dumps(moment)).rfc3339() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "now",
+        "2026-01-31",
+        "2026-01-31T08:00:00",
+        "2026-02-30T08:00:00Z",
+        "٢٠٢٦-01-31T08:00:00Z",
+    ],
+)
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"[a-z]"):
+        Timestamp.parse(text)
+
+
+def test_zero_time() -> None:
+    assert Timestamp.parse("0001-01-01T00:00:00Z").is_zero
+    assert not Timestamp.parse("0001-01-01T00:00:00.000000001Z").is_zero
+
+
+def test_plain_aware_times_are_equal() -> None:
+    plain = datetime(2026, 1, 31, 8, 0, 0, 5, tzinfo=UTC)
+    moment = Timestamp.of(plain)
+    assert moment == plain
+    assert plain == moment
+    assert hash(moment) == hash(plain)
+    later = Timestamp(2026, 1, 31, 8, 0, 0, 5, UTC, nanosecond=1)
+    assert later > plain
+    assert later != plain
+
+
+def test_naive_times_are_refused() -> None:
+    with pytest.raises(ValueError, match="no zone"):
+        Timestamp.of(datetime(2026, 1, 31))
+    with pytest.raises(ValueError, match="needs a zone"):
+        Timestamp(2026, 1, 31)
+
+
+def test_differences_and_sums_keep_nanoseconds() -> None:
+    one = Timestamp.parse("2026-01-31T08:00:00.000000001Z")
+    two = Timestamp.parse("2026-01-31T08:00:01.000000004Z")
+    assert (two - one).ns == 1_000_000_003
+    assert (one + timedelta(seconds=1)).nanosecond == 1
+    assert (two - timedelta(seconds=1)).nanosecond == 4
+
+
+def test_conversion_keeps_nanoseconds() -> None:
+    moment = Timestamp.parse("2026-01-31T08:00:00.000000001Z")
+    east = moment.astimezone(timezone(timedelta(hours=2)))
+    assert isinstance(east, Timestamp)
+    assert east.nanosecond == 1
+    assert east == moment
+    assert moment.replace(microsecond=7).nanosecond == 1
