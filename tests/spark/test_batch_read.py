@@ -57,7 +57,7 @@ def test_raw_columns_have_exact_types_and_values(
     assert second["headers"] is None
     stored = stream.get_message(1)
     micros = int(rows.selectExpr("unix_micros(timestamp) t").orderBy("t").collect()[0]["t"])
-    assert micros == stored.timestamp_ns // 1000
+    assert micros == stored.time.ns // 1000
 
 
 @pytest.mark.parametrize("mode", ["direct", "consumer"])
