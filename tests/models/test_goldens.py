@@ -83,7 +83,6 @@ def test_goldens_cover_the_spec() -> None:
         "ServerRemoved",
         "StreamCancelMoveResponse",
         "StreamEvacuatePeerResponse",
-        "StreamPurgeResponse",
         "StreamQuorumLost",
         "StreamRemovePeerResponse",
         "SystemResponse",
