@@ -98,7 +98,7 @@ class Signal:
 
     def __init__(self) -> None:
         self._raised = False
-        self.sleepers: Final[list[Lock]] = []
+        self.sleepers: Final[list[Lock | _Waker]] = []
 
     def is_set(self) -> bool:
         """Tell whether the flag is up."""
@@ -124,7 +124,7 @@ class Signal:
         return True
 
 
-def _open(gate: Lock) -> None:
+def _open(gate: Lock | _Waker) -> None:
     try:
         gate.release()
     except RuntimeError:
@@ -183,15 +183,21 @@ def sleep(delay: float) -> None:
 
 
 class _Waker:
-    """A pair of sockets that ends a poll from outside."""
+    """A pair of sockets that ends a poll from outside: the gate of the thread that reads."""
 
     def __init__(self) -> None:
+        self.owner = 0
         self._near, self._far = socket.socketpair()
         self._near.setblocking(False)
         self._far.setblocking(False)
 
     def fileno(self) -> int:
         return self._near.fileno()
+
+    def release(self) -> None:
+        """Wake the reader, unless it raised the flag itself by what it read."""
+        if threading.get_ident() != self.owner:
+            self.wake()
 
     def wake(self) -> None:
         try:
@@ -341,11 +347,16 @@ class Link:
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
-        while not signal.is_set() and not deadline.expired():
-            sock = self._socket
-            if sock is None or (self._reader_yields and (self._sleepers or self._lingering)):
-                break
-            self._read(sock, deadline)
+        self._waker.owner = threading.get_ident()
+        signal.sleepers.append(self._waker)
+        try:
+            while not signal.is_set() and not deadline.expired():
+                sock = self._socket
+                if sock is None or (self._reader_yields and (self._sleepers or self._lingering)):
+                    break
+                self._read(sock, deadline)
+        finally:
+            signal.sleepers.remove(self._waker)
 
     def _try_to_lead(self, yields: bool) -> bool:
         with self._mutex:
