@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from js_models._document import MAX_DEPTH, Document, Fault, Place, TextError, member
+from js_models._document import MAX_DEPTH, Document, Fault, Lines, Place, TextError, member
 
 MAX_NODES = 100_000
 """Aliases can make a few lines mean millions of values."""
@@ -17,7 +17,11 @@ _BINARY = "tag:yaml.org,2002:binary"
 
 def read_yaml(text: str) -> list[Document]:
     """Return the documents in ``text``; ``TextError`` where it is not YAML."""
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        place = Lines(text).place(error.position)
+        raise TextError(Fault(place, f"not YAML: {error.reason}.")) from None
     documents: list[Document] = []
     try:
         while loader.check_node():  # type: ignore[no-untyped-call, unused-ignore]

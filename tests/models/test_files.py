@@ -1,0 +1,179 @@
+"""Files of configs: what they hold, and where each fault is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from js_models import FileConfigs, load_configs
+
+
+def load(text: str | bytes, name: str = "x.yaml", **options: Any) -> FileConfigs:
+    data = text if isinstance(text, bytes) else text.encode()
+    return load_configs(name, text=data, **options)
+
+
+def lines(text: str | bytes, name: str = "x.yaml", **options: Any) -> list[str]:
+    return [str(problem) for problem in load(text, name, **options).problems]
+
+
+def test_faults_stand_where_they_are_in_yaml() -> None:
+    text = "name: S\nmax_mgs: 5\nmax_age: 30s\nsubjects:\n  - a.*\n  - a.b\n"
+    assert lines(text) == [
+        "x.yaml:2:1: max_mgs: there is no such setting. (10025) Did you mean 'max_msgs'?",
+        "x.yaml:3:10: max_age: expected a whole number of nanoseconds, got '30s'. (10025) "
+        "Write 30000000000.",
+        "x.yaml:5:5: subjects[0]: 'a.*' can meet 'a.b'. (10052) Make the subjects disjoint.",
+    ]
+
+
+def test_faults_stand_where_they_are_in_json() -> None:
+    text = '{\n  "name": "S",\n  "mirror": {"name": "a.b"},\n  "storage": "disk"\n}\n'
+    assert lines(text, "x.json") == [
+        "x.json:4:14: storage: expected one of file, memory, got 'disk'. (10025) ",
+        "x.json:3:22: mirror.name: the name of the origin has the character '.'. (10142) "
+        "Give the name of the stream to copy.",
+    ] or lines(text, "x.json")[0].startswith("x.json:4:14: storage: expected one of file, memory")
+
+
+def test_what_is_missing_stands_at_what_lacks_it() -> None:
+    assert lines("\nsubjects: [a]\n")[0].startswith("x.yaml:2:1: name: a stream needs a name")
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("name: S\nsubjects: [a]\n", ["stream"]),
+        ("durable_name: C\nack_policy: explicit\n", ["consumer"]),
+        ("- {name: S, subjects: [a]}\n- {durable_name: C}\n", ["stream", "consumer"]),
+        ("name: S\nsubjects: [a]\n---\ndurable_name: C\n", ["stream", "consumer"]),
+        (
+            "streams:\n- name: S\nconsumers:\n- stream_name: S\n  config: {name: C}\n",
+            ["stream", "consumer"],
+        ),
+        ("stream_name: S\nconfig: {name: C}\n", ["consumer"]),
+        ("config: {name: S, subjects: [a]}\nstate: {}\n", ["stream"]),
+    ],
+)
+def test_kinds_are_told_apart(text: str, kinds: list[str]) -> None:
+    found = load(text)
+    assert found.problems == []
+    assert [config.kind for config in found.configs] == kinds
+
+
+def test_a_bare_name_could_be_either() -> None:
+    assert "cannot tell whether" in lines("name: X\n")[0]
+    assert load("name: X\n", kind="stream").configs[0].kind == "stream"
+    assert load("name: X\n", kind="consumer").configs[0].kind == "consumer"
+
+
+def test_consumers_are_judged_with_their_stream() -> None:
+    text = (
+        "streams:\n- {name: W, retention: workqueue}\n"
+        "consumers:\n- stream_name: W\n  config:\n    durable_name: C\n    ack_policy: all\n"
+    )
+    assert [line.partition(" ")[0] for line in lines(text)] == ["x.yaml:7:17:"]
+
+
+def test_several_files_know_each_other(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text('{"name": "W", "retention": "workqueue"}')
+    request = {"stream_name": "W", "config": {"durable_name": "C", "ack_policy": "all"}}
+    (tmp_path / "c.json").write_text(json.dumps(request))
+    found = load_configs([tmp_path / "c.json", tmp_path / "s.json"])
+    assert [problem.problem.rule for problem in found.problems] == ["C-WQ-EXPLICIT"]
+    assert [(config.kind, config.name, config.stream_name) for config in found.configs] == [
+        ("consumer", "C", "W"),
+        ("stream", "W", "W"),
+    ]
+
+
+def test_notes_for_the_server_are_no_errors() -> None:
+    found = load("name: S\nsubjects: [a]\nnum_replicas: 3\n")
+    assert [problem.problem.needs_server for problem in found.problems] == [True]
+    assert found.errors == []
+
+
+def test_times_keep_their_text() -> None:
+    found = load("name: C\nack_policy: none\nopt_start_time: 2026-01-31T08:00:00.123456789Z\n")
+    assert found.configs[0].members["opt_start_time"] == "2026-01-31T08:00:00.123456789Z"
+
+
+def test_the_version_reaches_the_rules() -> None:
+    assert load("name: S\nsubjects: [a]\nallow_batched: true\n", server="2.14").errors == []
+    assert len(load("name: S\nsubjects: [a]\nallow_batched: true\n", server="2.12").errors) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "start"),
+    [
+        ("", "x.json", "x.json:1:1: config: the text is empty."),
+        ("", "x.yaml", "x.yaml:1:1: config: the file is empty."),
+        ("{", "x.json", "x.json:1:2: config: expected a key"),
+        (
+            "{'a': 1}",
+            "x.json",
+            "x.json:1:2: config: expected a key in double quotes here. JSON takes",
+        ),
+        ('{"a": 1,}', "x.json", "x.json:1:9: config: expected a key in double quotes here. Remove"),
+        ('{"a": 1} x', "x.json", "x.json:1:10: config: there is more"),
+        ('{"a" 1}', "x.json", "x.json:1:6: config: expected : after the key."),
+        ('{"a": 1 "b"}', "x.json", "x.json:1:9: config: expected , or }"),
+        ('["a" "b"]', "x.json", "x.json:1:6: config: expected , or ]"),
+        ('{"a": "\n"}', "x.json", "x.json:1:8: config: the text in quotes is broken"),
+        ('{"a": nul}', "x.json", "x.json:1:7: config: expected a value, got 'n'."),
+        ('{"a": // b\n1}', "x.json", "x.json:1:7: config: expected a value, got '/'. JSON has no"),
+        ('{"a": 01}', "x.json", "x.json:1:8: config: expected , or }"),
+        ('{"a": ' + "1" * 500 + "}", "x.json", "x.json:1:7: config: a number of 500 digits"),
+        ("[" * 5000, "x.json", "x.json:1:102: config: nested more than 100 levels deep."),
+        ("5", "x.json", "x.json:1:1: config: expected a stream or consumer config here."),
+        ("[1]", "x.json", "x.json:1:2: [0]: expected a stream or consumer config here."),
+        (b'{"a":\n "\xff"}', "x.json", "x.json:2:3: config: not UTF-8 here."),
+        (b"name: S\nx: \xff\n", "x.yaml", "x.yaml:2:4: config: not UTF-8 here."),
+        ("name: [", "x.yaml", "x.yaml:1:8: config: not YAML:"),
+        ("a: *b\n", "x.yaml", "x.yaml:1:4: config: not YAML: found undefined alias"),
+        ("a: &a [*a]\n", "x.yaml", "x.yaml:1:4: config: nested more than 100 levels"),
+        ("? [a]\n: b\n", "x.yaml", "x.yaml:1:3: config: a key must be text."),
+        ("a: !!python/object:os.system x\n", "x.yaml", "x.yaml:1:4: config: not YAML: could not"),
+        ("a: " + "1" * 5000, "x.yaml", "x.yaml:1:4: config: not a value:"),
+        ("[" * 50_000, "x.yaml", "x.yaml:1:1: config: nested too deeply."),
+        ("\x00", "x.yaml", "x.yaml:1:1: config: not YAML:"),
+    ],
+    ids=lambda one: repr(one)[:30],
+)
+def test_bad_texts_are_problems_with_a_place(text: str | bytes, name: str, start: str) -> None:
+    found = lines(text, name)
+    assert found
+    assert found[0].startswith(start)
+
+
+def test_aliases_cannot_blow_up() -> None:
+    levels = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 9))
+    found = lines(f"l0: &l0 [1]\n{levels}\n")
+    assert "more than 100000 values" in found[0]
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.yaml"])
+def test_keys_that_stand_twice_are_problems(name: str) -> None:
+    found = lines('{"name": "S",\n "subjects": ["a"], "name": "T"}', name)
+    assert found == [f"{name}:2:21: config: the key 'name' stands twice. Keep one."]
+
+
+def test_merged_keys_may_be_overridden() -> None:
+    text = "- &base {name: S, subjects: [a]}\n- <<: *base\n  name: T\n  subjects: [b]\n"
+    found = load(text)
+    assert found.problems == []
+    assert [config.name for config in found.configs] == ["S", "T"]
+
+
+def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
+    found = load_configs([tmp_path / "none.yaml", tmp_path])
+    assert "cannot read the file: No such file" in str(found.problems[0])
+    assert "cannot read the file: Is a directory" in str(found.problems[1])
+
+
+def test_the_form_is_found_without_a_suffix() -> None:
+    assert load('{"name": "S", "subjects": ["a"]}', "-").problems == []
+    assert load("name: S\nsubjects: [a]\n", "-").problems == []

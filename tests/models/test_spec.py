@@ -1,0 +1,141 @@
+"""The schema folder obeys its dialect, and other tools can use the bundle."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import goldens
+import jsonschema
+import pytest
+
+import js_models
+from js_models import StreamConfig, encode
+from js_models._index import TYPES
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "schema"
+FILES = [
+    path
+    for path in sorted(FOLDER.rglob("*.json"))
+    if path.name not in ("dialect.json", "errors.json")
+]
+BASE = "https://twinstream.example/schema/"
+
+
+def read(path: Path) -> dict[str, Any]:
+    text: dict[str, Any] = json.loads(path.read_text())
+    return text
+
+
+@pytest.fixture(scope="module")
+def bundle() -> dict[str, Any]:
+    return read(Path(js_models.__file__).with_name("schema.json"))
+
+
+def validator(bundle: dict[str, Any], reference: str) -> jsonschema.Draft202012Validator:
+    # The compound document is the root, so that references resolve inside it.
+    return jsonschema.Draft202012Validator({**bundle, "$ref": f"{BASE}{reference}"})
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_files_obey_the_dialect(path: Path) -> None:
+    dialect = jsonschema.Draft202012Validator(read(FOLDER / "dialect.json"))
+    faults = [
+        f"{error.json_path}: {error.message[:200]}" for error in dialect.iter_errors(read(path))
+    ]
+    assert faults == []
+    assert read(path)["$id"] == BASE + path.relative_to(FOLDER).as_posix()
+    jsonschema.Draft202012Validator.check_schema(read(path))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"x-sinse": "2.1.0"},
+        {"x-since": "2.1"},
+        {"description": "no capital."},
+        {"description": "No full stop"},
+        {"type": "integer"},
+        {"enum": ["a"]},
+        {"properties": {}},
+        {"x-unit": "seconds"},
+    ],
+    ids=str,
+)
+def test_the_dialect_refuses(change: dict[str, Any]) -> None:
+    document = read(FOLDER / "config" / "stream.json")
+    document["properties"]["description"].update(change)
+    dialect = jsonschema.Draft202012Validator(read(FOLDER / "dialect.json"))
+    assert not dialect.is_valid(document)
+
+
+def test_units_are_said_in_words() -> None:
+    words = {
+        "ns": "nanoseconds",
+        "bytes": r"bytes|KiB|Size|size|Memory|Disk|largest",
+        "bits": "bits",
+    }
+    for path in FILES:
+        for schema in [read(path), *read(path).get("$defs", {}).values()]:
+            for name, member in schema.get("properties", {}).items():
+                unit = member.get("x-unit")
+                if unit in words:
+                    assert re.search(words[unit], member["description"]), (path, name)
+
+
+def test_required_members_exist() -> None:
+    for path in FILES:
+        for name, schema in read(path).get("$defs", {}).items():
+            assert set(schema.get("required", ())) <= set(schema.get("properties", {})), (
+                path,
+                name,
+            )
+            assert len(schema.get("enum", ())) == len(schema.get("x-enum-descriptions", ()))
+            assert set(schema.get("x-enum-since", ())) <= set(schema.get("enum", ()))
+
+
+def test_error_codes_have_names_of_their_own() -> None:
+    rows = read(FOLDER / "errors.json")["errors"]
+    codes = [row["err_code"] for row in rows]
+    assert codes == sorted(set(codes))
+    assert len({row["name"] for row in rows}) == len(rows)
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9_]+", row["name"]) for row in rows)
+    assert all(row["description"].endswith(".") for row in rows)
+
+
+def test_the_bundle_takes_what_servers_sent(bundle: dict[str, Any]) -> None:
+    folder = goldens.FOLDER / goldens.NEWEST / "domain"
+    modules = dict(_definitions(bundle))
+    checked = 0
+    for path in sorted(folder.glob("*.json")):
+        members = goldens.load(path)
+        name = TYPES.get(members.get("type", ""))
+        if name is None or ("error" in members and "api" in members["type"]):
+            continue
+        validator(bundle, modules[name]).validate(members)
+        checked += 1
+    assert checked > 60
+
+
+def _definitions(bundle: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, f"{path}#/$defs/{name}")
+        for path, document in bundle["$defs"].items()
+        for name in document.get("$defs", {})
+    ]
+
+
+def test_the_bundle_serves_editors(bundle: dict[str, Any]) -> None:
+    stream = validator(bundle, "config/stream.json")
+    assert stream.is_valid(encode(StreamConfig(name="S", subjects=["a"])))
+    assert not stream.is_valid({"name": "S", "subjects": "a"})
+    assert not stream.is_valid({"storage": "disk"})
+    assert not stream.is_valid({"max_msg_size": 2**31})
+    strict = jsonschema.Draft202012Validator(
+        {**bundle, "$ref": f"{BASE}config/consumer.json", "unevaluatedProperties": False}
+    )
+    assert strict.is_valid({"durable_name": "C"})
+    assert not strict.is_valid({"durable_nam": "C"})

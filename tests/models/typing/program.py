@@ -1,0 +1,76 @@
+"""A program of a user, held against type checkers; each line marked with "wrong" must fail."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import assert_type
+
+from js_models import (
+    AckPolicy,
+    ConsumerConfig,
+    ConsumerInfo,
+    Duration,
+    ErrorResponse,
+    JsonObject,
+    MaxDeliver,
+    Model,
+    Problem,
+    StreamConfig,
+    StreamSource,
+    Terminated,
+    Timestamp,
+    decode,
+    decode_response,
+    encode,
+    evolve,
+    validate_consumer,
+    validate_stream,
+)
+
+stream = StreamConfig(
+    name="ORDERS",
+    subjects=["orders.>"],
+    retention="limits",
+    max_age=timedelta(days=7),
+    sources=[StreamSource(name="OLD", opt_start_time=datetime(2026, 1, 31, tzinfo=UTC))],
+)
+consumer = ConsumerConfig(
+    durable_name="w",
+    ack_policy=AckPolicy.EXPLICIT,
+    ack_wait=timedelta(seconds=30),
+    backoff=[timedelta(seconds=1)],
+    filter_subjects=("orders.a", "orders.b"),
+)
+
+assert_type(stream.max_age, Duration | None)
+assert_type(stream.subjects, list[str] | None)
+assert_type(consumer.ack_policy, AckPolicy | None)
+assert_type(consumer.opt_start_time, Timestamp | None)
+assert_type(encode(stream), JsonObject)
+assert_type(evolve(stream, max_msgs=5), StreamConfig)
+assert_type(decode(b"{}"), Model)
+assert_type(decode(b"{}", ConsumerInfo), ConsumerInfo)
+assert_type(decode_response(b"{}", ConsumerInfo), ConsumerInfo | ErrorResponse)
+assert_type(validate_stream(stream, "2.12", pedantic=True), list[Problem])
+assert_type(validate_consumer({"name": "C"}, stream), list[Problem])
+
+
+def describe(event: Model) -> str:
+    """Tell what happened."""
+    match event:
+        case MaxDeliver(stream=name, stream_seq=seq):
+            return f"{name} gave up on {seq}"
+        case Terminated(reason=reason):
+            return reason or "terminated"
+        case _:
+            return str(event)
+
+
+StreamConfig(nme="ORDERS")  # wrong
+StreamConfig(name=5)  # wrong
+StreamConfig(max_age=30)  # wrong
+StreamConfig("ORDERS")  # wrong
+ConsumerConfig(ack_policy=5)  # wrong
+ConsumerConfig(opt_start_time="2026-01-31T08:00:00Z")  # wrong
+stream.name = "OTHER"  # wrong
+encode({"name": "ORDERS"})  # wrong
