@@ -52,7 +52,7 @@ class PullChannel:
         """
         transport = self._api.transport
         await transport.ready(self._api.deadline())
-        self.box.take_all()
+        await self.give_back(self.box.take_all())
         epoch = transport.epoch
         token = self.token()
         fetch = Fetch(limits, token, monotonic(), patience)

@@ -160,6 +160,9 @@ class NatsPyTransport:
         if subscription is not None and not self._client.is_closed:
             if settle and self._client.is_connected:
                 await self._client.flush()
+                # What arrived waits in a queue of nats-py's until its task calls us.
+                while subscription.pending_msgs and not self._client.is_closed:
+                    await sleep(0)
             await subscription.unsubscribe()
         box.signal.set()
 

@@ -13,15 +13,19 @@ is a list of actions: send a pull, report something, finish.
 * When no request is open, nothing is outstanding, whatever the sums say: no drift can stall.
 * A new link is a new epoch: the server forgot the requests, so all are void.
 * Requests that end without a message back off, so that a limit or a message too big for the
-  bytes asked can never become a tight loop.
-* The watchdog compares the time the reader last heard anything with two heartbeats.
+  bytes asked can never become a tight loop. An end that means "ask again" is believed once.
+* A request beyond a limit of the consumer, before any was accepted, is a wrong setting: waiting
+  would be for ever, so it ends the iteration with the limit's name.
+* The watchdog compares the time the reader last heard anything with two heartbeats, and barks
+  after its owner has waited: whoever was away may have kept the reader from reading.
+* The same trouble is told once, until something went well again.
 * The buffer is bounded by age too: where the consumer's ack_wait is known, no more is asked for
   than the user's pace can take in half of it. Until a pace is known the buffer starts small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from attrs import frozen
@@ -43,6 +47,9 @@ __all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
+# A request that lived so long was accepted; its end starts no hurry (seconds).
+_LONG_LIFE: Final = 1.0
+_ASK_AGAIN: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
 # With an age limit and no known pace: enough to learn the pace, few enough to hold for a while.
 _SMALL_START: Final = 32
 
@@ -72,12 +79,18 @@ Action = SendPull | PullWarning | DropPin | Finish
 
 
 class _Request:
-    __slots__ = ("bytes_left", "delivered", "left")
+    __slots__ = ("bytes_left", "left", "sent_at", "sent_behind")
 
-    def __init__(self, batch: int, max_bytes: int | None) -> None:
+    def __init__(self, batch: int, max_bytes: int | None, sent_at: float, arrived: int) -> None:
         self.left = batch
         self.bytes_left = max_bytes
-        self.delivered = 0
+        self.sent_at: Final = sent_at
+        # How many messages had arrived before.
+        self.sent_behind: Final = arrived
+
+    @property
+    def is_full(self) -> bool:
+        return self.left == 0 or self.bytes_left == 0
 
 
 class PullEngine:
@@ -99,6 +112,10 @@ class PullEngine:
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE
         self._heard_at = now
+        self._arrived = 0
+        self._hasty_ends = 0
+        self._accepted = False
+        self._told = ""
         self._connected = True
         self._stopped = False
         self._actions: list[Action] = []
@@ -126,25 +143,35 @@ class PullEngine:
         """Note messages that arrived, `size` bytes in all as the server counts them."""
         self.buffered += count
         self.buffered_bytes += size
-        self._pause = _FIRST_PAUSE
-        self._paused_until = 0.0
-        filled: list[bytes] = []
-        for token, request in self._requests.items():
+        if count:
+            self._note_progress()
+            self._arrived += count
+        for request in self._requests.values():
             taken = min(count, request.left)
             request.left -= taken
-            request.delivered += taken
             if request.bytes_left is not None:
                 request.bytes_left = max(0, request.bytes_left - size)
                 size = 0
             count -= taken
-            if request.left == 0 or request.bytes_left == 0:
-                filled.append(token)
             if count <= 0:
                 break
-        for token in filled:
+        self._sort_out_full()
+
+    def _sort_out_full(self) -> None:
+        for token in [token for token, each in self._requests.items() if each.is_full]:
             self._presumed_full[token] = self._requests.pop(token)
         if not self._requests:
             self._presumed_full.clear()
+
+    def _note_progress(self) -> None:
+        self._note_life()
+        self._pause = _FIRST_PAUSE
+        self._paused_until = 0.0
+        self._hasty_ends = 0
+
+    def _note_life(self) -> None:
+        self._accepted = True
+        self._told = ""
 
     def handed_over(self, size: int, now: float) -> None:
         """Note one message given to the user."""
@@ -171,6 +198,7 @@ class PullEngine:
         """Note a status; what follows from it comes out of `poll`."""
         self.heard(now)
         if not status.ends:
+            self._note_life()
             return
         request = self._requests.pop(status.token, None)
         if request is None:
@@ -179,8 +207,11 @@ class PullEngine:
             # An end that came late: nothing of ours is open under that token.
             return
         self._settle(request, status)
+        if now - request.sent_at >= _LONG_LIFE:
+            self._pause = _FIRST_PAUSE
+            self._hasty_ends = 0
         # A request that got nothing is what must not loop.
-        self._react(status, request.delivered == 0, now)
+        self._react(status, request.sent_behind == self._arrived, now)
 
     def _settle(self, request: _Request, status: Status) -> None:
         if status.pending_messages is None or not self._requests:
@@ -188,21 +219,40 @@ class PullEngine:
         # Messages that the books gave to this request belonged to the others, or the reverse.
         oldest = next(iter(self._requests.values()))
         oldest.left = max(0, oldest.left + request.left - status.pending_messages)
+        if oldest.bytes_left is not None and status.pending_bytes is not None:
+            difference = (request.bytes_left or 0) - status.pending_bytes
+            oldest.bytes_left = max(0, oldest.bytes_left + difference)
+        self._sort_out_full()
 
     def _react(self, status: Status, fruitless: bool, now: float) -> None:
         match status.kind:
             case Kind.DELETED | Kind.NOT_PULL | Kind.BAD_REQUEST:
                 self._finish(pull_error(status, self._limits))
-            case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN | Kind.TOO_BIG:
+            case Kind.REFUSED if not self._accepted:
+                self._finish(pull_error(status, self._limits))
+            case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN:
                 self._back_off(now)
-                text = f"the pull ended with {status}; trying again"
-                self._actions.append(PullWarning(text, status))
-            case Kind.UNPINNED:
-                self._actions.append(DropPin())
+                self._warn(f"the pull ended with {status}; trying again", status)
+            case Kind.TOO_BIG if fruitless:
+                self._back_off(now)
+                # Behind a buffer that is in the way there will be more room later.
+                if self.buffered == 0:
+                    self._warn(f"the pull ended with {status}; trying again", status)
             case Kind.NO_MESSAGES if fruitless:
                 self._back_off(now)
             case _:
                 pass
+        if status.kind is Kind.UNPINNED:
+            self._actions.append(DropPin())
+        if fruitless and status.kind in _ASK_AGAIN:
+            self._accepted = True
+            self._hasty_ends += 1
+            if self._hasty_ends > 1:
+                self._back_off(now)
+
+    def _warn(self, text: str, status: Status | None = None) -> None:
+        self._actions.append(PullWarning(text, status, again=text == self._told))
+        self._told = text
 
     def lost(self) -> None:
         """Note that the link broke: every request is void, the watchdog rests."""
@@ -215,6 +265,7 @@ class PullEngine:
         self._void()
         self._heard_at = now
         self._paused_until = 0.0
+        self._hasty_ends = 0
 
     def _void(self) -> None:
         self._requests.clear()
@@ -232,22 +283,30 @@ class PullEngine:
 
     # ---- decisions
 
-    def poll(self, now: float) -> list[Action]:
-        """Return what to do now."""
+    def poll(self, now: float, *, watch: bool = True) -> list[Action]:
+        """Return what to do now; `watch` when the owner has waited, not worked, until now."""
+        if self._paused_until <= now:
+            self._paused_until = 0.0
         if self._connected and not self._stopped:
-            self._watch(now)
+            if watch:
+                self._watch(now)
             if self.due(now):
-                self._pull()
+                self._pull(now)
         actions, self._actions = self._actions, []
         return actions
+
+    def put_back(self, actions: Iterable[Action]) -> None:
+        """Take back actions that were not done, because the owner was cancelled, say."""
+        self._actions = [*actions, *self._actions]
 
     def wake_at(self) -> float:
         """Return when `poll` must be asked again though nothing happened."""
         if not self._connected or self._stopped:
             return float("inf")
+        wake_at = self._paused_until or float("inf")
         if self._requests:
-            return self._heard_at + 2 * self._limits.heartbeat
-        return self._paused_until
+            wake_at = min(wake_at, self._heard_at + 2 * self._limits.heartbeat)
+        return wake_at
 
     def _watch(self, now: float) -> None:
         if not self._requests or now < self._heard_at + 2 * self._limits.heartbeat:
@@ -255,9 +314,7 @@ class PullEngine:
         silence = 2 * self._limits.heartbeat
         self._void()
         self._heard_at = now
-        self._actions.append(
-            PullWarning(f"nothing heard for {silence:g} s, two heartbeats; pulling anew")
-        )
+        self._warn(f"nothing heard for {silence:g} s, two heartbeats; pulling anew")
 
     def due(self, now: float) -> bool:
         """Tell whether `poll` would pull; cheap, asked for every message."""
@@ -274,7 +331,7 @@ class PullEngine:
         threshold = min(limits.threshold, self._allowed // 2)
         return wanted <= threshold and wanted < self._allowed
 
-    def _pull(self) -> None:
+    def _pull(self, now: float) -> None:
         limits = self._limits
         token = self._tokens()
         batch = self._allowed - self.buffered - self.outstanding
@@ -282,7 +339,7 @@ class PullEngine:
         if limits.max_bytes is not None:
             batch = limits.max_messages
             max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
-        self._requests[token] = _Request(batch, max_bytes)
+        self._requests[token] = _Request(batch, max_bytes, now, self._arrived)
         self._actions.append(SendPull(token, batch, max_bytes))
 
     def _back_off(self, now: float) -> None:

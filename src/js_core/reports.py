@@ -11,10 +11,14 @@ __all__ = ["Pinned", "PullReport", "PullWarning", "Recreated", "Unpinned"]
 
 @frozen
 class PullWarning:
-    """Something went wrong and is being mended; `status` is the server's word for it, if any."""
+    """Something went wrong and is being mended; `status` is the server's word for it, if any.
+
+    `again`: it was told before, and nothing went well since. Iterations keep that to themselves.
+    """
 
     text: str
     status: Status | None = None
+    again: bool = False
 
 
 @frozen

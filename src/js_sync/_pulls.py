@@ -50,7 +50,7 @@ class PullChannel:
         """
         transport = self._api.transport
         transport.ready(self._api.deadline())
-        self.box.take_all()
+        self.give_back(self.box.take_all())
         epoch = transport.epoch
         token = self.token()
         fetch = Fetch(limits, token, monotonic(), patience)

@@ -52,6 +52,7 @@ class Messages:
         ack_wait: float | None,
         on_report: Callable[[PullReport], None] | None,
         give_back: bool,
+        fragile: bool = False,
     ) -> None:
         self._missing: Final = missing
         self._transport: Final = missing.api.transport
@@ -60,6 +61,8 @@ class Messages:
         self._ack_wait: Final = ack_wait
         self._on_report: Final = on_report
         self._give_back: Final = give_back
+        # An ordered read must know that something may be lost, instead of having it mended.
+        self._fragile: Final = fragile
         self._ready: deque[tuple[Frame, Delivery]] = deque()
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
@@ -69,6 +72,7 @@ class Messages:
         self._ended: Final = Signal()
         self._epoch = 0
         self._taken_at = 0.0
+        self._waited = False
         self._error: TwinstreamError | None = None
         self._draining = False
         self._closed = False
@@ -163,6 +167,8 @@ class Messages:
             now = monotonic()
             if engine.due(now):
                 self._decide(channel, engine)
+            if self._closed:
+                break
             if self._ready:
                 message = self._hand_over(engine, now)
                 if message is not None:
@@ -177,6 +183,7 @@ class Messages:
             if self._ends():
                 break
             wake_at = deadline.earlier(engine.wake_at())
+            self._waited = True
             came = self._transport.wait(channel.box.signal, wake_at)
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
@@ -196,6 +203,7 @@ class Messages:
         frame, delivery = self._ready.popleft()
         engine.handed_over(self._size(frame), now)
         self._taken_at = now
+        self._waited = False
         if delivery.is_late(now):
             self.late += 1
             return None
@@ -213,6 +221,7 @@ class Messages:
         if transport.epoch != self._epoch:
             self._epoch = transport.epoch
             engine.restored(monotonic())
+            self._break("the link was made anew")
         elif not transport.is_connected:
             engine.lost()
         engine.heard(channel.box.heard_at)
@@ -237,15 +246,22 @@ class Messages:
     # ---- doing what the engine decided
 
     def _decide(self, channel: PullChannel, engine: PullEngine) -> None:
-        for action in engine.poll(monotonic()):
-            self._do(channel, engine, action)
+        engine.heard(channel.box.heard_at)
+        actions = deque(engine.poll(monotonic(), watch=self._waited))
+        try:
+            while actions:
+                self._do(channel, engine, actions.popleft())
+        finally:
+            # Cut short in the middle: the rest is done the next time.
+            engine.put_back(actions)
 
     def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
         match action:
             case SendPull(token, batch, max_bytes):
-                channel.pull(token, batch, max_bytes, self._limits)
-            case PullWarning(_, status):
+                self._pull(channel, token, batch, max_bytes)
+            case PullWarning(text, status):
                 self._report(action)
+                self._break(text)
                 if status is not None and status.kind is Kind.NO_RESPONDERS:
                     self._look_for_consumer(engine)
             case DropPin():
@@ -254,6 +270,20 @@ class Messages:
                     self._report(Unpinned(priority.group))
             case Finish(error):
                 self._mend_or_end(engine, error)
+
+    def _pull(self, channel: PullChannel, token: bytes, batch: int, max_bytes: int | None) -> None:
+        """Send a pull. Without a link there is no need: the next link voids it and pulls anew."""
+        if not self._transport.is_connected:
+            return
+        try:
+            channel.pull(token, batch, max_bytes, self._limits)
+        except RequestTimeout:
+            # The link broke just now, and no other came in time.
+            return
+
+    def _break(self, reason: str) -> None:
+        if self._fragile:
+            self._error = ConnectionLost(reason)
 
     def _look_for_consumer(self, engine: PullEngine) -> None:
         """Find out whether nobody answered because the consumer is gone."""
@@ -280,7 +310,8 @@ class Messages:
             self._report(Pinned(group, pin))
 
     def _report(self, report: PullReport) -> None:
-        if self._on_report is not None:
+        told = isinstance(report, PullWarning) and report.again
+        if self._on_report is not None and not told:
             self._on_report(report)
 
     # ---- keeping alive what is held
