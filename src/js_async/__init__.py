@@ -14,6 +14,8 @@ from js_async.jetstream import JetStream
 from js_async.message import Message
 from js_async.messages import Messages
 from js_async.nats_py import from_nats  # asyncio only
+from js_async.ordered import OrderedMessages
+from js_async.push import PushMessages
 from js_async.stream import Stream
 from js_async.subscription import Subscription
 from js_core.ack_reply import Metadata
@@ -120,6 +122,7 @@ __all__ = [
     "Metadata",
     "NoResponders",
     "NotAcknowledgeable",
+    "OrderedMessages",
     "PermissionDenied",
     "Pinned",
     "Priority",
@@ -130,6 +133,7 @@ __all__ = [
     "PullRefused",
     "PullReport",
     "PullWarning",
+    "PushMessages",
     "ReconnectPolicy",
     "Recreated",
     "RequestTimeout",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from js_async._api import Api
-from js_core.errors import BadArgument
+from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
 from js_models import (
     ConsumerDeleteResponse,
     ConsumerInfo,
@@ -16,13 +16,21 @@ from js_models import (
     ConsumerUnpinResponse,
 )
 
-__all__ = ["delete", "info", "pause", "reset", "unpin"]
+__all__ = ["delete", "info", "pause", "require_there", "reset", "unpin"]
 
 
 async def info(api: Api, stream: str, name: str) -> ConsumerInfo:
     """Ask for configuration and state."""
     subject = api.subjects.consumer("INFO", stream, name)
     return await api.call(subject, None, ConsumerInfoResponse)
+
+
+async def require_there(api: Api, stream: str, name: str) -> None:
+    """Raise `ConsumerDeleted` when the server says that there is no such consumer."""
+    try:
+        await info(api, stream, name)
+    except (ConsumerNotFound, StreamNotFound) as error:
+        raise ConsumerDeleted(f"{stream}/{name}: {error.description}") from error
 
 
 async def delete(api: Api, stream: str, name: str) -> None:

@@ -328,7 +328,9 @@ class PullEngine:
                 return False
             return limits.max_bytes - self.buffered_bytes - self.outstanding_bytes > 0
         wanted = self.buffered + self.outstanding
-        threshold = min(limits.threshold, self._allowed // 2)
+        threshold = limits.threshold
+        if self._allowed < limits.max_messages:
+            threshold = min(threshold, self._allowed // 2)
         return wanted <= threshold and wanted < self._allowed
 
     def _pull(self, now: float) -> None:

@@ -76,6 +76,8 @@ from js_sync.core_message import CoreMessage
 from js_sync.jetstream import JetStream
 from js_sync.message import Message
 from js_sync.messages import Messages
+from js_sync.ordered import OrderedMessages
+from js_sync.push import PushMessages
 from js_sync.stream import Stream
 from js_sync.subscription import Subscription
 
@@ -121,6 +123,7 @@ __all__ = [
     "Metadata",
     "NoResponders",
     "NotAcknowledgeable",
+    "OrderedMessages",
     "PermissionDenied",
     "Pinned",
     "Priority",
@@ -131,6 +134,7 @@ __all__ = [
     "PullRefused",
     "PullReport",
     "PullWarning",
+    "PushMessages",
     "ReconnectPolicy",
     "Recreated",
     "RequestTimeout",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from js_core.errors import BadArgument
+from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
 from js_models import (
     ConsumerDeleteResponse,
     ConsumerInfo,
@@ -18,13 +18,21 @@ from js_models import (
 
 from js_sync._api import Api
 
-__all__ = ["delete", "info", "pause", "reset", "unpin"]
+__all__ = ["delete", "info", "pause", "require_there", "reset", "unpin"]
 
 
 def info(api: Api, stream: str, name: str) -> ConsumerInfo:
     """Ask for configuration and state."""
     subject = api.subjects.consumer("INFO", stream, name)
     return api.call(subject, None, ConsumerInfoResponse)
+
+
+def require_there(api: Api, stream: str, name: str) -> None:
+    """Raise `ConsumerDeleted` when the server says that there is no such consumer."""
+    try:
+        info(api, stream, name)
+    except (ConsumerNotFound, StreamNotFound) as error:
+        raise ConsumerDeleted(f"{stream}/{name}: {error.description}") from error
 
 
 def delete(api: Api, stream: str, name: str) -> None:

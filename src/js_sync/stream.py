@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, Final
 
+from js_core.deadline import Seconds
 from js_core.errors import BadAnswer, BadArgument
 from js_core.headers import Headers
+from js_core.ordered import ordered_config
+from js_core.pull_request import buffer_limits
+from js_core.reports import PullReport
 from js_core.stream_message import StreamMessage
 from js_models import (
     ConsumerConfig,
     ConsumerInfo,
+    DeliverPolicy,
     StoredMessage,
     StreamConfig,
     StreamInfo,
@@ -21,10 +28,13 @@ from js_models import (
     StreamUpdateResponse,
 )
 
-from js_sync import _paging
+from js_sync import _control, _paging
 from js_sync._api import Api
+from js_sync._io import Opening, opening
 from js_sync._io import Stream as Generated
 from js_sync.consumer import Consumer
+from js_sync.ordered import OrderedMessages
+from js_sync.push import PushMessages
 
 __all__ = ["Stream"]
 
@@ -117,6 +127,74 @@ class Stream:
     def create_or_update_consumer(self, config: ConsumerConfig) -> Consumer:
         """Create a consumer or change the one of that name."""
         return Consumer.create(self._api, self._name, config, "")
+
+    def ordered(
+        self,
+        *,
+        subjects: str | Sequence[str] | None = None,
+        deliver_policy: DeliverPolicy | str | None = None,
+        start_seq: int | None = None,
+        start_time: datetime | None = None,
+        headers_only: bool = False,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+        expires: Seconds = 30.0,
+        heartbeat: Seconds | None = 5.0,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> OrderedMessages:
+        """Return an endless read in order, each message once, through any trouble (ADR-17).
+
+        All of the stream, or only `subjects` (filters); from the beginning, or as
+        `deliver_policy`, `start_seq` or `start_time` say. Its `position` is where to resume.
+        Buffering is as in `Consumer.messages`.
+        """
+        config = ordered_config(subjects, deliver_policy, start_seq, start_time, headers_only)
+        limits = buffer_limits(
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            expires=expires,
+            heartbeat=heartbeat,
+            threshold_messages=None,
+            threshold_bytes=None,
+        )
+        return OrderedMessages(self._api, self._name, config, limits, on_report)
+
+    def subscribe(
+        self,
+        config: ConsumerConfig,
+        *,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> Opening[PushMessages]:
+        """Create a push consumer and iterate over what it sends.
+
+        Without a `deliver_subject` it gets one of its own. With a `deliver_group` those who give
+        the same subject and group share the messages. `flow_control` needs `idle_heartbeat`.
+        """
+        return opening(self._push(config, None, on_report))
+
+    def bind_push(
+        self, name: str, *, on_report: Callable[[PullReport], None] | None = None
+    ) -> Opening[PushMessages]:
+        """Iterate over what an existing push consumer sends. Raises `ConsumerNotFound`."""
+        return opening(self._push(None, name, on_report))
+
+    def _push(
+        self,
+        config: ConsumerConfig | None,
+        name: str | None,
+        on_report: Callable[[PullReport], None] | None,
+    ) -> PushMessages:
+        info = None
+        if name is not None:
+            info = _control.info(self._api, self._name, name)
+            config = info.config
+        if config is None:
+            raise BadAnswer(f"{self._name}/{name}: the server sent no configuration")
+        if name is not None and config.deliver_subject is None:
+            raise BadArgument(f"{self._name}/{name} is a pull consumer: use get_consumer")
+        messages = PushMessages(self._api, self._name, config, on_report)
+        messages.open(info)
+        return messages
 
     def update_consumer(self, config: ConsumerConfig) -> Consumer:
         """Change a consumer that exists. Raises `ConsumerNotFound`."""

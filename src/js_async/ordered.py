@@ -1,0 +1,183 @@
+"""Reading a stream in order, without gaps and without acknowledgements, through any trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Self
+
+from js_async import _control
+from js_async._api import Api
+from js_async._create import create_consumer
+from js_async._io import Signal
+from js_async._pulls import PullChannels
+from js_async.message import Message
+from js_async.messages import Messages
+from js_async.missing import Missing
+from js_core.deadline import NEVER, Deadline, Seconds
+from js_core.errors import (
+    BadArgument,
+    ConnectionLost,
+    ConsumerDeleted,
+    ConsumerNotFound,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+    StreamNotFound,
+    TwinstreamError,
+)
+from js_core.ordered import OrderedRead
+from js_core.pull_request import PullLimits
+from js_core.reports import PullReport, PullWarning, Recreated
+from js_models import ConsumerConfig, StreamInfoResponse
+
+__all__ = ["OrderedMessages"]
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 10.0
+_TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost)
+
+
+class OrderedMessages:
+    """Iterates over a stream in order until it is closed; made by `Stream.ordered`.
+
+    Every message comes once, whatever happens to the link, the consumer or its leader. Raises
+    `StreamNotFound` when the stream is gone, `ConnectionClosed` when the connection is.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        config: ConsumerConfig,
+        limits: PullLimits,
+        on_report: Callable[[PullReport], None] | None,
+    ) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        self._limits: Final = limits
+        self._on_report: Final = on_report
+        self._read: Final = OrderedRead(config, api.transport.tokens.name())
+        self._messages: Messages | None = None
+        self._ended: Final = Signal()
+        self._closed = False
+        self._pause = _FIRST_PAUSE
+        self.resets = 0
+        """How often a new consumer was needed."""
+
+    @property
+    def position(self) -> int:
+        """The stream sequence of the last message handed over: resume with `start_seq` + 1."""
+        return self._read.position
+
+    # ---- iterating
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        """Return the next message; the iteration ends after `close`."""
+        message = await self.take(NEVER)
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def next(self, timeout: Seconds) -> Message:
+        """Return the next message within `timeout` seconds; raises `RequestTimeout`."""
+        message = await self.take(Deadline.after(timeout))
+        if message is None:
+            raise BadArgument("the iteration has ended: it was closed")
+        return message
+
+    async def take(self, deadline: Deadline) -> Message | None:
+        """Return the next message in order, or None when the iteration was closed."""
+        while not self._closed:
+            messages = self._messages
+            if messages is None:
+                await self._begin(deadline)
+                continue
+            try:
+                message = await messages.take(deadline)
+            except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
+                await self._reset(str(error))
+                continue
+            if message is None:
+                continue
+            if not self._read.is_in_order(message.metadata):
+                await self._reset(f"a gap behind stream sequence {self.position}")
+            elif self._read.take(message.metadata):
+                return message
+        return None
+
+    # ---- consumers come and go
+
+    async def _begin(self, deadline: Deadline) -> None:
+        """Make the next consumer; the first attempt of all raises, later ones try again."""
+        first = self.resets == 0
+        while not self._closed:
+            try:
+                await self._api.transport.ready(deadline)
+                await self._make()
+            except (StreamNotFound, BadArgument):
+                raise
+            except (*_TRANSIENT, JetStreamError) as error:
+                if first and not isinstance(error, ConnectionLost):
+                    raise
+                await self._wait(error, deadline)
+                continue
+            self._pause = _FIRST_PAUSE
+            return
+
+    async def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:
+        self._report(PullWarning(f"no consumer for the ordered read yet: {error}"))
+        if deadline.expired():
+            raise RequestTimeout("no message in time") from error
+        await self._ended.sleep(Deadline.after(min(self._pause, deadline.remaining())))
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    async def _make(self) -> None:
+        api, read = self._api, self._read
+        info_subject = api.subjects.stream("INFO", self._stream)
+        stream = await api.call(info_subject, None, StreamInfoResponse)
+        if read.found_stream(stream.created):
+            self._report(Recreated(self._stream))
+        info = await create_consumer(api, self._stream, read.next_config(), "create")
+        read.made(info)
+        channels = PullChannels(api, self._stream, info.name)
+        missing = Missing(api, channels, self._stream, info.name, info, "raise")
+        self._messages = Messages(
+            missing, self._limits, None, self._on_report, give_back=False, fragile=True
+        )
+
+    async def _reset(self, reason: str) -> None:
+        self.resets += 1
+        self._report(PullWarning(f"the ordered read starts a new consumer: {reason}"))
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """Close the present consumer; what cannot be deleted vanishes by itself."""
+        messages, self._messages = self._messages, None
+        if messages is None:
+            return
+        await messages.close()
+        if self._api.transport.is_connected:
+            try:
+                await _control.delete(self._api, self._stream, self._read.name)
+            except (ConsumerNotFound, *_TRANSIENT, JetStreamError):
+                return
+
+    def _report(self, report: PullReport) -> None:
+        if self._on_report is not None:
+            self._on_report(report)
+
+    async def close(self) -> None:
+        """End the iteration and delete its consumer."""
+        if not self._closed:
+            self._closed = True
+            self._ended.set()
+            await self._leave()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

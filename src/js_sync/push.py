@@ -1,0 +1,161 @@
+# Generated from src/js_async/push.py by codegen/twin.py. Edit that file instead.
+"""Push consumers: the server sends at its own pace, flow controlled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Self
+
+from attrs import evolve
+from js_core.deadline import NEVER, Deadline, Seconds, monotonic
+from js_core.errors import (
+    BadArgument,
+    ConnectionLost,
+    NoResponders,
+    RequestTimeout,
+)
+from js_core.headers import Headers
+from js_core.protocol import Frame
+from js_core.reports import PullReport, PullWarning
+from js_core.status import Kind, is_status, read_status
+from js_models import ConsumerConfig, ConsumerInfo
+
+from js_sync import _control
+from js_sync._api import Api
+from js_sync._create import create_consumer
+from js_sync._transport import Box
+from js_sync.delivery import Delivery, ack_wait_of
+from js_sync.message import Message
+
+__all__ = ["PushMessages"]
+
+_STALLED: Final = "Nats-Consumer-Stalled"
+
+
+class PushMessages:
+    """Iterates over what a push consumer sends, until it is closed.
+
+    Made by `Stream.subscribe` (creates the consumer) and `Stream.bind_push` (joins one that
+    exists). Answers flow control when everything before it was taken, so a slow program slows the
+    server instead of losing messages. Raises `ConsumerDeleted` when heartbeats stop and the
+    consumer is gone.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        config: ConsumerConfig,
+        on_report: Callable[[PullReport], None] | None,
+    ) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        self._config = config
+        self._on_report: Final = on_report
+        self._info: ConsumerInfo | None = None
+        self._box: Box | None = None
+        self._heard_at = 0.0
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The consumer's name; empty before it was made."""
+        return self._info.name if self._info is not None else ""
+
+    def open(self, info: ConsumerInfo | None = None) -> None:
+        """Listen first, then create the consumer, unless it is there already."""
+        transport = self._api.transport
+        if self._config.deliver_subject is None:
+            self._config = evolve(self._config, deliver_subject=transport.tokens.inbox())
+        subject = (self._config.deliver_subject or "").encode()
+        queue = (self._config.deliver_group or "").encode()
+        self._box = transport.open_mailbox(subject, queue)
+        self._heard_at = monotonic()
+        try:
+            self._info = info or create_consumer(self._api, self._stream, self._config, "create")
+        except BaseException:
+            self.close()
+            raise
+
+    # ---- iterating
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Message:
+        """Return the next message; the iteration ends after `close`."""
+        message = self.take(NEVER)
+        if message is None:
+            raise StopIteration
+        return message
+
+    def next(self, timeout: Seconds) -> Message:
+        """Return the next message within `timeout` seconds; raises `RequestTimeout`."""
+        message = self.take(Deadline.after(timeout))
+        if message is None:
+            raise BadArgument("the iteration has ended: it was closed")
+        return message
+
+    def take(self, deadline: Deadline) -> Message | None:
+        """Return the next message, or None when the iteration was closed."""
+        box = self._box
+        while box is not None and not self._closed:
+            # The flag goes down before the mailbox is looked into: nothing is missed.
+            box.signal.clear()
+            while box.frames:
+                frame = box.frames.popleft()
+                if not is_status(frame):
+                    ack_wait = ack_wait_of(self._info)
+                    return Message(frame, Delivery(self._api.transport, box.heard_at, ack_wait))
+                self._answer(frame)
+            if self._api.transport.is_closed:
+                raise self._api.transport.closed_error()
+            self._watch(box)
+            wake_at = deadline.earlier(self._quiet_until())
+            came = self._api.transport.wait(box.signal, wake_at)
+            if not came and deadline.expired():
+                raise RequestTimeout("no message in time")
+        return None
+
+    def _answer(self, frame: Frame) -> None:
+        """Answer flow control, now that everything before it was taken."""
+        status = read_status(frame)
+        where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
+        if status.kind is Kind.HEARTBEAT:
+            headers = Headers.parse(frame[3][: frame[2]])
+            where = headers.get(_STALLED, "").encode()
+        if where:
+            self._api.transport.send(where, b"", b"", b"")
+
+    def _quiet_until(self) -> float:
+        heartbeat = self._config.idle_heartbeat
+        if heartbeat is None or not heartbeat:
+            return float("inf")
+        return self._heard_at + 2 * heartbeat.total_seconds()
+
+    def _watch(self, box: Box) -> None:
+        """Look for the consumer when two heartbeats are missing."""
+        self._heard_at = max(self._heard_at, box.heard_at)
+        if monotonic() < self._quiet_until():
+            return
+        self._heard_at = monotonic()
+        if self._on_report is not None:
+            self._on_report(PullWarning("two heartbeats are missing; looking for the consumer"))
+        try:
+            _control.require_there(self._api, self._stream, self.name)
+        except (NoResponders, RequestTimeout, ConnectionLost):
+            # No leader or no link now: the next look tells.
+            return
+
+    def close(self) -> None:
+        """Stop listening. A consumer that wants acknowledgements sends its open messages anew."""
+        self._closed = True
+        if self._box is not None:
+            self._box.signal.set()
+            self._api.transport.close_mailbox(self._box)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,112 @@
+"""Push consumers: flow control, heartbeats, groups and replay."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests._async.flow import eventually, together
+from tests._async.streams import filled
+
+import js_async as js
+from js_models import ConsumerConfig
+
+
+async def test_messages_are_pushed_and_acknowledged(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 50)
+        async with stream.subscribe(ConsumerConfig(durable_name="p")) as messages:
+            seen = []
+            for _ in range(50):
+                message = await messages.next(10)
+                seen.append(message.metadata.stream_seq)
+                await message.ack()
+            assert seen == list(range(1, 51))
+        consumer = jet.bind_consumer(name, "p")
+
+        async def done():
+            return (await consumer.info()).ack_floor.stream_seq == 50
+
+        await eventually(done)
+        with pytest.raises(js.ConsumerIsPush):
+            await consumer.fetch(1)
+
+
+async def test_flow_control_holds_nothing_up(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        requests = (js.PublishRequest(subject=f"{name}.x", data=bytes(2000)) for _ in range(3000))
+        async for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        config = ConsumerConfig(
+            ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=1)
+        )
+        async with stream.subscribe(config) as messages:
+            seen = [(await messages.next(20)).metadata.stream_seq for _ in range(3000)]
+        assert seen == list(range(1, 3001))
+
+
+async def test_a_group_shares_the_messages(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="p", deliver_subject=f"deliver.{name}", deliver_group="workers"
+        )
+        seen = []
+        async with stream.subscribe(config) as first, stream.bind_push("p") as second:
+
+            async def work(messages):
+                while len(seen) < 100:
+                    try:
+                        message = await messages.next(0.2)
+                    except js.RequestTimeout:
+                        continue
+                    seen.append(message.metadata.stream_seq)
+                    await message.ack()
+
+            async def publish():
+                for number in range(100):
+                    await jet.publish(f"{name}.{number}")
+
+            await together(lambda: work(first), lambda: work(second), publish)
+        assert sorted(seen) == list(range(1, 101))
+
+
+async def test_replay_keeps_the_pace_of_the_past(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        first = await stream.get_message(1)
+
+        async def later():
+            await jet.publish(f"{name}.later")
+            last = await stream.get_last_message(f"{name}.later")
+            return last.time - first.time > timedelta(seconds=0.3)
+
+        await eventually(later)
+        count = (await stream.info()).state.messages
+        config = ConsumerConfig(replay_policy="original", ack_policy="none")
+        async with stream.subscribe(config) as messages:
+            arrived = [await messages.next(10) for _ in range(count)]
+        assert arrived[-1].metadata.num_pending == 0
+
+
+async def test_a_deleted_push_consumer_is_noticed(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        reports = []
+        config = ConsumerConfig(
+            durable_name="p", idle_heartbeat=timedelta(seconds=0.2), flow_control=True
+        )
+        async with stream.subscribe(config, on_report=reports.append) as messages:
+            await (await messages.next(5)).ack()
+            await stream.delete_consumer("p")
+            with pytest.raises(js.ConsumerDeleted):
+                await messages.next(20)
+        assert isinstance(reports[0], js.PullWarning)
+        with pytest.raises(js.ConsumerNotFound):
+            async with stream.bind_push("p"):
+                pass
+        await stream.create_consumer(ConsumerConfig(durable_name="pull"))
+        with pytest.raises(js.BadArgument, match="get_consumer"):
+            async with stream.bind_push("pull"):
+                pass

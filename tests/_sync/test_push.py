@@ -1,0 +1,113 @@
+# Generated from tests/_async/test_push.py by codegen/twin.py. Edit that file instead.
+"""Push consumers: flow control, heartbeats, groups and replay."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from js_models import ConsumerConfig
+from tests._sync.flow import eventually, together
+from tests._sync.streams import filled
+
+import js_sync as js
+
+
+def test_messages_are_pushed_and_acknowledged(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 50)
+        with stream.subscribe(ConsumerConfig(durable_name="p")) as messages:
+            seen = []
+            for _ in range(50):
+                message = messages.next(10)
+                seen.append(message.metadata.stream_seq)
+                message.ack()
+            assert seen == list(range(1, 51))
+        consumer = jet.bind_consumer(name, "p")
+
+        def done():
+            return (consumer.info()).ack_floor.stream_seq == 50
+
+        eventually(done)
+        with pytest.raises(js.ConsumerIsPush):
+            consumer.fetch(1)
+
+
+def test_flow_control_holds_nothing_up(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        requests = (js.PublishRequest(subject=f"{name}.x", data=bytes(2000)) for _ in range(3000))
+        for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        config = ConsumerConfig(
+            ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=1)
+        )
+        with stream.subscribe(config) as messages:
+            seen = [(messages.next(20)).metadata.stream_seq for _ in range(3000)]
+        assert seen == list(range(1, 3001))
+
+
+def test_a_group_shares_the_messages(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="p", deliver_subject=f"deliver.{name}", deliver_group="workers"
+        )
+        seen = []
+        with stream.subscribe(config) as first, stream.bind_push("p") as second:
+
+            def work(messages):
+                while len(seen) < 100:
+                    try:
+                        message = messages.next(0.2)
+                    except js.RequestTimeout:
+                        continue
+                    seen.append(message.metadata.stream_seq)
+                    message.ack()
+
+            def publish():
+                for number in range(100):
+                    jet.publish(f"{name}.{number}")
+
+            together(lambda: work(first), lambda: work(second), publish)
+        assert sorted(seen) == list(range(1, 101))
+
+
+def test_replay_keeps_the_pace_of_the_past(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        first = stream.get_message(1)
+
+        def later():
+            jet.publish(f"{name}.later")
+            last = stream.get_last_message(f"{name}.later")
+            return last.time - first.time > timedelta(seconds=0.3)
+
+        eventually(later)
+        count = (stream.info()).state.messages
+        config = ConsumerConfig(replay_policy="original", ack_policy="none")
+        with stream.subscribe(config) as messages:
+            arrived = [messages.next(10) for _ in range(count)]
+        assert arrived[-1].metadata.num_pending == 0
+
+
+def test_a_deleted_push_consumer_is_noticed(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        reports = []
+        config = ConsumerConfig(
+            durable_name="p", idle_heartbeat=timedelta(seconds=0.2), flow_control=True
+        )
+        with stream.subscribe(config, on_report=reports.append) as messages:
+            (messages.next(5)).ack()
+            stream.delete_consumer("p")
+            with pytest.raises(js.ConsumerDeleted):
+                messages.next(20)
+        assert isinstance(reports[0], js.PullWarning)
+        with pytest.raises(js.ConsumerNotFound):
+            with stream.bind_push("p"):
+                pass
+        stream.create_consumer(ConsumerConfig(durable_name="pull"))
+        with pytest.raises(js.BadArgument, match="get_consumer"):
+            with stream.bind_push("pull"):
+                pass
