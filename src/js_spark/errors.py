@@ -5,6 +5,7 @@ from __future__ import annotations
 from js_core.errors import TwinstreamError
 
 __all__ = [
+    "CheckpointError",
     "DataLossError",
     "DecodeFailure",
     "JavaNotFound",
@@ -33,6 +34,10 @@ class OptionError(SparkSourceError, ValueError):
 
 class SchemaError(SparkSourceError, ValueError):
     """A schema, JSON or Spark, that the source cannot turn into columns."""
+
+
+class CheckpointError(SparkSourceError):
+    """A checkpoint that does not fit the query that uses it."""
 
 
 class DataLossError(SparkSourceError):

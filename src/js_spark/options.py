@@ -63,6 +63,10 @@ class SourceOptions:
     fetch_timeout: float = 120.0
     """Seconds that a read may go without progress."""
     page_messages: int = PAGE_MESSAGES
+    fetch_retries: int = 10
+    """Repeats of a question to a stream's leader."""
+    fetch_retry_interval: float = 0.5
+    """Seconds between them: with ten repeats, time for a leader election."""
     max_messages_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     min_messages_per_trigger: int | None = None
@@ -94,6 +98,8 @@ class SourceOptions:
             corrupt_column=given.text("columnNameOfCorruptRecord") or "_raw",
             fetch_timeout=given.integer("fetchTimeoutMs", 120_000, least=1) / 1000,
             page_messages=given.integer("fetchMessages", PAGE_MESSAGES, least=1),
+            fetch_retries=given.integer("fetchOffset.numRetries", 10),
+            fetch_retry_interval=given.integer("fetchOffset.retryIntervalMs", 500) / 1000,
             max_messages_per_trigger=given.maybe_integer(
                 "maxMessagesPerTrigger", "maxOffsetsPerTrigger"
             ),

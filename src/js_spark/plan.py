@@ -8,10 +8,11 @@ from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
+from js_spark.errors import OptionError
 from js_spark.options import SourceOptions
 from js_spark.stream_state import StreamState
 
-__all__ = ["SequenceRange", "partition_count", "split"]
+__all__ = ["SequenceRange", "partition_count", "reads_direct", "split"]
 
 #: Below this many sequences a further task costs more than it saves: a task takes some tens of
 #: milliseconds to start, in which one reader reads about as many messages.
@@ -45,14 +46,24 @@ def partition_count(options: SourceOptions, size: int) -> int:
     return max(1, min(wanted, size))
 
 
-def split(
-    state: StreamState, start: int, end: int, parts: int, *, direct: bool
-) -> list[SequenceRange]:
+def split(stream: str, start: int, end: int, parts: int, *, direct: bool) -> list[SequenceRange]:
     """Return ``parts`` ranges of equal size (to one) that cover ``[start, end)`` exactly."""
     size = end - start
     edges = [start + size * at // parts for at in range(parts + 1)]
     return [
-        SequenceRange(state.name, low, high, direct=direct)
+        SequenceRange(stream, low, high, direct=direct)
         for low, high in pairwise(edges)
         if high > low
     ]
+
+
+def reads_direct(options: SourceOptions, state: StreamState) -> bool:
+    """Return whether direct get reads the stream. Raises `OptionError` where it cannot."""
+    if options.read_mode == "auto":
+        return state.allow_direct
+    if options.read_mode == "direct" and not state.allow_direct:
+        raise OptionError(
+            "readMode",
+            f"'direct' needs allow_direct on stream {state.name}; set it, or use 'auto'",
+        )
+    return options.read_mode == "direct"

@@ -10,11 +10,12 @@ from pyspark.sql.types import StructType
 
 from js_spark.batcher import Batcher
 from js_spark.bounds import Bound
-from js_spark.errors import DataLossError, OptionError
+from js_spark.continuity import Continuity
+from js_spark.leader import Leader
 from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange, partition_count, split
+from js_spark.plan import SequenceRange, partition_count, reads_direct, split
 from js_spark.range_task import read_batches
-from js_spark.stream_state import StreamState, stream_state
+from js_spark.stream_state import StreamState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,14 +36,11 @@ class JetStreamReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the ranges to read; asks the leader of each stream."""
-        options = self._options
-        with options.connection.connect() as nc:
-            connection = options.connection
-            jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
-            states = [stream_state(jet, name) for name in options.streams]
+        with Leader(self._options) as leader:
+            states = leader.states()
         found: list[InputPartition] = []
         for state in states:
-            found += _ranges(options, state)
+            found += _ranges(self._options, state)
         # Spark turns an empty list into one partition without a value; an empty range says more.
         return found or [SequenceRange(states[0].name, 1, 1, direct=True)]
 
@@ -56,31 +54,9 @@ class JetStreamReader(DataSourceReader):
 def _ranges(options: SourceOptions, state: StreamState) -> list[SequenceRange]:
     low, high = options.start or _EARLIEST, options.end or _LATEST
     start, end = low.resolve(state), high.resolve(state)
-    if options.fail_on_data_loss:
-        _refuse_loss(low, state, start)
+    Continuity(options).check_start(low, start, state)
     start, end = max(start, state.first), min(end, state.next)
     if end <= start:
         return []
     direct = reads_direct(options, state)
-    return split(state, start, end, partition_count(options, end - start), direct=direct)
-
-
-def _refuse_loss(low: Bound, state: StreamState, start: int) -> None:
-    if low.is_explicit and start < state.first:
-        raise DataLossError(
-            f"stream {state.name}: startingOffsets asks for sequence {start}, but the first one"
-            f" left is {state.first}; start at {state.first} or 'earliest', or set"
-            " failOnDataLoss=false to read what there is"
-        )
-
-
-def reads_direct(options: SourceOptions, state: StreamState) -> bool:
-    """Return whether direct get reads the stream. Raises `OptionError` where it cannot."""
-    if options.read_mode == "auto":
-        return state.allow_direct
-    if options.read_mode == "direct" and not state.allow_direct:
-        raise OptionError(
-            "readMode",
-            f"'direct' needs allow_direct on stream {state.name}; set it, or use 'auto'",
-        )
-    return options.read_mode == "direct"
+    return split(state.name, start, end, partition_count(options, end - start), direct=direct)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from js_spark.layout import Layout
 from js_spark.options import SourceOptions
 from js_spark.reader import JetStreamReader
+from js_spark.stream_reader import JetStreamStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,10 @@ class JetStreamDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch; ``schema`` holds the columns that are wanted."""
         return JetStreamReader(SourceOptions.parse(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return the reader of a streaming query."""
+        return JetStreamStreamReader(SourceOptions.parse(self.options), schema)
 
 
 def register(spark: SparkSession) -> None:

@@ -1,0 +1,97 @@
+"""Whether a stream still is what the checkpoint remembers, and holds what was promised.
+
+Four things are told apart: messages that the stream's limits removed before they were read, a
+stream that was deleted and made again, a filter that was changed, and streams that were added to
+or taken out of the read. With ``failOnDataLoss=false`` the read goes on with what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from js_spark.bounds import Bound
+from js_spark.errors import CheckpointError, DataLossError
+from js_spark.offsets import Offset, Position
+from js_spark.options import SourceOptions
+from js_spark.stream_state import StreamState
+
+__all__ = ["Continuity"]
+
+_GO_ON = "; set failOnDataLoss=false to go on with what is there"
+
+
+class Continuity:
+    """Checks of one read."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._strict = options.fail_on_data_loss
+        self._filter = ",".join(options.subjects)
+
+    def check_start(self, bound: Bound, start: int, state: StreamState) -> None:
+        """Refuse to start below the first message, when somebody asked for that sequence."""
+        if self._strict and bound.is_explicit and start < state.first:
+            raise DataLossError(
+                f"stream {state.name}: startingOffsets asks for sequence {start}, but the first one"
+                f" left is {state.first}{_GO_ON}"
+            )
+
+    def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
+        """Return where the next batch begins in each stream of the read.
+
+        ``since`` is set where the offset before does not say it.
+        """
+        gone = start.streams.keys() - states.keys()
+        if gone and self._strict:
+            raise CheckpointError(
+                f"the checkpoint also holds stream {min(gone)}, which the option 'stream' does not"
+                f" name any more{_GO_ON}"
+            )
+        return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
+
+    def _begin(self, position: Position | None, state: StreamState) -> Position:
+        if position is None:
+            # As with a new partition of a topic: all it holds is new.
+            return Position(state.first, state.created, self._filter, since=state.first)
+        if position.created != state.created:
+            self._refuse_other(position, state)
+            return Position(state.first, state.created, self._filter, since=state.first)
+        if position.filter != self._filter and self._strict:
+            raise CheckpointError(
+                f"stream {state.name}: the checkpoint was made with the filter"
+                f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}; what was passed"
+                f" over before would never be read: use a new checkpoint{_GO_ON}"
+            )
+        if state.first > position.next:
+            self._refuse_overtaken(position.next, state)
+        return evolve(position, since=None)
+
+    def check_batch(
+        self, low: int, position: Position, state: StreamState | None, name: str
+    ) -> StreamState:
+        """Return the state of a stream that a batch reads, after it was planned."""
+        if state is None:
+            raise CheckpointError(
+                f"the batch that was begun reads stream {name}, which the option 'stream' does not"
+                " name any more; name it until the batch is finished"
+            )
+        if position.created != state.created:
+            self._refuse_other(position, state)
+        elif state.first > low:
+            self._refuse_overtaken(low, state)
+        return state
+
+    def _refuse_other(self, position: Position, state: StreamState) -> None:
+        if self._strict:
+            raise DataLossError(
+                f"stream {state.name} was made at {state.created}, the checkpoint is of one made at"
+                f" {position.created}: it was deleted and made again; use a new checkpoint{_GO_ON}"
+            )
+
+    def _refuse_overtaken(self, low: int, state: StreamState) -> None:
+        if self._strict:
+            raise DataLossError(
+                f"stream {state.name}: the limits of the stream removed messages from {low} to"
+                f" {state.first - 1} before they were read{_GO_ON}"
+            )

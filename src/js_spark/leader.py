@@ -1,0 +1,76 @@
+"""What the driver asks the leaders of streams, over one connection, through short troubles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from js_core.errors import ConnectionLost, JetStreamError, NoResponders, RequestTimeout
+from js_spark.options import SourceOptions
+from js_spark.stream_state import StreamState, stream_state
+
+if TYPE_CHECKING:
+    from js_sync import Connection, JetStream
+
+__all__ = ["Leader"]
+
+_T = TypeVar("_T")
+
+
+class Leader:
+    """Asks for the states of the streams of a read.
+
+    The connection is made at the first question and kept. A question that meets a lost link or
+    a leader election is repeated as often as ``fetchOffset.numRetries`` says: an error on the
+    driver ends a whole streaming query. Copies in other processes connect anew.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._connection: Connection | None = None
+
+    def states(self) -> list[StreamState]:
+        """Return the state of each stream, in the order of the option."""
+        return [self._ask(partial(stream_state, name=name)) for name in self._options.streams]
+
+    def _ask(self, question: Callable[[JetStream], _T]) -> _T:
+        left = self._options.fetch_retries
+        while True:
+            try:
+                return question(self._jet())
+            except (ConnectionLost, NoResponders, RequestTimeout):
+                if not left:
+                    raise
+            except JetStreamError as error:
+                # 503: the cluster has no leader for this just now.
+                if error.code != 503 or not left:
+                    raise
+            left -= 1
+            time.sleep(self._options.fetch_retry_interval)
+
+    def _jet(self) -> JetStream:
+        settings = self._options.connection
+        if self._connection is None or self._connection.is_closed:
+            self._connection = settings.connect()
+        return self._connection.jetstream(domain=settings.domain, prefix=settings.api_prefix)
+
+    def close(self) -> None:
+        """Close the connection; the next question makes a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> SourceOptions:
+        return self._options
+
+    def __setstate__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._connection = None

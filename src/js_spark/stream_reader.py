@@ -1,0 +1,143 @@
+"""Streaming reads: offsets are stream sequences, and Spark's checkpoint is their only home.
+
+Nothing depends on acknowledgements or on a consumer, so a batch can be read again at any time,
+exactly as it was, as long as the stream holds its messages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from js_spark.admission import admit, is_too_little, read_limit
+from js_spark.batcher import Batcher
+from js_spark.bounds import Bound
+from js_spark.continuity import Continuity
+from js_spark.leader import Leader
+from js_spark.offsets import Offset, Position
+from js_spark.options import SourceOptions
+from js_spark.plan import SequenceRange, partition_count, reads_direct, split
+from js_spark.range_task import read_batches
+from js_spark.stream_state import StreamState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JetStreamStreamReader"]
+
+_LATEST = Bound("startingOffsets", word="latest")
+
+
+class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches on the driver and reads their ranges in tasks."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        Batcher(options, schema)  # refuses columns that are not there before anything runs
+        self._options = options
+        self._schema = schema
+        self._leader = Leader(options)
+        self._continuity = Continuity(options)
+        self._target: dict[str, int] | None = None
+        self._admitted_at = time.monotonic()
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where a query without a checkpoint begins."""
+        bound = self._options.start or _LATEST
+        found: dict[str, Position] = {}
+        for state in self._leader.states():
+            start = bound.resolve(state)
+            self._continuity.check_start(bound, start, state)
+            found[state.name] = Position(start, state.created, self._filter)
+        return Offset(found).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return where the next batch ends; ``start`` when there is nothing to read now."""
+        states = {state.name: state for state in self._leader.states()}
+        begin = self._continuity.begin(Offset.from_json(start), states)
+        ends = {name: self._end_of(state) for name, state in states.items()}
+        backlog = {name: max(0, ends[name] - begin[name].next) for name in states}
+        admitted = self._admit(backlog, states, limit)
+        if not any(admitted.values()):
+            return start
+        self._admitted_at = time.monotonic()
+        return Offset(
+            {name: self._advance(begin[name], count) for name, count in admitted.items()}
+        ).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit that the options ask for."""
+        return read_limit(self._options)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return the end of what the streams hold, which the query's progress shows as lag."""
+        states = self._leader.states()
+        return Offset(
+            {each.name: Position(each.next, each.created, self._filter) for each in states}
+        ).to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end of the query: what the streams hold now."""
+        self._target = {state.name: state.next for state in self._leader.states()}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Return the ranges of a batch; the same offsets give the same ranges, always."""
+        before = Offset.from_json(start).streams
+        states = {state.name: state for state in self._leader.states()}
+        found: list[InputPartition] = []
+        for name, position in Offset.from_json(end).streams.items():
+            low = position.since if position.since is not None else before[name].next
+            if position.next > low:
+                state = self._continuity.check_batch(low, position, states.get(name), name)
+                direct = reads_direct(self._options, state)
+                found += split(name, low, position.next, position.parts, direct=direct)
+        return found or [SequenceRange(self._options.streams[0], 1, 1, direct=True)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one range in a task."""
+        if not isinstance(partition, SequenceRange):
+            raise TypeError(f"not a partition of this source: {partition!r}")
+        return read_batches(self._options, Batcher(self._options, self._schema), partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do nothing: reading takes nothing out of a stream."""
+
+    def stop(self) -> None:
+        """Close the driver's connection."""
+        self._leader.close()
+
+    @property
+    def _filter(self) -> str:
+        return ",".join(self._options.subjects)
+
+    def _end_of(self, state: StreamState) -> int:
+        if self._target is None:
+            return state.next
+        return min(state.next, self._target.get(state.name, state.next))
+
+    def _admit(
+        self, backlog: dict[str, int], states: dict[str, StreamState], limit: ReadLimit
+    ) -> dict[str, int]:
+        if isinstance(limit, ReadAllAvailable):
+            return backlog
+        waited = time.monotonic() - self._admitted_at
+        # A query that ends with what is there must not wait for more.
+        if self._target is None and is_too_little(self._options, backlog, waited):
+            return dict.fromkeys(backlog, 0)
+        return admit(self._options, backlog, {name: s.mean_size for name, s in states.items()})
+
+    def _advance(self, position: Position, count: int) -> Position:
+        if not count:
+            return position
+        parts = partition_count(self._options, count)
+        return Position(
+            position.next + count, position.created, self._filter, parts, position.since
+        )

@@ -1,0 +1,147 @@
+"""Offsets, admission and continuity: the decisions of a streaming read, as tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from js_spark.admission import admit, is_too_little
+from js_spark.continuity import Continuity
+from js_spark.errors import CheckpointError, DataLossError
+from js_spark.offsets import Offset, Position
+from js_spark.options import SourceOptions
+from js_spark.plan import partition_count, split
+from js_spark.stream_state import StreamState
+
+STATE = StreamState("S", first=11, next=101, created="monday")
+HERE = Position(next=50, created="monday", parts=3)
+
+
+def options(**given: str) -> SourceOptions:
+    return SourceOptions.parse({"nats.servers": "h", "stream": "S", **given})
+
+
+def test_offsets_survive_json() -> None:
+    offset = Offset({"B": HERE, "A": Position(1, "x", "a.>", 2, since=1)})
+    text = json.dumps(offset.to_json())
+    assert Offset.from_json(json.loads(text)) == offset
+    assert list(offset.to_json()["streams"]) == ["A", "B"]
+    assert "since" not in offset.to_json()["streams"]["B"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"v": 2, "streams": {}},
+        {"v": 1},
+        {"v": 1, "streams": {"S": {"nxt": 1}}},
+        {"v": 1, "streams": [1]},
+    ],
+)
+def test_offsets_of_others_are_refused(value: dict[str, Any]) -> None:
+    with pytest.raises(CheckpointError):
+        Offset.from_json(value)
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 50))
+def test_ranges_cover_exactly(start: int, size: int, parts: int) -> None:
+    ranges = split("S", start, start + size, parts, direct=True)
+    edges = [start]
+    for each in ranges:
+        assert each.start == edges[-1]
+        assert each.end > each.start
+        edges.append(each.end)
+    assert edges[-1] == start + size
+    sizes = [each.end - each.start for each in ranges]
+    assert not sizes or max(sizes) - min(sizes) <= 1 or len(ranges) < parts
+
+
+@pytest.mark.parametrize(
+    ("given_options", "size", "parts"),
+    [
+        ({"minPartitions": "4"}, 100, 4),
+        ({"minPartitions": "4"}, 3, 3),
+        ({"maxMessagesPerPartition": "10"}, 95, 10),
+        ({"maxMessagesPerPartition": "10", "minPartitions": "2"}, 95, 10),
+        ({}, 1, 1),
+        ({}, 19_999, 1),
+    ],
+)
+def test_partition_counts(given_options: dict[str, str], size: int, parts: int) -> None:
+    assert partition_count(options(**given_options), size) == parts
+
+
+def test_limits_are_shared_in_proportion() -> None:
+    backlog, sizes = {"A": 900, "B": 100, "C": 0}, {"A": 10.0, "B": 100.0, "C": 0.0}
+    assert admit(options(), backlog, sizes) == backlog
+    assert admit(options(maxMessagesPerTrigger="100"), backlog, sizes) == {"A": 90, "B": 10, "C": 0}
+    assert admit(options(maxBytesPerTrigger="1900"), backlog, sizes) == {"A": 90, "B": 10, "C": 0}
+    assert admit(options(maxMessagesPerTrigger="5000"), backlog, sizes) == backlog
+
+
+@given(
+    st.dictionaries(st.sampled_from("ABC"), st.integers(0, 1000), min_size=1),
+    st.integers(1, 100),
+    st.integers(1, 5000),
+)
+def test_limits_hold_and_never_stop_a_read(
+    backlog: dict[str, int], most: int, most_bytes: int
+) -> None:
+    limited = options(maxMessagesPerTrigger=str(most), maxBytesPerTrigger=str(most_bytes))
+    found = admit(limited, backlog, dict.fromkeys(backlog, 250.0))
+    assert sum(found.values()) <= most
+    assert sum(found.values()) <= max(1, most_bytes // 250)
+    assert all(found[name] <= backlog[name] for name in backlog)
+    assert any(found.values()) == any(backlog.values())
+
+
+def test_a_batch_waits_for_its_minimum_until_the_delay_is_over() -> None:
+    least = options(minMessagesPerTrigger="10", maxTriggerDelay="30s")
+    assert is_too_little(least, {"A": 4, "B": 5}, waited=29.9)
+    assert not is_too_little(least, {"A": 5, "B": 5}, waited=0)
+    assert not is_too_little(least, {"A": 1}, waited=30)
+    assert not is_too_little(options(), {"A": 0}, waited=0)
+
+
+@pytest.mark.parametrize(
+    ("position", "state", "error", "reason"),
+    [
+        (evolve(HERE, created="sunday"), STATE, DataLossError, "deleted and made again"),
+        (evolve(HERE, next=5), STATE, DataLossError, "removed messages from 5 to 10"),
+        (evolve(HERE, filter="a.>"), STATE, CheckpointError, "made with the filter 'a.>'"),
+    ],
+)
+def test_breaks_are_told_apart(
+    position: Position, state: StreamState, error: type[Exception], reason: str
+) -> None:
+    with pytest.raises(error, match=reason):
+        Continuity(options()).begin(Offset({"S": position}), {"S": state})
+    easy = Continuity(options(failOnDataLoss="false"))
+    begin = easy.begin(Offset({"S": position}), {"S": state})["S"]
+    assert begin.created == "monday"
+
+
+def test_a_stream_made_again_is_read_from_its_beginning_when_loss_is_fine() -> None:
+    easy = Continuity(options(failOnDataLoss="false"))
+    begin = easy.begin(Offset({"S": evolve(HERE, created="sunday")}), {"S": STATE})["S"]
+    assert (begin.next, begin.since) == (11, 11)
+
+
+def test_streams_that_came_and_went() -> None:
+    strict, easy = Continuity(options()), Continuity(options(failOnDataLoss="false"))
+    new = strict.begin(Offset({}), {"S": STATE})["S"]
+    assert (new.next, new.since) == (11, 11)
+    with pytest.raises(CheckpointError, match="also holds stream T"):
+        strict.begin(Offset({"S": HERE, "T": HERE}), {"S": STATE})
+    assert easy.begin(Offset({"S": HERE, "T": HERE}), {"S": STATE})["S"].next == 50
+
+
+def test_nothing_new_is_no_break() -> None:
+    begin = Continuity(options()).begin(Offset({"S": evolve(HERE, since=3)}), {"S": STATE})
+    assert begin["S"] == HERE
