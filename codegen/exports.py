@@ -15,6 +15,7 @@ HAND_WRITTEN = {
     "js_models.codec": ["DecodeError", "decode", "decode_response", "encode", "encode_json"],
     "js_models.duration": ["Duration"],
     "js_models._evolve": ["evolve"],
+    "js_models.effective": ["ConfigError", "effective_consumer", "effective_stream"],
     "js_models.files": ["FileConfig", "FileConfigs", "FileProblem", "load_configs"],
     "js_models.problem": ["Problem"],
     "js_models.timestamp": ["Timestamp"],

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from js_models.duration import (
         Duration,
     )
+    from js_models.effective import (
+        ConfigError,
+        effective_consumer,
+        effective_stream,
+    )
     from js_models.files import (
         FileConfig,
         FileConfigs,
@@ -227,6 +232,7 @@ __all__ = [
     "ClientInfo",
     "ClusterInfo",
     "Compression",
+    "ConfigError",
     "ConsumerAck",
     "ConsumerAction",
     "ConsumerActionKind",
@@ -353,6 +359,8 @@ __all__ = [
     "UnpinReason",
     "decode",
     "decode_response",
+    "effective_consumer",
+    "effective_stream",
     "encode",
     "encode_json",
     "evolve",

@@ -11,9 +11,12 @@ _TIME = re.compile(
 )
 _DAYS_PER_400_YEARS = 146_097
 
+GO_ZERO = 306 * 86_400 * 1_000_000_000
+"""What ``go_time`` says of 0001-01-01T00:00:00Z, the server's "not set"."""
+
 
 def go_time(text: str) -> int | None:
-    """Return nanoseconds since 0000-01-01 in UTC, None for what the server does not take."""
+    """Return nanoseconds since 0000-03-01 in UTC, None for what the server does not take."""
     match = _TIME.fullmatch(text)
     if match is None:
         return None
@@ -33,8 +36,22 @@ def go_time(text: str) -> int | None:
     return seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0")[:9])
 
 
+def go_time_text(text: str) -> str:
+    """Return a time that the server takes in the notation in which it answers."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a time")
+    year, month, day, hour, minute, second, fraction, sign, zone_hour, zone_minute = match.groups()
+    digits = (fraction or "")[:9].rstrip("0")
+    zone = f"{sign}{zone_hour}:{zone_minute}" if sign else "Z"
+    if sign and not int(zone_hour) and not int(zone_minute):
+        zone = "Z"
+    rest = f".{digits}" if digits else ""
+    return f"{year}-{month}-{day}T{hour:0>2}:{minute}:{second}{rest}{zone}"
+
+
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days since the first day of the year 0."""
+    """Return the days since the first of March in the year 0."""
     # Counted from March, so that the leap day is the last of its year.
     shifted = year if month > 2 else year - 1
     era, of_era = divmod(shifted, 400)

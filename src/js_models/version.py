@@ -16,8 +16,8 @@ OLDEST: Version = (2, 11, 0)
 
 _PATTERN = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?", re.ASCII)
 
-# A bare "2.12" means the last patch of that line: rules came and went with minor versions.
-_ANY_PATCH = 99
+ANY_PATCH = 99
+"""Stands for the last patch of a line: what a bare "2.12" means."""
 
 
 def parse_version(text: str | None) -> Version:
@@ -31,7 +31,7 @@ def parse_version(text: str | None) -> Version:
     if match is None:
         raise ValueError(f"{text!r} is not a server version; write it as 2.12 or 2.12.8")
     major, minor, patch = match.groups()
-    version = (int(major), int(minor), int(patch) if patch else _ANY_PATCH)
+    version = (int(major), int(minor), int(patch) if patch else ANY_PATCH)
     if version < OLDEST:
         raise ValueError(f"rules of server {text} are not known; the oldest is 2.11")
     return version

@@ -10,13 +10,23 @@ import argparse
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import nats
 from config_makers import PARENTS, ConsumerMaker, StreamMaker
 
-from js_models import validate_consumer, validate_stream
+from js_models import (
+    ConfigError,
+    Model,
+    effective_consumer,
+    effective_stream,
+    encode,
+    validate_consumer,
+    validate_stream,
+)
 from js_testing import NatsServer
 
 LANES = 8
@@ -47,7 +57,12 @@ class Tally:
     """Configs that both refuse with the same code."""
 
     refused: int = 0
+    compared: int = 0
+    """Accepted configs whose stored form was compared."""
+
+    equal: int = 0
     odd: dict[tuple[int, int, str], list[Any]] = field(default_factory=dict)
+    differ: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
 
     def add(self, config: Any, ours: Verdict, theirs: Verdict) -> None:
         """Count one config."""
@@ -62,16 +77,38 @@ class Tally:
             key = (ours.code, theirs.code, theirs.why if theirs.code else ours.why)
             self.odd.setdefault(key, []).append(config)
 
+    def stored(self, config: Any, ours: Callable[[], Model], theirs: Verdict) -> None:
+        """Compare what the server stored with what we say it would."""
+        if theirs.code or (isinstance(config, dict) and config.get("mirror_direct")):
+            return
+        try:
+            mine = encode(ours())
+        except ConfigError:
+            return  # counted as a disagreement of verdicts
+        self.compared += 1
+        if mine == theirs.config:
+            self.equal += 1
+            return
+        for key in mine.keys() | theirs.config.keys():
+            pair = (mine.get(key, "absent"), theirs.config.get(key, "absent"))
+            if pair[0] != pair[1]:
+                self.differ.setdefault((key, str(pair)[:150]), []).append(config)
+
     def report(self) -> str:
         """Return the shares and an example of each disagreement."""
         lines = [
             f"{self.total} configs, {self.accepted} accepted, "
             f"verdict agrees {self.verdict / max(1, self.total):.4%}, "
-            f"code agrees {self.code / max(1, self.refused):.4%} of {self.refused} refused"
+            f"code agrees {self.code / max(1, self.refused):.4%} of {self.refused} refused, "
+            f"stored form equal {self.equal / max(1, self.compared):.4%} of {self.compared}"
         ]
         for (ours, theirs, why), configs in sorted(self.odd.items(), key=lambda i: -len(i[1])):
             shortest = min(configs, key=lambda one: len(json.dumps(one)))
             lines.append(f"{len(configs):5} ours {ours} theirs {theirs} {why[:100]}")
+            lines.append(f"      {json.dumps(shortest)[:400]}")
+        for (key, pair), configs in sorted(self.differ.items(), key=lambda i: -len(i[1])):
+            shortest = min(configs, key=lambda one: len(json.dumps(one)))
+            lines.append(f"{len(configs):5} {key} ours, theirs {pair}")
             lines.append(f"      {json.dumps(shortest)[:400]}")
         return "\n".join(lines)
 
@@ -149,6 +186,7 @@ async def stream_lane(url: str, lane: int, configs: list[Any], version: str, tal
         while "creating store" in verdict.why:
             # The files of the last stream of this name are still on their way out.
             verdict = theirs(await ask(nc, f"$JS.API.STREAM.CREATE.{name}", config))
+        tally.stored(config, partial(effective_stream, config, version), verdict)
         if not verdict.code:
             await ask(nc, f"$JS.API.STREAM.DELETE.{name}", "")
         tally.add(config, our_stream(config, version), verdict)
@@ -196,6 +234,7 @@ async def consumer_lane(
         body = {"stream_name": parent, "config": config}
         answer = await ask(nc, f"$JS.API.CONSUMER.CREATE.{parent}{route(config)}", body)
         verdict = theirs(answer)
+        tally.stored(config, partial(effective_consumer, config, PARENTS[parent], version), verdict)
         if not verdict.code and "name" in answer:
             await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.{answer['name']}", "")
         tally.add([parent, config], our_consumer(parent, config, version), verdict)

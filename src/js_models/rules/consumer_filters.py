@@ -7,7 +7,7 @@ import re
 from attrs import frozen
 
 from js_models._settings import Settings
-from js_models._subjects import is_contained, is_subject
+from js_models._subjects import can_meet, is_contained, is_subject
 from js_models.rules.consumer_case import ConsumerCase
 from js_models.rules.rule import ForEach, Found, Hit, Rule
 from js_models.version import Version
@@ -15,7 +15,7 @@ from js_models.version import Version
 CR = Rule[ConsumerCase]
 
 _SAMPLE = re.compile(r"[+-]?\d+", re.ASCII)
-REVERSED_UNTIL: Version = (2, 12, 0)
+CROSSING_SINCE: Version = (2, 12, 0)
 _INT64_MAX = 2**63 - 1
 
 
@@ -56,12 +56,11 @@ def _each_filter(case: ConsumerCase) -> list[FilterCase]:
     return [FilterCase(case, index) for index in range(len(case["filter_subjects"]))]
 
 
-def _lies_in_other(case: FilterCase) -> Found:
+def _overlaps_other(case: FilterCase) -> Found:
+    # Crossing filters such as a.* and *.b are fine since 2.12.
+    relation = is_contained if case.version >= CROSSING_SINCE else can_meet
     for index, other in enumerate(case.settings["filter_subjects"]):
-        # Servers before 2.12 ask the other way round, which only changes what they find first.
-        old = case.version < REVERSED_UNTIL
-        narrow, wide = (other, case.wanted) if old else (case.wanted, other)
-        if index != case.index and is_contained(narrow, wide):
+        if index != case.index and relation(case.wanted, other):
             return case.hit(repr(other))
     return False
 
@@ -79,9 +78,9 @@ _OF_EACH_FILTER = (
         "C-FILTER-OVERLAP",
         10138,
         "",
-        "one of {value} and {detail} matches all that the other matches.",
+        "{value} overlaps {detail}.",
         "Remove the narrower one.",
-        _lies_in_other,
+        _overlaps_other,
     ),
 )
 

@@ -1,0 +1,76 @@
+"""What a server would store: defaults filled in, silent changes made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from js_models.codec import decode
+from js_models.problem import Problem
+from js_models.validation import Config, read, validate_consumer, validate_stream
+from js_models.version import parse_version
+
+if TYPE_CHECKING:
+    from js_models._settings import Settings
+    from js_models.generated.config.consumer import ConsumerConfig
+    from js_models.generated.config.stream import StreamConfig
+    from js_models.version import Version
+
+
+class ConfigError(ValueError):
+    """A server would refuse the config; ``problems`` says why."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(str(problem) for problem in problems))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.problems,))
+
+
+def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
+    """Return what a server would store for a new stream.
+
+    With the metadata that the server adds; ``_nats.ver`` only where ``server`` names a patch. A
+    mirror's ``mirror_direct`` follows its origin where the server can see it, which is not known
+    here. Raises ``ConfigError`` for a config that the server would refuse.
+    """
+    from js_models.generated.config.stream import StreamConfig
+    from js_models.rules.stream_case import StreamCase
+    from js_models.rules.stream_stored import stored_stream
+
+    _refuse(validate_stream(config, server))
+    version = parse_version(server)
+    settings = _settings(config, "StreamCreateRequest", version)
+    return decode(stored_stream(StreamCase(settings, version)), StreamConfig)
+
+
+def effective_consumer(
+    config: Config, stream: Config | None = None, server: str | None = None
+) -> ConsumerConfig:
+    """Return what a server would store for a new consumer of ``stream``.
+
+    The parameters and errors are those of ``validate_consumer`` and ``effective_stream``. A
+    consumer without a name gets one from the server, which is not part of its config.
+    """
+    from js_models.generated.config.consumer import ConsumerConfig
+    from js_models.rules.consumer_case import ConsumerCase
+    from js_models.rules.consumer_stored import stored_consumer
+
+    _refuse(validate_consumer(config, stream, server))
+    version = parse_version(server)
+    settings = _settings(config, "ConsumerConfig", version)
+    parent = None if stream is None else _settings(stream, "StreamCreateRequest", version)
+    return decode(stored_consumer(ConsumerCase(settings, parent, version)), ConsumerConfig)
+
+
+def _refuse(problems: list[Problem]) -> None:
+    errors = [problem for problem in problems if not problem.needs_server]
+    if errors:
+        raise ConfigError(errors)
+
+
+def _settings(config: Config, record: str, version: Version) -> Settings:
+    settings, problems = read(config, record, version)
+    if settings is None:
+        raise ConfigError(problems)
+    return settings

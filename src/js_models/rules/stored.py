@@ -1,0 +1,43 @@
+"""What both streams and consumers look like once a server has stored them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from js_models._go_time import go_time_text
+from js_models._settings import Settings
+from js_models.version import Version
+
+LEVELS: tuple[tuple[Version, int], ...] = (
+    ((2, 15, 0), 5),
+    ((2, 14, 0), 4),
+    ((2, 12, 5), 3),
+    ((2, 12, 0), 2),
+    ((2, 11, 0), 1),
+)
+"""The API level that servers from a version on have."""
+
+
+def api_level(version: Version) -> int:
+    """Return the API level of a server."""
+    return next(level for since, level in LEVELS if version >= since)
+
+
+def stored_metadata(given: dict[str, str] | None, version: Version, level: int) -> dict[str, str]:
+    """Return metadata with the server's own keys; ``level`` is what the settings need."""
+    from js_models.version import ANY_PATCH
+
+    metadata = dict(given or {})
+    metadata["_nats.level"] = str(api_level(version))
+    metadata["_nats.req.level"] = str(level)
+    if version[2] != ANY_PATCH:
+        metadata["_nats.ver"] = ".".join(str(part) for part in version)
+    return metadata
+
+
+def put(out: dict[str, Any], settings: Settings, *members: str) -> None:
+    """Copy the members that are not zero; the server leaves zeros out."""
+    for member in members:
+        value = settings[member]
+        if value:
+            out[member] = go_time_text(value) if member.endswith(("_time", "_until")) else value
