@@ -67,7 +67,6 @@ from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.servers import ReconnectPolicy
 from js_core.stream_message import StreamMessage
 from js_core.tls import TlsOptions
-
 from js_sync.connection import Connection, Stats, connect, connect_with
 from js_sync.connection_events import ConnectionEvents
 from js_sync.consumer import Consumer

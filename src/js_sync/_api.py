@@ -12,7 +12,6 @@ from js_core.deadline import Deadline, Seconds, seconds
 from js_core.errors import BadAnswer, NoResponders, Unsupported
 from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
-
 from js_sync._transport import Transport
 
 __all__ = ["Api"]

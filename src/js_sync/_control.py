@@ -15,7 +15,6 @@ from js_models import (
     ConsumerResetResponse,
     ConsumerUnpinResponse,
 )
-
 from js_sync._api import Api
 
 __all__ = ["delete", "info", "pause", "require_there", "reset", "unpin"]

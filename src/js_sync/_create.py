@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from attrs import evolve
+
 from js_core.difference import differences
 from js_core.errors import ConsumerExists, JetStreamError, TwinstreamError
 from js_models import (
@@ -16,7 +17,6 @@ from js_models import (
     ConsumerInfoResponse,
     encode,
 )
-
 from js_sync._api import Api
 
 __all__ = ["CreateAction", "create_consumer"]

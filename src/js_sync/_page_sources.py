@@ -17,7 +17,6 @@ from js_core.errors import ConnectionLost, ConsumerNotFound, RequestTimeout, Twi
 from js_core.range_read import Page, RangeRead
 from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 from js_core.subject_match import matcher
-
 from js_sync._api import Api
 from js_sync._transport import Box
 

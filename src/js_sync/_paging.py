@@ -13,7 +13,6 @@ from js_models import (
     StreamListResponse,
     StreamNamesResponse,
 )
-
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 

@@ -12,7 +12,6 @@ from js_core.pin import Pins
 from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
 from js_core.status import is_status
-
 from js_sync._api import Api
 from js_sync._transport import Box
 

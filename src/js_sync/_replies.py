@@ -10,7 +10,6 @@ from js_core.errors import BadArgument, NoResponders, RequestTimeout, Twinstream
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.subjects import check_filter
-
 from js_sync._io import Lock, Signal
 from js_sync._transport import Box, Transport
 

@@ -60,7 +60,6 @@ from js_core.protocol import (
 from js_core.servers import ServerAddress, ServerPool
 from js_core.tls import TlsOptions
 from js_core.tokens import Tokens
-
 from js_sync._credentials import credentials_for
 from js_sync._io import Link, Signal, Task, spawn
 from js_sync._replies import Replies

@@ -15,7 +15,6 @@ from js_core.handshake import ServerInfo
 from js_core.mailbox import Mailbox
 from js_core.protocol import Frame, Sink
 from js_core.tokens import Tokens
-
 from js_sync._io import Signal
 
 if TYPE_CHECKING:

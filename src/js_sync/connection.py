@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Self
 
 from attrs import frozen
+
 from js_core.auth import Credentials
 from js_core.deadline import Deadline, Seconds
 from js_core.events import ConnectionEvent
@@ -17,7 +18,6 @@ from js_core.servers import ReconnectPolicy
 from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
-
 from js_sync._io import Opening, opening
 from js_sync._session import Session
 from js_sync.connection_events import ConnectionEvents

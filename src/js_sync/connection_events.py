@@ -9,7 +9,6 @@ from typing import Final, Self
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import ConnectionClosed, RequestTimeout
 from js_core.events import Closed, ConnectionEvent
-
 from js_sync._io import Signal
 from js_sync._transport import Transport
 

@@ -14,7 +14,6 @@ from js_core.pin import pin_of
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
 from js_core.reports import PullReport
 from js_models import AckPolicy, ConsumerConfig, ConsumerInfo
-
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer

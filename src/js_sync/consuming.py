@@ -9,7 +9,6 @@ from zlib import crc32
 
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, RequestTimeout
-
 from js_sync._io import Handler, Signal, Task, call, spawn
 from js_sync.message import Message
 from js_sync.messages import Messages

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Final
 
 from js_models import AckPolicy, ConsumerInfo
-
 from js_sync._transport import Transport
 
 __all__ = ["Delivery", "ack_wait_of"]

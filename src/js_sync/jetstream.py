@@ -24,7 +24,6 @@ from js_models import (
     StreamInfoResponse,
     StreamUpdateResponse,
 )
-
 from js_sync import _paging
 from js_sync._api import Api
 from js_sync._io import Stream as Generated

@@ -10,7 +10,6 @@ from js_core.acks import ACK, IN_PROGRESS, nak, term
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
 from js_core.protocol import Frame
-
 from js_sync.core_message import CoreMessage
 from js_sync.delivery import Delivery
 

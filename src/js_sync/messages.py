@@ -24,7 +24,6 @@ from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
 from js_core.pull_request import PullLimits
 from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind, is_status, read_status
-
 from js_sync._io import Signal, Task, spawn
 from js_sync._pulls import PullChannel
 from js_sync.delivery import Delivery

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from attrs import evolve
+
 from js_core.errors import (
     BadArgument,
     ConsumerDeleted,
@@ -14,7 +15,6 @@ from js_core.errors import (
     StreamNotFound,
 )
 from js_models import ConsumerConfig, ConsumerInfo, ConsumerInfoResponse
-
 from js_sync._api import Api
 from js_sync._create import create_consumer
 from js_sync._pulls import PullChannels

@@ -22,7 +22,6 @@ from js_core.ordered import OrderedRead
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning, Recreated
 from js_models import ConsumerConfig, StreamInfoResponse
-
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer

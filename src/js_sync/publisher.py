@@ -12,7 +12,6 @@ from js_core.errors import NoResponders, TwinstreamError
 from js_core.publish import PublishFailure, PublishRequest, publish_headers, read_pub_ack
 from js_core.subjects import check_subject
 from js_models import PubAck
-
 from js_sync._api import Api
 from js_sync._io import Signal, each
 from js_sync._io import Stream as Generated

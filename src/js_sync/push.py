@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from attrs import evolve
+
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import (
     BadArgument,
@@ -19,7 +20,6 @@ from js_core.protocol import Frame
 from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, is_status, read_status
 from js_models import ConsumerConfig, ConsumerInfo
-
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer

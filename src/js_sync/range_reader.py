@@ -25,7 +25,6 @@ from js_core.range_read import (
     RangeRead,
 )
 from js_core.stored_page import PageEnd, StoredPage
-
 from js_sync._api import Api
 from js_sync._io import sleep
 

@@ -27,7 +27,6 @@ from js_models import (
     StreamPurgeResponse,
     StreamUpdateResponse,
 )
-
 from js_sync import _control, _paging
 from js_sync._api import Api
 from js_sync._io import Opening, opening

@@ -10,7 +10,6 @@ from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, ConnectionClosed, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.protocol import Frame, Sink
-
 from js_sync._io import Signal
 from js_sync._transport import Box, Transport
 from js_sync.core_message import CoreMessage

@@ -11,13 +11,13 @@ from statistics import median
 
 import click
 from attrs import frozen
-from tests.bench.drives import DRIVES, STREAM, SUBJECT, Drive
 
 import js_sync
 from js_cli.screen import plain_table, results
 from js_models import StreamConfig
 from js_sync import PublishFailure, PublishRequest
 from js_testing import NatsServer
+from tests.bench.drives import DRIVES, STREAM, SUBJECT, Drive
 
 PAYLOAD = b"x" * 128
 

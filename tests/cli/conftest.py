@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.output import Run
 
 import js_sync
 from js_cli.groups import twinstream
 from js_models import StreamConfig
 from js_testing import NatsServer
+from tests.cli.output import Run
 
 _numbers = itertools.count(1)
 

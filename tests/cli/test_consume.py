@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.output import Run, json_lines
 
 import js_sync
 from js_models import ConsumerInfo
 from js_testing import NatsServer
+from tests.cli.output import Run, json_lines
 
 
 @pytest.fixture

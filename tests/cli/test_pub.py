@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.output import Run, json_lines
 
 import js_sync
 from js_testing import NatsServer
+from tests.cli.output import Run, json_lines
 
 
 def stored(server: NatsServer, stream: str) -> list[js_sync.StreamMessage]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.cli.output import Run
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.wire import delivery, status_frame
 
 from js_core import errors
 from js_core.batch import BatchEnd
 from js_core.fetch import GRACE, Fetch, frame_size
 from js_core.pull_request import fetch_limits
+from tests.core.wire import delivery, status_frame
 
 # Code, text, and what a fetch makes of it with nothing and with one message in its hands.
 END = BatchEnd

@@ -10,11 +10,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.wire import hmsg, msg
 
 from js_core import protocol
 from js_core.errors import ProtocolError
 from js_core.protocol import Frame, Info, Ok, Parser, Ping, Pong, Refusal
+from tests.core.wire import hmsg, msg
 
 Event = Info | Ping | Pong | Ok | Refusal
 

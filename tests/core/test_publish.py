@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.core.wire import block
 
 from js_core.errors import BadAnswer, BadArgument, StoreRefused
 from js_core.headers import Headers
 from js_core.protocol import Frame
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from tests.core.wire import block
 
 
 def pairs(**members: Any) -> list[tuple[str, str]]:

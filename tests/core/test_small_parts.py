@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.wire import delivery
 
 from js_core import deadline, errors
 from js_core.answers import read_answer, read_object
@@ -19,6 +18,7 @@ from js_core.deadline import NEVER, Deadline, seconds
 from js_core.errors import BadAnswer, BadArgument, JetStreamError, PullRefused, api_error
 from js_core.mailbox import Mailbox
 from js_core.tokens import Tokens, base62
+from tests.core.wire import delivery
 
 # ---- tokens
 
