@@ -159,6 +159,9 @@ class NatsServer:
     def pause(self) -> None:
         """Freeze the process: connections stay open and nothing answers (POSIX)."""
         self._signal(signal.SIGSTOP)
+        if self._process is not None:
+            # The signal only asks; what the server still does meanwhile would be an answer.
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a frozen process go on (POSIX)."""
