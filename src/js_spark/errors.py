@@ -10,6 +10,7 @@ __all__ = [
     "DecodeFailure",
     "JavaNotFound",
     "JournalError",
+    "LedgerError",
     "OptionError",
     "SchemaError",
     "SparkSourceError",
@@ -59,6 +60,10 @@ class DecodeFailure(SparkSourceError):
 
 class JournalError(SparkSourceError):
     """A landing folder whose files do not agree with its journal."""
+
+
+class LedgerError(SparkSourceError):
+    """A repeated write that does not continue what the ledger says was written."""
 
 
 class JavaNotFound(SparkSourceError):

@@ -25,6 +25,9 @@ _TABLE_PROPERTIES: Final = frozenset(
 )
 _COPY: Final = "option."
 
+#: What Spark reads itself and hands on all the same.
+_SPARK_OWN: Final = frozenset({"checkpointlocation"})
+
 _DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)", re.ASCII)
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -125,7 +128,7 @@ class OptionsMap:
     def finish(self) -> None:
         """Refuse options that nobody took."""
         for key in self._values:
-            if key in self._known or self._is_of_table(key):
+            if key in self._known or key in _SPARK_OWN or self._is_of_table(key):
                 continue
             near = difflib.get_close_matches(key, self._known, n=1)
             hint = f"; did you mean {self._known[near[0]]!r}?" if near else ""

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
+from js_spark.errors import OptionError
 from js_spark.layout import Layout
 from js_spark.options import SourceOptions
 from js_spark.reader import JetStreamReader
+from js_spark.sink import JetStreamStreamWriter, JetStreamWriter
+from js_spark.sink_options import SinkOptions
 from js_spark.stream_reader import JetStreamStreamReader
 
 if TYPE_CHECKING:
@@ -41,6 +50,20 @@ class JetStreamDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
         return JetStreamStreamReader(SourceOptions.parse(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch; messages are appended to the stream, never replaced."""
+        if overwrite:
+            raise OptionError("mode", "'overwrite' is not possible: a stream is appended to")
+        return JetStreamWriter(SinkOptions.parse(self.options), schema)
+
+    def streamWriter(  # noqa: N802
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        """Return the writer of a streaming query, in append or update mode."""
+        if overwrite:
+            raise OptionError("outputMode", "'complete' is not possible: a stream is appended to")
+        return JetStreamStreamWriter(SinkOptions.parse(self.options), schema)
 
 
 def register(spark: SparkSession) -> None:

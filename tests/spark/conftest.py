@@ -24,10 +24,12 @@ _NUMBERS = count(1)
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from js_spark.session import local_session
 
-    warehouse = tmp_path_factory.mktemp("warehouse").as_uri()
-    session = local_session(
-        "tests", master="local[2,4]", settings={"spark.sql.warehouse.dir": warehouse}
-    )
+    settings = {
+        "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    }
+    session = local_session("tests", master="local[2,2]", settings=settings)
     yield session
     session.stop()
 

@@ -1,0 +1,111 @@
+"""Write rows into streams, from batches and from streaming queries."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from js_core.errors import StreamNotFound
+from js_spark.errors import OptionError
+from js_spark.ledger import LedgerWriter
+from js_spark.publish_task import publish_rows
+from js_spark.sink_options import SinkOptions
+from js_spark.sink_report import JetStreamCommit
+from js_spark.sink_rows import RowReader
+from js_spark.task_identity import TaskIdentity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from js_sync import JetStream, Stream
+
+__all__ = ["JetStreamStreamWriter", "JetStreamWriter"]
+
+
+class _Writing:
+    """What both writers share."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._options = options
+        self._rows = RowReader(options, schema)
+        # Pickled to all tasks of a batch write, and so the same for every attempt.
+        self._write_id = options.write_id or uuid.uuid4().hex
+
+    def _write(self, iterator: Iterator[pa.RecordBatch]) -> JetStreamCommit:
+        options = self._options
+        identity = TaskIdentity.here(self._write_id)
+        rows = self._rows.read(iterator)
+        with options.connection.connect() as nc:
+            settings = options.connection
+            jet = nc.jetstream(domain=settings.domain, prefix=settings.api_prefix)
+            stream = _promised(jet, options)
+            if options.idempotence == "ledger" and stream is not None:
+                return LedgerWriter(nc, stream, options, identity).write(rows)
+            return publish_rows(jet, options, rows, identity)
+
+
+class JetStreamWriter(_Writing, DataSourceArrowWriter):
+    """Writes a batch. Rows become visible task by task."""
+
+    def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        """Publish the rows of one task."""
+        return self._write(iterator)
+
+    def commit(self, messages: list[Any]) -> None:
+        """Do nothing: every row is acknowledged by now."""
+
+    def abort(self, messages: list[Any]) -> None:
+        """Do nothing: what is stored stays, and a repeat does not store it again."""
+
+
+class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
+    """Writes the micro-batches of a streaming query. Rows become visible task by task."""
+
+    def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        """Publish the rows of one task."""
+        return self._write(iterator)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Do nothing: every row is acknowledged by now."""
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Do nothing: what is stored stays, and a repeat does not store it again."""
+
+
+def _promised(jet: JetStream, options: SinkOptions) -> Stream | None:
+    """Return the stream, after a look at whether it can keep what the mode promises."""
+    if options.stream is None:
+        return None
+    try:
+        stream = jet.get_stream(options.stream)
+    except StreamNotFound as error:
+        raise OptionError("stream", f"there is no stream {options.stream!r}") from error
+    config = stream.config
+    window = config.duplicate_window.total_seconds() if config.duplicate_window else 0.0
+    if options.idempotence == "msgId" and window < options.min_duplicate_window:
+        raise OptionError(
+            "idempotence",
+            f"stream {stream.name} forgets message ids after {window:g} s, which is less than"
+            f" minDuplicateWindow={options.min_duplicate_window:g}s: a later repeat would store"
+            " rows twice. Raise the stream's duplicate_window, use idempotence=ledger, or lower"
+            " minDuplicateWindow if repeats are always sooner",
+        )
+    if options.idempotence == "ledger" and not config.allow_atomic:
+        raise OptionError(
+            "idempotence",
+            f"ledger needs allow_atomic on stream {stream.name} (server 2.12); set it, or use"
+            " msgId",
+        )
+    return stream

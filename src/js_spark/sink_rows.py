@@ -1,0 +1,103 @@
+"""Rows of a write as messages: which columns there may be, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+from pyspark.sql.types import DataType, StructType
+
+from js_spark.errors import OptionError, SchemaError
+from js_spark.sink_options import SinkOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["OutMessage", "RowReader"]
+
+_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "subject": ("string",),
+    "data": ("binary", "string"),
+    "headers": ("map<string,array<string>>", "map<string,string>"),
+    "msg_id": ("string",),
+    "ttl": ("bigint", "int"),
+}
+
+# Columns of a raw read, so that what was read can be written on as it is.
+_PASSED_OVER: Final = frozenset({"stream", "seq", "timestamp"})
+
+
+@frozen
+class OutMessage:
+    """One row, ready to be published. ``ttl`` is in seconds; ``identity`` is the row's own."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, list[str]] | None
+    ttl: int | None
+    identity: str | None
+
+
+class RowReader:
+    """Reads the rows of a write.
+
+    Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
+    (identity of the row) and ``ttl`` (seconds). Raises :class:`~js_spark.errors.SchemaError` for
+    columns that are missing, unknown or of another type.
+    """
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._default: Final = options.subject
+        self._identity: Final = options.id_column or "msg_id"
+        known: dict[str, tuple[str, ...]] = {**_TYPES}
+        if options.id_column is not None and options.id_column not in known:
+            known[options.id_column] = ("string", "bigint", "int")
+        for field in schema:
+            _check_column(field.name, field.dataType, known)
+        names = frozenset(schema.names)
+        if "data" not in names:
+            raise SchemaError("the rows have no column 'data' (binary or string) to publish")
+        if "subject" not in names and options.subject is None:
+            raise OptionError("subject", "is required when the rows have no column 'subject'")
+        if options.id_column is not None and options.id_column not in names:
+            raise OptionError("idColumn", f"the rows have no column {options.id_column!r}")
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[OutMessage]:
+        """Yield all rows in order. Raises `SchemaError` for a row without a subject."""
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield self._message(row)
+
+    def _message(self, row: dict[str, Any]) -> OutMessage:
+        subject = row.get("subject") or self._default
+        if subject is None:
+            raise SchemaError("a row has no subject; give every row one, or the option 'subject'")
+        data = row["data"]
+        identity = row.get(self._identity)
+        return OutMessage(
+            subject,
+            data.encode() if isinstance(data, str) else bytes(data or b""),
+            _headers(row.get("headers")),
+            row.get("ttl"),
+            None if identity is None else str(identity),
+        )
+
+
+def _check_column(name: str, kind: DataType, known: Mapping[str, tuple[str, ...]]) -> None:
+    if name in _PASSED_OVER:
+        return
+    types = known.get(name)
+    if types is None:
+        raise SchemaError(
+            f"column {name!r} is not one of {', '.join(known)}; drop or rename it, or put it into"
+            " 'data'"
+        )
+    if kind.simpleString() not in types:
+        raise SchemaError(f"column {name!r} is {kind.simpleString()}, not {' or '.join(types)}")
+
+
+def _headers(pairs: list[tuple[str, str | list[str]]] | None) -> dict[str, list[str]] | None:
+    if not pairs:
+        return None
+    return {name: [value] if isinstance(value, str) else list(value) for name, value in pairs}

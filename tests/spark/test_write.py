@@ -1,0 +1,243 @@
+"""Writes through Spark: what is stored, under failures and repeats, in every mode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from js_sync import Stream
+from js_testing import NatsServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+Make = Callable[..., Stream]
+Write = Callable[..., None]
+ROWS = 3000
+
+
+@pytest.fixture
+def write(server: NatsServer) -> Write:
+    def run(rows: DataFrame, stream: Stream, mode: str = "append", **options: Any) -> None:
+        given = {"nats.servers": server.url, "stream": stream.name, **options}
+        rows.write.format("jetstream").options(**given).mode(mode).save()
+
+    return run
+
+
+def numbered(spark: SparkSession, stream: Stream, rows: int = ROWS) -> DataFrame:
+    """Rows ``{"id": n}``, one subject each, in two partitions."""
+    subject = f"concat('{stream.name.lower()}.n.', id) AS subject"
+    return spark.range(0, rows, 1, 2).selectExpr(subject, "to_json(struct(id)) AS data", "id")
+
+
+def failing_once(rows: DataFrame, after: int) -> DataFrame:
+    """The same rows; the first attempt of the first partition ends in an error after some."""
+
+    def run(partition: Iterator[Row]) -> Iterator[Row]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        fails = context.partitionId() == 0 and context.attemptNumber() == 0
+        for at, row in enumerate(partition):
+            if fails and at == after:
+                raise RuntimeError("injected")
+            yield row
+
+    return rows.sparkSession.createDataFrame(rows.rdd.mapPartitions(run), rows.schema)
+
+
+def ids_of(read: Callable[..., DataFrame], stream: Stream, subject: str) -> list[int]:
+    rows = read(stream.name, subject=f"{stream.name.lower()}.{subject}").collect()
+    return sorted(json.loads(row["data"])["id"] for row in rows)
+
+
+def test_rows_arrive_whole(
+    spark: SparkSession, make_stream: Make, write: Write, read: Callable[..., DataFrame]
+) -> None:
+    stream = make_stream()
+    prefix = stream.name.lower()
+    rows = spark.sql(
+        f"SELECT '{prefix}.a' subject, X'00ff' data, map('K', array('1', 'ü')) headers,"
+        f" 'id-1' msg_id, CAST(NULL AS BIGINT) ttl UNION ALL"
+        f" SELECT NULL, NULL, NULL, NULL, NULL"
+    )
+    write(rows, stream, subject=f"{prefix}.rest")
+    found = {row["subject"]: row for row in read(stream.name, includeHeaders="true").collect()}
+    first, second = found[f"{prefix}.a"], found[f"{prefix}.rest"]
+    assert bytes(first["data"]) == b"\x00\xff"
+    assert first["headers"]["K"] == ["1", "ü"]
+    assert first["headers"]["Nats-Msg-Id"] == ["id-1"]
+    assert bytes(second["data"]) == b""
+    assert second["headers"]["Nats-Msg-Id"][0].endswith("-0")
+
+
+def test_what_was_read_can_be_written_on(
+    make_stream: Make, fill: Callable[..., None], write: Write, read: Callable[..., DataFrame]
+) -> None:
+    one = make_stream()
+    two = make_stream(subjects=[f"copy.{one.name.lower()}.>"])
+    fill(one, [b"x"] * 10)
+    write(read(one.name).selectExpr("concat('copy.', subject) subject", "data", "seq"), two)
+    assert two.info().state.messages == 10
+
+
+@pytest.mark.parametrize(
+    ("mode", "config", "exact"),
+    [
+        ("none", {}, False),
+        ("msgId", {}, True),
+        ("insert", {}, True),
+        ("ledger", {"allow_atomic": True, "duplicate_window": timedelta(milliseconds=100)}, True),
+    ],
+)
+def test_a_task_that_fails_in_the_middle(
+    spark: SparkSession,
+    make_stream: Make,
+    write: Write,
+    read: Callable[..., DataFrame],
+    mode: str,
+    config: dict[str, Any],
+    exact: bool,
+) -> None:
+    from js_models import StreamConfig, decode
+
+    window = config.pop("duplicate_window", None)
+    if window is not None:
+        config["duplicate_window"] = decode(
+            {"duplicate_window": window}, StreamConfig
+        ).duplicate_window
+    stream = make_stream(**config)
+    # Small batches, so that a part of the rows has reached the stream when the task fails.
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    rows = failing_once(numbered(spark, stream).drop("id"), after=1200)
+    options = {"ledgerSubject": f"{stream.name.lower()}.ledger"} if mode == "ledger" else {}
+    try:
+        write(rows, stream, idempotence=mode, **options)
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    found = ids_of(read, stream, "n.*")
+    assert set(found) == set(range(ROWS))
+    assert (len(found) == ROWS) is exact
+
+
+def test_a_write_with_an_identity_can_be_run_again(
+    spark: SparkSession, make_stream: Make, write: Write, read: Callable[..., DataFrame]
+) -> None:
+    stream = make_stream(allow_atomic=True)
+    rows = numbered(spark, stream, 2500).drop("id")
+    ledger = {"idempotence": "ledger", "ledgerSubject": f"{stream.name.lower()}.ledger"}
+    write(rows, stream, writeId="job-7", **ledger)
+    write(rows, stream, writeId="job-7", **ledger)
+    assert ids_of(read, stream, "n.*") == list(range(2500))
+    entries = read(stream.name, subject=f"{stream.name.lower()}.ledger.job-7.*").collect()
+    assert len(entries) == 4, "two partitions of 1250 rows in chunks of 999"
+    other = numbered(spark, stream, 2500).selectExpr("subject", "concat(data, ' ') data")
+    with pytest.raises(PySparkException, match="are not the first rows of this attempt"):
+        write(other, stream, writeId="job-7", **ledger)
+    assert ids_of(read, stream, "n.*") == list(range(2500))
+
+
+def test_an_id_column_identifies_rows_whatever_their_place(
+    spark: SparkSession, make_stream: Make, write: Write
+) -> None:
+    stream = make_stream()
+    rows = numbered(spark, stream, 100)
+    write(rows, stream, idColumn="id")
+    write(rows.orderBy(rows["id"].desc()), stream, idColumn="id")
+    assert stream.info().state.messages == 100
+
+
+def test_a_streaming_copy_over_restarts(
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Callable[..., None],
+    read: Callable[..., DataFrame],
+    tmp_path: Path,
+) -> None:
+    one = make_stream()
+    two = make_stream(subjects=[f"copy.{one.name.lower()}.>"], allow_atomic=True)
+    prefix = f"copy.{one.name.lower()}"
+
+    def run(checkpoint: str) -> None:
+        options = {"nats.servers": server.url}
+        rows = spark.readStream.format("jetstream").options(
+            **options, stream=one.name, startingOffsets="earliest", maxMessagesPerTrigger="150"
+        )
+        query = (
+            rows.load()
+            .selectExpr("concat('copy.', subject) subject", "data")
+            .writeStream.format("jetstream")
+            .options(**options, stream=two.name, idempotence="ledger")
+            .option("ledgerSubject", f"{prefix}.ledger")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            assert query.awaitTermination(120)
+        finally:
+            query.stop()
+
+    checkpoint = tmp_path / "checkpoint"
+    fill(one, [{"id": at} for at in range(200)])
+    run(str(checkpoint))
+    # The last batch was stored, but its commit was lost: it is written again after a restart.
+    for name in ("1", ".1.crc"):
+        (checkpoint / "commits" / name).unlink()
+    fill(one, [{"id": at} for at in range(200, 300)])
+    run(str(checkpoint))
+    rows = read(two.name, subject=f"{prefix}.*").collect()
+    assert sorted(json.loads(row["data"])["id"] for row in rows) == list(range(300))
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "reason"),
+    [
+        ({}, {"subject": "s", "mode": "overwrite"}, "'overwrite' is not possible"),
+        ({}, {"idempotence": "ledger", "ledgerSubject": "x"}, "needs allow_atomic"),
+        ({}, {"idempotence": "ledger"}, "ledgerSubject"),
+        ({}, {"minDuplicateWindow": "1h"}, "forgets message ids after 120 s"),
+        ({}, {"idColumn": "nope"}, "the rows have no column 'nope'"),
+        ({}, {"idempotence": "exactly"}, "must be msgId, none, insert or ledger"),
+    ],
+)
+def test_promises_that_cannot_be_kept_are_refused(
+    spark: SparkSession,
+    make_stream: Make,
+    write: Write,
+    config: dict[str, Any],
+    options: dict[str, str],
+    reason: str,
+) -> None:
+    stream = make_stream(**config)
+    rows = numbered(spark, stream, 2).drop("id")
+    with pytest.raises(PySparkException, match=reason):
+        write(rows, stream, **options)
+    assert stream.info().state.messages == 0
+
+
+def test_columns_that_cannot_be_published_are_refused(
+    spark: SparkSession, make_stream: Make, write: Write
+) -> None:
+    stream = make_stream()
+    rows = numbered(spark, stream, 2)
+    with pytest.raises(PySparkException, match="column 'id' is not one of"):
+        write(rows, stream)
+    with pytest.raises(PySparkException, match="no column 'data'"):
+        write(rows.select("subject"), stream)
+    with pytest.raises(PySparkException, match="'subject': is required"):
+        write(rows.select("data"), stream)
+    with pytest.raises(PySparkException, match="column 'data' is bigint"):
+        write(rows.selectExpr("subject", "id AS data"), stream)
+    same = rows.selectExpr(f"'{stream.name.lower()}.x' subject", "data").coalesce(1)
+    with pytest.raises(PySparkException, match="keeps one message a subject"):
+        write(same, stream, idempotence="insert")
