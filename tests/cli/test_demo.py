@@ -95,6 +95,20 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
+def test_without_spark_the_demo_says_so_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(name: str) -> None:
+        return None
+
+    monkeypatch.setattr("js_cli.demo.command.find_spec", nothing)
+    result = CliRunner().invoke(twinstream, ["demo", "--report", str(tmp_path / "page.html")])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "pip install 'twinstream[spark,java]'" in result.stderr
+    assert "--no-spark" in result.stderr
+
+
 def test_the_demo_has_the_six_steps_in_order() -> None:
     titles = [title for title, _, _ in story.STEPS]
     assert titles == ["Check and create", "Publish", "Consume", "Listen", "Land", "Add up"]

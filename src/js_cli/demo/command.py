@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -23,6 +24,19 @@ def examples_folder() -> Path:
         if (folder / "orders" / "stream.yaml").is_file():
             return _from_here(folder / "orders")
     raise Failure("the examples of the demo are not installed; reinstall twinstream")
+
+
+def _check_spark() -> None:
+    """Fail before anything is done rather than in the fifth step."""
+    for package in ("pyspark", "pyarrow"):
+        if find_spec(package) is None:
+            raise Failure(
+                f"landing in Parquet needs {package}, which is not installed; install it with:"
+                " pip install 'twinstream[spark,java]', or leave the step out with --no-spark"
+            )
+    from js_spark.java import ensure
+
+    ensure()
 
 
 def _from_here(folder: Path) -> Path:
@@ -63,6 +77,8 @@ def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: b
     from js_cli.demo.scene import Settings
     from js_cli.demo.story import tell
 
+    if spark:
+        _check_spark()
     if output is not None and output.exists() and any(output.iterdir()):
         raise click.BadParameter(f"{output} is not empty", param_hint="--output")
     with TemporaryDirectory(prefix="twinstream-demo-") as scratch:
