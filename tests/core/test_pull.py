@@ -1,0 +1,552 @@
+"""The pull engine by tables: what each fact makes it do, with a clock of its own."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from tests.core.wire import status_frame
+
+from js_core import errors
+from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
+from js_core.pull_request import buffer_limits
+from js_core.reports import PullWarning
+from js_core.status import Status, read_status
+
+NEVER = float("inf")
+
+
+def status(code: int, text: str, token: bytes = b"1", **headers: object) -> Status:
+    return read_status(status_frame(code, text, token, **headers))
+
+
+class Bench:
+    """An engine, its clock, and what it did."""
+
+    def __init__(self, max_messages: int | None = 10, **options: Any) -> None:
+        numbers = count(1)
+        self.now = 0.0
+        self.limits = buffer_limits(
+            **{
+                "max_messages": max_messages,
+                "max_bytes": None,
+                "expires": 30.0,
+                "heartbeat": 15.0,
+                "threshold_messages": None,
+                "threshold_bytes": None,
+                **options,
+            }
+        )
+        self.engine = PullEngine(self.limits, lambda: b"%d" % next(numbers), self.now)
+
+    def poll(self, **options: Any) -> list[Action]:
+        return self.engine.poll(self.now, **options)
+
+    def pulls(self) -> list[SendPull]:
+        return [action for action in self.poll() if isinstance(action, SendPull)]
+
+    def arrived(self, number: int, size: int = 0) -> None:
+        self.engine.arrived(number, size)
+
+    def handed(self, number: int = 1, size: int = 0) -> None:
+        for _ in range(number):
+            self.engine.handed_over(size, self.now)
+
+    def status(self, code: int, text: str = "", token: bytes = b"1", **headers: object) -> None:
+        self.engine.status(status(code, text, token, **headers), self.now)
+
+
+def pull(token: bytes, batch: int, max_bytes: int | None = None) -> SendPull:
+    return SendPull(token, batch, max_bytes)
+
+
+# ---- asking for as much as fits
+
+
+def test_the_first_poll_pulls_all_and_the_next_nothing() -> None:
+    bench = Bench()
+    assert bench.poll() == [pull(b"1", 10)]
+    assert bench.poll() == []
+    assert (bench.engine.outstanding, bench.engine.open_requests) == (10, 1)
+    assert bench.engine.wake_at() == 30.0
+
+
+def test_the_buffer_is_filled_again_at_the_threshold() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.arrived(10)
+    assert (bench.engine.buffered, bench.engine.outstanding) == (10, 0)
+    assert bench.engine.wake_at() == NEVER
+    bench.handed(4)
+    assert bench.poll() == []
+    bench.handed()
+    assert bench.engine.due(bench.now)
+    assert bench.poll() == [pull(b"2", 5)]
+
+
+@pytest.mark.parametrize(("threshold", "after"), [(0, 10), (4, 6), (9, 1)])
+def test_thresholds(threshold: int, after: int) -> None:
+    bench = Bench(threshold_messages=threshold)
+    bench.poll()
+    bench.arrived(10)
+    bench.handed(after - 1)
+    assert bench.poll() == []
+    bench.handed()
+    assert bench.poll() == [pull(b"2", after)]
+
+
+def test_one_message_at_a_time_never_stalls() -> None:
+    bench = Bench(1)
+    for number in range(1, 100):
+        assert bench.poll() == [pull(b"%d" % number, 1)]
+        bench.arrived(1)
+        assert bench.poll() == []
+        bench.handed()
+
+
+def test_bytes_are_filled_again_at_the_threshold() -> None:
+    bench = Bench(None, max_bytes=1000)
+    assert bench.poll() == [pull(b"1", 1_000_000, 1000)]
+    bench.arrived(2, 700)
+    assert (bench.engine.buffered_bytes, bench.engine.outstanding_bytes) == (700, 300)
+    bench.handed(1, 350)
+    assert bench.poll() == []
+    bench.status(409, "Message Size Exceeds MaxBytes", Nats_Pending_Bytes=300)
+    assert bench.poll() == [pull(b"2", 1_000_000, 650)]
+
+
+def test_bytes_used_up_end_a_request_without_a_status() -> None:
+    bench = Bench(None, max_bytes=1000)
+    bench.poll()
+    bench.arrived(3, 1000)
+    assert bench.engine.open_requests == 0
+    bench.handed(3, 333)
+    assert bench.pulls() == [pull(b"2", 1_000_000, 999)]
+
+
+def test_more_bytes_than_asked_for_leave_no_debt() -> None:
+    bench = Bench(None, max_bytes=1000)
+    bench.poll()
+    bench.arrived(3, 1300)
+    bench.handed(3, 433)
+    assert bench.engine.outstanding_bytes == 0
+    [again] = bench.pulls()
+    assert again.max_bytes == 999
+
+
+def test_stopping_asks_for_no_more() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.engine.stop()
+    bench.arrived(10)
+    bench.handed(10)
+    assert bench.poll() == []
+    assert bench.engine.wake_at() == NEVER
+
+
+def test_an_age_limit_starts_small_and_follows_the_pace() -> None:
+    from attrs import evolve
+
+    bench = Bench(500)
+    limits = evolve(bench.limits, max_age=10.0)
+    engine = PullEngine(limits, lambda: b"1", 0.0)
+    [first] = engine.poll(0.0)
+    assert first == pull(b"1", 32)
+    engine.arrived(32, 0)
+    for second in range(1, 33):
+        engine.handed_over(0, float(second))
+    assert engine.poll(33.0) == [pull(b"1", 10)]
+
+
+# ---- the end of a request, by its status
+
+AGAIN, LATER, WARNED, OVER = "at once", "after a pause", "told, after a pause", "finished"
+
+TABLE = [
+    (404, "No Messages", LATER, None),
+    (408, "Request Timeout", AGAIN, None),
+    (408, "Requests Pending", LATER, None),
+    (408, "Interest Expired", AGAIN, None),
+    (409, "Message Size Exceeds MaxBytes", WARNED, None),
+    (409, "Batch Completed", AGAIN, None),
+    (409, "Exceeded MaxRequestBatch of 2", OVER, errors.PullRefused),
+    (409, "Exceeded MaxRequestExpires of 1s", OVER, errors.PullRefused),
+    (409, "Exceeded MaxRequestMaxBytes of 100", OVER, errors.PullRefused),
+    (409, "Exceeded MaxWaiting", WARNED, None),
+    (409, "Exceeded MaxAckPending", WARNED, None),
+    (409, "Leadership Change", AGAIN, None),
+    (409, "Consumer Migration", AGAIN, None),
+    (409, "Server Shutdown", AGAIN, None),
+    (409, "Consumer Deleted", OVER, errors.ConsumerDeleted),
+    (409, "Consumer is push based", OVER, errors.ConsumerIsPush),
+    (400, "Bad Request - heartbeat value too large", OVER, errors.BadPull),
+    (412, "Required Api Level", OVER, errors.BadPull),
+    (423, "Nats-Wrong-Pin-Id", AGAIN, None),
+    (423, "Nats-Pin-Id mismatch", AGAIN, None),
+    (503, "", WARNED, None),
+    (409, "Something New", WARNED, None),
+    (599, "", WARNED, None),
+]
+CASES = pytest.mark.parametrize(("code", "text", "wanted", "error"), TABLE)
+
+
+@CASES
+def test_an_end_with_nothing_delivered(code: int, text: str, wanted: str, error: Any) -> None:
+    bench = Bench()
+    bench.poll()
+    bench.status(code, text)
+    actions = bench.poll()
+    assert (bench.engine.outstanding > 0) is (wanted == AGAIN)
+    if wanted == OVER:
+        [end] = actions
+        assert isinstance(end, Finish)
+        assert type(end.error) is error
+        bench.now += 1000
+        assert bench.poll() == []
+        return
+    warnings = [action for action in actions if isinstance(action, PullWarning)]
+    assert len(warnings) == (wanted == WARNED)
+    for warning in warnings:
+        assert f"{code} {text}".strip() in warning.text
+        assert not warning.again
+    assert [type(each) for each in actions if isinstance(each, DropPin)] == [DropPin] * (
+        code == 423
+    )
+    if wanted != AGAIN:
+        assert bench.engine.wake_at() == pytest.approx(0.05)
+        bench.now = bench.engine.wake_at()
+        assert bench.pulls() == [pull(b"2", 10)]
+    # Exactly one request is open again, whatever happened.
+    assert bench.engine.open_requests == 1
+    assert bench.pulls() == []
+
+
+@CASES
+def test_an_end_after_messages(code: int, text: str, wanted: str, error: Any) -> None:
+    """After progress nothing that means 'ask again' waits; a refusal never ends what worked."""
+    bench = Bench()
+    bench.poll()
+    bench.arrived(3)
+    bench.handed(3)
+    bench.status(code, text)
+    terminal = code in {400, 412} or text in {"Consumer Deleted", "Consumer is push based"}
+    actions = bench.poll()
+    assert any(isinstance(action, Finish) for action in actions) is terminal
+    if terminal:
+        return
+    waits = code in {503, 599} or "Exceeded " in text or text == "Something New"
+    assert (bench.engine.open_requests == 0) is waits
+    assert any(isinstance(action, PullWarning) for action in actions) is waits
+    bench.now += 0.05
+    bench.poll()
+    assert bench.engine.outstanding == 10
+
+
+@CASES
+def test_an_end_of_a_request_that_is_not_open_changes_nothing(
+    code: int, text: str, wanted: str, error: Any
+) -> None:
+    bench = Bench()
+    bench.poll()
+    bench.status(code, text, b"OLD", Nats_Pending_Messages=10)
+    assert bench.poll() == []
+    assert (bench.engine.outstanding, bench.engine.open_requests) == (10, 1)
+
+
+@CASES
+def test_no_status_becomes_a_tight_loop(code: int, text: str, wanted: str, error: Any) -> None:
+    """A server that ends every request at once gets few of them in a simulated minute."""
+    bench = Bench()
+    sent = len(bench.pulls())
+    while bench.now < 60.0:
+        bench.status(code, text, b"%d" % sent)
+        actions = bench.poll()
+        if not any(isinstance(action, SendPull) for action in actions):
+            if bench.engine.wake_at() == NEVER:
+                break
+            assert bench.engine.wake_at() > bench.now
+            bench.now = bench.engine.wake_at()
+            actions = bench.poll()
+        new = sum(isinstance(action, SendPull) for action in actions)
+        assert new == 1
+        sent += new
+        assert sent <= 22
+    assert sent == 1 if wanted == OVER else sent >= 10
+
+
+@CASES
+def test_the_same_trouble_is_told_once(code: int, text: str, wanted: str, error: Any) -> None:
+    bench = Bench()
+    told: list[bool] = []
+    for number in range(1, 6):
+        bench.poll()
+        bench.status(code, text, b"%d" % number)
+        told += [a.again for a in bench.poll() if isinstance(a, PullWarning)]
+        bench.now += 10.0
+    assert told == ([False, True, True, True, True] if wanted == WARNED else [])
+    if wanted == WARNED:
+        bench.poll()
+        bench.status(100, "Idle Heartbeat")
+        bench.status(code, text, b"6")
+        assert [a.again for a in bench.poll() if isinstance(a, PullWarning)] == [False]
+
+
+def test_pauses_grow_and_end_with_progress() -> None:
+    bench = Bench()
+    pauses: list[float] = []
+    for number in range(1, 10):
+        assert bench.pulls()
+        bench.status(503, "", b"%d" % number)
+        bench.poll()
+        pauses.append(round(bench.engine.wake_at() - bench.now, 3))
+        bench.now = bench.engine.wake_at()
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    bench.poll()
+    bench.arrived(1)
+    bench.handed()
+    bench.status(503, "", b"10")
+    bench.poll()
+    assert bench.engine.wake_at() - bench.now == pytest.approx(0.05)
+
+
+def test_a_request_that_lived_makes_the_next_pause_short() -> None:
+    bench = Bench()
+    for number in range(1, 6):
+        bench.poll()
+        bench.status(503, "", b"%d" % number)
+        bench.poll()
+        bench.now = bench.engine.wake_at()
+    bench.poll()
+    bench.now += 30.0
+    bench.status(408, "Request Timeout", b"6")
+    assert len(bench.pulls()) == 1
+    bench.status(503, "", b"7")
+    bench.poll()
+    assert bench.engine.wake_at() - bench.now == pytest.approx(0.05)
+
+
+def test_a_wait_of_thirty_seconds_is_no_hurry() -> None:
+    bench = Bench()
+    for number in range(1, 50):
+        assert bench.poll() == [pull(b"%d" % number, 10)]
+        bench.now += 30.0 - 1e-6
+        bench.engine.heard(bench.now - 1)
+        bench.status(408, "Request Timeout", b"%d" % number, Nats_Pending_Messages=10)
+
+
+def test_a_big_message_behind_a_full_buffer_is_no_trouble() -> None:
+    bench = Bench(None, max_bytes=1000)
+    bench.poll()
+    bench.arrived(1, 400)
+    bench.status(409, "Message Size Exceeds MaxBytes", Nats_Pending_Bytes=600)
+    assert bench.poll() == [pull(b"2", 1_000_000, 600)]
+    bench.status(409, "Message Size Exceeds MaxBytes", b"2", Nats_Pending_Bytes=600)
+    assert bench.poll() == []
+    bench.handed(1, 400)
+    bench.now = bench.engine.wake_at()
+    assert bench.poll() == [pull(b"3", 1_000_000, 1000)]
+    bench.status(409, "Message Size Exceeds MaxBytes", b"3", Nats_Pending_Bytes=1000)
+    [warning] = bench.poll()
+    assert isinstance(warning, PullWarning)
+
+
+# ---- several requests
+
+
+def two_requests() -> Bench:
+    """Ten asked for, six of them here, three handed over; then six more asked for."""
+    bench = Bench(threshold_messages=9)
+    bench.poll()
+    bench.arrived(6)
+    bench.handed(3)
+    assert bench.poll() == [pull(b"2", 3)]
+    assert (bench.engine.buffered, bench.engine.outstanding) == (3, 7)
+    return bench
+
+
+def test_messages_count_against_the_oldest_request() -> None:
+    bench = two_requests()
+    bench.arrived(5)
+    assert (bench.engine.outstanding, bench.engine.open_requests) == (2, 1)
+    bench.arrived(2)
+    assert (bench.engine.outstanding, bench.engine.open_requests) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("token", "left", "wanted"),
+    [(b"1", 4, 3), (b"1", 6, 1), (b"1", 2, 5), (b"1", 99, 0), (b"2", 3, 4), (b"2", 1, 6)],
+)
+def test_pending_headers_put_the_books_right(token: bytes, left: int, wanted: int) -> None:
+    bench = two_requests()
+    bench.status(408, "Request Timeout", token, Nats_Pending_Messages=left)
+    assert bench.engine.outstanding == wanted
+
+
+def test_pending_bytes_put_the_books_right() -> None:
+    bench = Bench(None, max_bytes=1000, threshold_bytes=900)
+    bench.poll()
+    bench.arrived(1, 300)
+    bench.handed(1, 300)
+    assert bench.poll() == [pull(b"2", 1_000_000, 300)]
+    assert bench.engine.outstanding_bytes == 1000
+    bench.status(408, "Request Timeout", Nats_Pending_Messages=10, Nats_Pending_Bytes=900)
+    assert bench.engine.outstanding_bytes == 100
+    bench.status(408, "Request Timeout", b"2", Nats_Pending_Messages=10, Nats_Pending_Bytes=9)
+    assert bench.engine.outstanding_bytes == 0
+
+
+def test_a_request_full_by_the_books_may_end_with_a_remainder() -> None:
+    bench = two_requests()
+    bench.arrived(4)
+    assert (bench.engine.outstanding, bench.engine.open_requests) == (3, 1)
+    bench.status(408, "Request Timeout", b"1", Nats_Pending_Messages=2)
+    assert bench.engine.outstanding == 1
+
+
+def test_a_status_without_headers_voids_its_request_alone() -> None:
+    bench = two_requests()
+    bench.status(409, "Leadership Change", b"1")
+    assert bench.engine.outstanding == 3
+    bench.status(409, "Leadership Change", b"2")
+    assert bench.engine.outstanding == 0
+
+
+def test_messages_beyond_all_requests_leave_no_debt() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.arrived(25)
+    assert (bench.engine.buffered, bench.engine.outstanding) == (25, 0)
+    bench.handed(25)
+    assert bench.poll() == [pull(b"2", 10)]
+
+
+def test_a_pause_ends_though_another_request_is_open() -> None:
+    bench = two_requests()
+    bench.handed(3)
+    bench.status(409, "Exceeded MaxWaiting", b"1")
+    bench.poll()
+    assert bench.engine.wake_at() == pytest.approx(0.05)
+    bench.now = 0.06
+    assert bench.pulls() == [pull(b"3", 7)]
+    assert bench.engine.wake_at() == 30.0
+
+
+# ---- silence and links
+
+
+def test_silence_is_told_once_and_pulled_over() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.now = 29.9
+    assert bench.poll() == []
+    bench.now = 30.0
+    warning, again = bench.poll()
+    assert isinstance(warning, PullWarning)
+    assert "two heartbeats" in warning.text
+    assert warning.status is None
+    assert not warning.again
+    assert again == pull(b"2", 10)
+    assert bench.poll() == []
+    bench.now = 60.0
+    warning, again = bench.poll()
+    assert isinstance(warning, PullWarning)
+    assert warning.again
+    assert again == pull(b"3", 10)
+    # What the voided requests still bring is welcome and owed to nobody.
+    bench.status(408, "Request Timeout", b"1", Nats_Pending_Messages=10)
+    assert bench.poll() == []
+
+
+def test_signs_of_life_keep_the_watchdog_quiet() -> None:
+    bench = Bench()
+    bench.poll()
+    for _ in range(20):
+        bench.now += 15.0
+        bench.status(100, "Idle Heartbeat")
+        assert bench.poll() == []
+    bench.engine.heard(bench.now + 10)
+    bench.now += 39.0
+    assert bench.poll() == []
+    bench.engine.heard(bench.now - 50)
+    bench.now += 1.0
+    assert len(bench.poll()) == 2
+
+
+def test_an_owner_that_was_away_is_no_silent_server() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.arrived(1)
+    bench.now = 100.0
+    bench.handed()
+    assert bench.poll(watch=False) == []
+    assert bench.engine.wake_at() < bench.now
+    assert len(bench.poll()) == 2
+
+
+def test_the_watchdog_rests_when_nothing_is_asked_for() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.arrived(10)
+    bench.now = 1000.0
+    assert bench.poll() == []
+
+
+def test_a_lost_link_voids_and_the_next_pulls_at_once() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.arrived(3)
+    bench.engine.lost()
+    assert (bench.engine.outstanding, bench.engine.buffered) == (0, 3)
+    assert bench.engine.wake_at() == NEVER
+    bench.now = 500.0
+    assert bench.poll() == []
+    bench.engine.restored(bench.now)
+    assert bench.poll() == [pull(b"2", 7)]
+    assert bench.engine.wake_at() == 530.0
+
+
+def test_a_new_link_ends_a_pause() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.status(503)
+    bench.poll()
+    bench.engine.restored(bench.now)
+    assert bench.pulls() == [pull(b"2", 10)]
+
+
+def test_what_an_owner_mended_goes_on_after_a_pause() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.status(409, "Consumer Deleted")
+    [end] = bench.poll()
+    assert isinstance(end, Finish)
+    bench.engine.go_on(bench.now)
+    assert bench.poll() == []
+    bench.now = bench.engine.wake_at()
+    assert bench.poll() == [pull(b"2", 10)]
+
+
+def test_actions_that_were_not_done_come_again() -> None:
+    bench = Bench()
+    actions = bench.poll()
+    bench.engine.put_back(actions)
+    bench.status(503)
+    assert bench.poll()[0] == actions[0]
+    bench.engine.put_back([])
+    assert bench.poll() == []
+
+
+def test_the_refused_limit_is_named() -> None:
+    for text, limit, asked, allowed in (
+        ("Exceeded MaxRequestBatch of 2", "max_batch", 10, "2"),
+        ("Exceeded MaxRequestExpires of 1s", "max_expires", "30s", "1s"),
+        ("Exceeded MaxRequestMaxBytes of 100", "max_bytes", None, "100"),
+    ):
+        bench = Bench()
+        bench.poll()
+        bench.status(409, text)
+        [end] = bench.poll()
+        assert isinstance(end, Finish)
+        assert isinstance(end.error, errors.PullRefused)
+        assert (end.error.limit, end.error.asked, end.error.allowed) == (limit, asked, allowed)

@@ -1,0 +1,248 @@
+"""The pull engine against a little model of a server, over random histories.
+
+The model serves requests round robin as the real one does: a message may come from any of them, a
+full request ends without a word, a lost one too. Whatever happened, the engine must come back to
+a request that is open on the server, with books that agree.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from tests.core.wire import status_frame
+
+from js_core.pull import Finish, PullEngine, SendPull
+from js_core.pull_request import buffer_limits
+from js_core.status import Status, read_status
+
+EXPIRES = 30.0
+HEARTBEAT = 15.0
+
+
+class Request:
+    """What the server knows of a pull."""
+
+    def __init__(self, pull: SendPull, now: float) -> None:
+        self.token = pull.token
+        self.left = pull.batch
+        self.bytes_left = pull.max_bytes
+        self.expires_at = now + EXPIRES
+        self.beat_at = now + HEARTBEAT
+
+    @property
+    def due_at(self) -> float:
+        return min(self.expires_at, self.beat_at)
+
+
+class ModelServer:
+    """Requests in a queue, messages in stock, and frames on the way to the client."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.requests: deque[Request] = deque()
+        self.stock: deque[int] = deque()
+        self.wire: deque[int | Status] = deque()
+        self.connected = True
+
+    def say(self, code: int, text: str, request: Request, *, pending: bool) -> None:
+        headers: dict[str, object] = {}
+        if pending:
+            headers["Nats_Pending_Messages"] = request.left
+            headers["Nats_Pending_Bytes"] = request.bytes_left or 0
+        if self.connected:
+            self.wire.append(read_status(status_frame(code, text, request.token, **headers)))
+
+    def pull(self, pull: SendPull) -> None:
+        assert self.connected
+        self.requests.append(Request(pull, self.now))
+        self.serve()
+
+    def serve(self) -> None:
+        while self.stock and self.requests:
+            request = self.requests.popleft()
+            size = self.stock[0]
+            if request.bytes_left is not None and size > request.bytes_left:
+                self.say(409, "Message Size Exceeds MaxBytes", request, pending=True)
+                continue
+            self.wire.append(self.stock.popleft())
+            request.left -= 1
+            if request.bytes_left is not None:
+                request.bytes_left -= size
+            if request.left and request.bytes_left != 0:
+                self.requests.append(request)
+
+    def end_all(self, code: int, text: str, *, pending: bool) -> None:
+        while self.requests:
+            self.say(code, text, self.requests.popleft(), pending=pending)
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        for request in list(self.requests):
+            if request.expires_at <= self.now:
+                self.requests.remove(request)
+                self.say(408, "Request Timeout", request, pending=True)
+            elif request.beat_at <= self.now:
+                request.beat_at = self.now + HEARTBEAT
+                self.say(100, "Idle Heartbeat", request, pending=False)
+
+
+class Pulling(RuleBasedStateMachine):
+    """Facts in any order."""
+
+    @initialize(
+        limit=st.sampled_from([1, 2, 3, 10]),
+        by_bytes=st.booleans(),
+        threshold=st.sampled_from([None, 0, 1]),
+    )
+    def begin(self, limit: int, by_bytes: bool, threshold: int | None) -> None:
+        self.limit = limit * 100 if by_bytes else limit
+        self.by_bytes = by_bytes
+        limits = buffer_limits(
+            max_messages=None if by_bytes else limit,
+            max_bytes=self.limit if by_bytes else None,
+            expires=EXPIRES,
+            heartbeat=HEARTBEAT,
+            threshold_messages=None if by_bytes else threshold,
+            threshold_bytes=threshold if by_bytes else None,
+        )
+        numbers = count(1)
+        self.server = ModelServer()
+        self.engine = PullEngine(limits, lambda: b"%d" % next(numbers), 0.0)
+        self.buffer: deque[int] = deque()
+        self.pulls = 0
+
+    # ---- the client's side
+
+    def poll(self, *, watch: bool = True) -> None:
+        for action in self.engine.poll(self.server.now, watch=watch):
+            assert not isinstance(action, Finish)
+            if isinstance(action, SendPull):
+                assert action.batch > 0
+                assert action.max_bytes is None or action.max_bytes > 0
+                self.check_limit()
+                self.pulls += 1
+                self.server.pull(action)
+
+    def check_limit(self) -> None:
+        if self.by_bytes:
+            wanted = self.engine.buffered_bytes + self.engine.outstanding_bytes
+        else:
+            wanted = self.engine.buffered + self.engine.outstanding
+        assert wanted <= self.limit
+
+    def read(self, frames: int) -> None:
+        for _ in range(min(frames, len(self.server.wire))):
+            frame = self.server.wire.popleft()
+            self.engine.heard(self.server.now)
+            if isinstance(frame, int):
+                self.buffer.append(frame)
+                self.engine.arrived(1, frame)
+            else:
+                self.engine.status(frame, self.server.now)
+
+    def take(self, number: int) -> None:
+        for _ in range(min(number, len(self.buffer))):
+            self.engine.handed_over(self.buffer.popleft(), self.server.now)
+
+    @rule()
+    def decide(self) -> None:
+        self.poll()
+
+    @rule(frames=st.integers(1, 20))
+    def receive(self, frames: int) -> None:
+        self.read(frames)
+
+    @rule(number=st.integers(1, 10))
+    def hand_over(self, number: int) -> None:
+        self.take(number)
+
+    # ---- what happens
+
+    @rule(sizes=st.lists(st.integers(1, 100), min_size=1, max_size=12))
+    def publish(self, sizes: list[int]) -> None:
+        self.server.stock += sizes
+        if self.server.connected:
+            self.server.serve()
+
+    @rule(seconds=st.sampled_from([0.01, 0.2, 5.0, 15.0, 30.0]))
+    def wait(self, seconds: float) -> None:
+        self.server.advance(seconds)
+
+    @rule()
+    def leader_moves(self) -> None:
+        self.server.end_all(409, "Leadership Change", pending=False)
+
+    @rule(pending=st.booleans())
+    def something_new_happens(self, pending: bool) -> None:
+        self.server.end_all(409, "Something New", pending=pending)
+
+    @precondition(lambda self: self.server.requests)
+    @rule()
+    def a_request_is_forgotten(self) -> None:
+        self.server.requests.popleft()
+
+    @precondition(lambda self: self.server.connected)
+    @rule()
+    def the_link_breaks(self) -> None:
+        self.server.connected = False
+        self.server.requests.clear()
+        self.server.stock += [frame for frame in self.server.wire if isinstance(frame, int)]
+        self.server.wire.clear()
+        self.engine.lost()
+
+    @precondition(lambda self: not self.server.connected)
+    @rule()
+    def a_new_link_is_made(self) -> None:
+        self.server.connected = True
+        self.engine.restored(self.server.now)
+
+    # ---- what must hold
+
+    @invariant()
+    def books_are_sound(self) -> None:
+        engine = self.engine
+        assert engine.buffered == len(self.buffer)
+        assert engine.buffered_bytes == sum(self.buffer)
+        assert engine.outstanding >= 0
+        assert engine.outstanding_bytes >= 0
+        assert (engine.outstanding == 0) == (engine.open_requests == 0)
+        assert engine.open_requests <= self.limit
+
+    def teardown(self) -> None:
+        """Any history ends with a request that is open on the server."""
+        server = self.server
+        if not server.connected:
+            self.a_new_link_is_made()
+        # A user who takes all, and waits as the engine says.
+        for _ in range(200):
+            self.read(1000)
+            self.take(1000)
+            self.poll()
+            if server.requests and not server.wire and not server.stock:
+                break
+            # Time goes to what comes next: the engine's alarm, or an event of the server's.
+            coming = [self.engine.wake_at(), *(each.due_at for each in server.requests)]
+            assert min(coming) < float("inf"), "stalled: nobody will ever do anything again"
+            server.advance(max(min(coming) - server.now, 0.0))
+        assert server.requests
+        assert not server.stock
+        assert not self.buffer
+        self.engine.stop()
+        server.advance(60.0)
+        self.read(1000)
+        self.poll()
+        assert (self.engine.buffered, self.engine.buffered_bytes) == (0, 0)
+
+
+TestPulling = Pulling.TestCase
+TestPulling.settings = settings(max_examples=150, stateful_step_count=30)
