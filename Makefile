@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group bui
 FIRST := pip|setuptools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup gen check fresh lint types test demo bench build lock format clean
+.PHONY: help setup gen check fresh lint types test demo bench soak fuzz goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,16 @@ demo: setup ## the whole way from the spec to Parquet, on a server of its own
 
 bench: setup ## measure both twins beside nats-py, as ratios of one run
 	$(BIN)/python -m tests.bench $(ARGS)
+
+soak: setup ## the long forms of the trouble scenarios: many rounds, hours perhaps
+	TWINSTREAM_SOAK=1 $(BIN)/python -m pytest -k soak $(ARGS)
+
+fuzz: setup ## compare validation with a real server on random configurations
+	$(BIN)/python tests/models/differential.py stream $(ARGS)
+	$(BIN)/python tests/models/differential.py consumer $(ARGS)
+
+goldens: setup ## record anew what real servers of several versions answer
+	$(BIN)/python tests/models/capture.py $(ARGS)
 
 build: setup ## wheel and sdist into dist/
 	$(BIN)/uv build --no-build-isolation --python $(BIN)/python --quiet --out-dir dist
