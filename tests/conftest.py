@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from js_testing import NatsServer
+from js_testing import NatsCluster, NatsServer
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +31,10 @@ def server_factory() -> Iterator[Callable[..., NatsServer]]:
             return stack.enter_context(NatsServer(*args, **options))
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[NatsCluster]:
+    """Three real servers that know each other, shared by the whole run."""
+    with NatsCluster() as running:
+        yield running

@@ -17,6 +17,7 @@ from js_core.errors import (
     BadArgument,
     ConnectionLost,
     ConsumerDeleted,
+    JetStreamError,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -289,8 +290,8 @@ class Messages:
         """Find out whether nobody answered because the consumer is gone."""
         try:
             gone = await self._missing.is_gone()
-        except (NoResponders, RequestTimeout, ConnectionLost):
-            # No leader, or no permission to ask: the pulls go on trying.
+        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
+            # No leader now, or no permission to ask: the pulls go on trying.
             return
         if gone is not None:
             await self._mend_or_end(engine, gone)

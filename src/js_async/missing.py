@@ -9,6 +9,7 @@ from attrs import evolve
 from js_async._api import Api
 from js_async._create import create_consumer
 from js_async._pulls import PullChannels
+from js_core.deadline import Deadline
 from js_core.errors import (
     BadArgument,
     ConsumerDeleted,
@@ -19,6 +20,9 @@ from js_core.errors import (
 from js_models import ConsumerConfig, ConsumerInfo, ConsumerInfoResponse
 
 __all__ = ["Missing", "OnDeleted"]
+
+# A group without a leader does not answer at all, and messages wait meanwhile (seconds).
+_LOOK: Final = 1.0
 
 OnDeleted = Literal["raise", "wait", "recreate"]
 """When the consumer or its stream is gone: raise, wait until it is there again, or make it anew."""
@@ -51,7 +55,7 @@ class Missing:
         """Ask the server; return the error to raise when there is no such consumer."""
         subject = self.api.subjects.consumer("INFO", self.stream, self.name)
         try:
-            await self.api.call(subject, None, ConsumerInfoResponse)
+            await self.api.call(subject, None, ConsumerInfoResponse, Deadline.after(_LOOK))
         except (ConsumerNotFound, StreamNotFound) as error:
             return ConsumerDeleted(f"{self.stream}/{self.name}: {error.description}{self._why()}")
         return None

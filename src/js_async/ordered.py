@@ -116,7 +116,7 @@ class OrderedMessages:
         while not self._closed:
             try:
                 await self._api.transport.ready(deadline)
-                await self._make()
+                await self._make(self._api.deadline().earlier(deadline.at))
             except (StreamNotFound, BadArgument):
                 raise
             except (*_TRANSIENT, JetStreamError) as error:
@@ -134,13 +134,13 @@ class OrderedMessages:
         await self._ended.sleep(Deadline.after(min(self._pause, deadline.remaining())))
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
-    async def _make(self) -> None:
+    async def _make(self, deadline: Deadline) -> None:
         api, read = self._api, self._read
         info_subject = api.subjects.stream("INFO", self._stream)
-        stream = await api.call(info_subject, None, StreamInfoResponse)
+        stream = await api.call(info_subject, None, StreamInfoResponse, deadline)
         if read.found_stream(stream.created):
             self._report(Recreated(self._stream))
-        info = await create_consumer(api, self._stream, read.next_config(), "create")
+        info = await create_consumer(api, self._stream, read.next_config(), "create", deadline)
         read.made(info)
         channels = PullChannels(api, self._stream, info.name)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")

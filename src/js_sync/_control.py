@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
 from js_models import (
     ConsumerDeleteResponse,
@@ -29,7 +30,8 @@ def info(api: Api, stream: str, name: str) -> ConsumerInfo:
 def require_there(api: Api, stream: str, name: str) -> None:
     """Raise `ConsumerDeleted` when the server says that there is no such consumer."""
     try:
-        info(api, stream, name)
+        subject = api.subjects.consumer("INFO", stream, name)
+        api.call(subject, None, ConsumerInfoResponse, Deadline.after(1.0))
     except (ConsumerNotFound, StreamNotFound) as error:
         raise ConsumerDeleted(f"{stream}/{name}: {error.description}") from error
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from attrs import evolve
 
+from js_core.deadline import Deadline
 from js_core.difference import differences
 from js_core.errors import ConsumerExists, JetStreamError, TwinstreamError
 from js_models import (
@@ -25,7 +26,11 @@ CreateAction = Literal["", "create", "update"]
 
 
 def create_consumer(
-    api: Api, stream: str, config: ConsumerConfig, action: CreateAction
+    api: Api,
+    stream: str,
+    config: ConsumerConfig,
+    action: CreateAction,
+    deadline: Deadline | None = None,
 ) -> ConsumerInfo:
     """Create or change a consumer; an empty action does whichever is due.
 
@@ -42,7 +47,7 @@ def create_consumer(
     subject = api.subjects.create_consumer(stream, name, filters)
     body: dict[str, Any] = {"stream_name": stream, "config": encode(config), "action": action}
     try:
-        return api.call(subject, body, ConsumerCreateResponse)
+        return api.call(subject, body, ConsumerCreateResponse, deadline)
     except ConsumerExists as error:
         raise _explained(api, stream, name, config, error) from None
 

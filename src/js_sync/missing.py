@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from attrs import evolve
 
+from js_core.deadline import Deadline
 from js_core.errors import (
     BadArgument,
     ConsumerDeleted,
@@ -20,6 +21,9 @@ from js_sync._create import create_consumer
 from js_sync._pulls import PullChannels
 
 __all__ = ["Missing", "OnDeleted"]
+
+# A group without a leader does not answer at all, and messages wait meanwhile (seconds).
+_LOOK: Final = 1.0
 
 OnDeleted = Literal["raise", "wait", "recreate"]
 """When the consumer or its stream is gone: raise, wait until it is there again, or make it anew."""
@@ -52,7 +56,7 @@ class Missing:
         """Ask the server; return the error to raise when there is no such consumer."""
         subject = self.api.subjects.consumer("INFO", self.stream, self.name)
         try:
-            self.api.call(subject, None, ConsumerInfoResponse)
+            self.api.call(subject, None, ConsumerInfoResponse, Deadline.after(_LOOK))
         except (ConsumerNotFound, StreamNotFound) as error:
             return ConsumerDeleted(f"{self.stream}/{self.name}: {error.description}{self._why()}")
         return None

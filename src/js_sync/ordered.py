@@ -117,7 +117,7 @@ class OrderedMessages:
         while not self._closed:
             try:
                 self._api.transport.ready(deadline)
-                self._make()
+                self._make(self._api.deadline().earlier(deadline.at))
             except (StreamNotFound, BadArgument):
                 raise
             except (*_TRANSIENT, JetStreamError) as error:
@@ -135,13 +135,13 @@ class OrderedMessages:
         self._ended.sleep(Deadline.after(min(self._pause, deadline.remaining())))
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
-    def _make(self) -> None:
+    def _make(self, deadline: Deadline) -> None:
         api, read = self._api, self._read
         info_subject = api.subjects.stream("INFO", self._stream)
-        stream = api.call(info_subject, None, StreamInfoResponse)
+        stream = api.call(info_subject, None, StreamInfoResponse, deadline)
         if read.found_stream(stream.created):
             self._report(Recreated(self._stream))
-        info = create_consumer(api, self._stream, read.next_config(), "create")
+        info = create_consumer(api, self._stream, read.next_config(), "create", deadline)
         read.made(info)
         channels = PullChannels(api, self._stream, info.name)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")

@@ -12,6 +12,7 @@ from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import (
     BadArgument,
     ConnectionLost,
+    JetStreamError,
     NoResponders,
     RequestTimeout,
 )
@@ -143,7 +144,7 @@ class PushMessages:
             self._on_report(PullWarning("two heartbeats are missing; looking for the consumer"))
         try:
             _control.require_there(self._api, self._stream, self.name)
-        except (NoResponders, RequestTimeout, ConnectionLost):
+        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
             # No leader or no link now: the next look tells.
             return
 

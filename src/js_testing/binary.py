@@ -24,7 +24,7 @@ CACHE_VARIABLE: Final = "TWINSTREAM_SERVERS"
 """Environment variable: folder that keeps servers of given versions (default: in the venv)."""
 
 
-class BinaryNotFound(Exception):  # noqa: N818  # reads as a sentence, like FileNotFoundError
+class BinaryNotFound(Exception):  # reads as a sentence, like FileNotFoundError
     """No ``nats-server`` binary of the wanted version is on this machine."""
 
 

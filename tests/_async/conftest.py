@@ -14,10 +14,11 @@ import pytest
 
 import js_async
 from js_testing import NatsServer
+from tests.soak import LONG
 
 _NUMBERS = count(1)
 # No test may hang the run; a scenario takes seconds at most.
-_PATIENCE = 60.0
+_PATIENCE = 3600.0 if LONG else 60.0
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from tests._async.flow import eventually, together
 
 import js_async as js
 from js_core.options import ConnectOptions
 from js_models import ConsumerConfig, StreamConfig
+from tests._async.flow import eventually, together
 
 
 async def test_core_messages_and_requests(server, name):

@@ -6,11 +6,11 @@ from datetime import timedelta
 from itertools import chain
 
 import pytest
-from tests._async.flow import eventually, together
-from tests._async.streams import filled, settled
 
 import js_async as js
 from js_models import ConsumerConfig
+from tests._async.flow import eventually, together
+from tests._async.streams import filled, settled
 
 
 async def test_fetch_ends_when_it_is_full(opened, name):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests._async.flow import eventually, together
 
 import js_async as js
+from tests._async.flow import eventually, together
 
 
 async def test_the_life_of_a_link_is_told(server_factory):

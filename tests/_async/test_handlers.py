@@ -6,11 +6,11 @@ from collections import defaultdict
 from datetime import timedelta
 
 import pytest
-from tests._async.flow import eventually, pause
-from tests._async.streams import filled, settled
 
 import js_async as js
 from js_models import ConsumerConfig
+from tests._async.flow import eventually, pause
+from tests._async.streams import filled, settled
 
 
 class Meter:

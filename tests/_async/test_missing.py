@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests._async.flow import eventually, together
-from tests._async.streams import filled, waiting
 
 import js_async as js
 from js_models import ConsumerConfig
+from tests._async.flow import eventually, together
+from tests._async.streams import filled, waiting
 
 
 async def test_a_consumer_that_was_never_there_is_told(opened, name):

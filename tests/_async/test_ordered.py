@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests._async.flow import eventually
-from tests._async.streams import filled
 
 import js_async as js
 from js_models import StreamConfig
+from tests._async.flow import eventually
+from tests._async.streams import filled
 
 
 async def read(messages, count):

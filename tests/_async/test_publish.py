@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import chain
 
 import pytest
-from tests._async.flow import together
 
 import js_async as js
 from js_models import PubAck, StreamConfig
+from tests._async.flow import together
 
 
 async def test_an_acknowledgement_names_stream_and_sequence(opened, name):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests._async.flow import eventually, together
-from tests._async.streams import filled
 
 import js_async as js
 from js_models import ConsumerConfig
+from tests._async.flow import eventually, together
+from tests._async.streams import filled
 
 
 async def test_messages_are_pushed_and_acknowledged(opened, name):

@@ -7,10 +7,10 @@ import os
 
 import nkeys
 import pytest
-from tests.certificates import make_certificates
 
 import js_async as js
 from js_models import ConsumerConfig, StreamConfig
+from tests.certificates import make_certificates
 
 
 def tls_config(certificates, more=""):

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from js_models import StreamConfig
-
 import js_sync as js
+from js_models import StreamConfig
 
 __all__ = ["filled", "settled", "waiting"]
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pickle
 
 import pytest
+
+import js_sync as js
 from js_core.options import ConnectOptions
 from js_models import ConsumerConfig, StreamConfig
 from tests._sync.flow import eventually, together
-
-import js_sync as js
 
 
 def test_core_messages_and_requests(server, name):

@@ -7,11 +7,11 @@ from datetime import timedelta
 from itertools import chain
 
 import pytest
+
+import js_sync as js
 from js_models import ConsumerConfig
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled
-
-import js_sync as js
 
 
 def test_fetch_ends_when_it_is_full(opened, name):

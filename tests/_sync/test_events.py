@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from tests._sync.flow import eventually, together
 
 import js_sync as js
+from tests._sync.flow import eventually, together
 
 
 def test_the_life_of_a_link_is_told(server_factory):

@@ -7,11 +7,11 @@ from collections import defaultdict
 from datetime import timedelta
 
 import pytest
+
+import js_sync as js
 from js_models import ConsumerConfig
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
-
-import js_sync as js
 
 
 class Meter:

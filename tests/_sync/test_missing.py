@@ -6,11 +6,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+
+import js_sync as js
 from js_models import ConsumerConfig
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
-
-import js_sync as js
 
 
 def test_a_consumer_that_was_never_there_is_told(opened, name):

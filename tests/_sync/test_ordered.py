@@ -6,11 +6,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
+import js_sync as js
 from js_models import StreamConfig
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
-
-import js_sync as js
 
 
 def read(messages, count):

@@ -6,10 +6,10 @@ from __future__ import annotations
 from itertools import chain
 
 import pytest
-from js_models import PubAck, StreamConfig
-from tests._sync.flow import together
 
 import js_sync as js
+from js_models import PubAck, StreamConfig
+from tests._sync.flow import together
 
 
 def test_an_acknowledgement_names_stream_and_sequence(opened, name):

@@ -6,11 +6,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+
+import js_sync as js
 from js_models import ConsumerConfig
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled
-
-import js_sync as js
 
 
 def test_messages_are_pushed_and_acknowledged(opened, name):

@@ -8,10 +8,10 @@ import os
 
 import nkeys
 import pytest
-from js_models import ConsumerConfig, StreamConfig
-from tests.certificates import make_certificates
 
 import js_sync as js
+from js_models import ConsumerConfig, StreamConfig
+from tests.certificates import make_certificates
 
 
 def tls_config(certificates, more=""):

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from js_models import StreamConfig
 
 import js_sync as js
+from js_models import StreamConfig
 
 
 def test_a_stream_is_created_once_and_found_again(opened, name):

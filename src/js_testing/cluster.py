@@ -1,0 +1,130 @@
+"""A cluster of real ``nats-server`` processes on loopback."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Final, Self
+
+from js_testing.config import HOST
+from js_testing.server import NatsServer, ServerStartError
+
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_POLL: Final = 0.05
+
+
+class NatsCluster:
+    """Servers that know each other, with JetStream over all of them.
+
+    Use it as a context manager. ``servers`` are the nodes; ``url`` names all of them. ``config``
+    is appended to each server's configuration, ``version`` picks their release. Returns from the
+    start when the cluster has a leader that sees every node (``start_timeout`` in seconds).
+    """
+
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        config: str = "",
+        version: str | None = None,
+        domain: str | None = None,
+        start_timeout: float = 60.0,
+    ) -> None:
+        ports = _free_ports(size)
+        routes = ", ".join(f'"nats-route://{HOST}:{port}"' for port in ports)
+        self._start_timeout = start_timeout
+        self._stack = ExitStack()
+        self.servers: Final = tuple(
+            NatsServer(
+                f"cluster {{ name: test, listen: '{HOST}:{port}', routes: [{routes}] }}\n{config}",
+                version,
+                domain=domain,
+                name=f"node-{number}",
+            )
+            for number, port in enumerate(ports, 1)
+        )
+
+    @property
+    def url(self) -> str:
+        """The addresses of all nodes, separated by commas."""
+        return ",".join(server.url for server in self.servers)
+
+    def node(self, name: str) -> NatsServer:
+        """Return the server of a name, as the JetStream API tells it in ``cluster.leader``."""
+        return next(server for server in self.servers if server.name == name)
+
+    def start(self) -> Self:
+        """Start all servers and return when JetStream has a leader that sees them all."""
+        try:
+            for server in self.servers:
+                self._stack.enter_context(server)
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def wait_until_ready(self) -> None:
+        """Return when every running node is current; raises :class:`ServerStartError`."""
+        deadline = time.monotonic() + self._start_timeout
+        while not self._ready():
+            if time.monotonic() > deadline:
+                raise ServerStartError(
+                    f"the cluster had no leader with all nodes within {self._start_timeout:g} s;"
+                    f" the end of a log:\n{self.servers[0].log[-2000:]}"
+                )
+            time.sleep(_POLL)
+
+    def _ready(self) -> bool:
+        running = [server for server in self.servers if server.running]
+        for server in running:
+            meta = _meta(server)
+            if meta is None or not meta.get("leader"):
+                return False
+            if meta["leader"] == server.name:
+                replicas = meta.get("replicas") or []
+                online = sum(1 for replica in replicas if not replica.get("offline"))
+                if online < len(running) - 1:
+                    return False
+        return True
+
+    def stop(self) -> None:
+        """Stop all servers and remove their folders."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _meta(server: NatsServer) -> dict[str, Any] | None:
+    try:
+        with _OPENER.open(f"{server.monitoring_url}/jsz", timeout=2) as answer:
+            found: dict[str, Any] | None = json.loads(answer.read()).get("meta_cluster")
+            return found
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+
+
+def _free_ports(count: int) -> list[int]:
+    # The routes must be known before the first server starts, so ports are picked beforehand;
+    # all are held until all are picked, so that they differ.
+    with ExitStack() as stack:
+        ports: list[int] = []
+        for _ in range(count):
+            holder = stack.enter_context(socket.socket())
+            holder.bind((HOST, 0))
+            ports.append(int(holder.getsockname()[1]))
+        return ports
