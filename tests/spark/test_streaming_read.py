@@ -17,7 +17,7 @@ from js_testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]

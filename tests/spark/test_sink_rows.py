@@ -1,0 +1,122 @@
+"""Rows as messages, and the options of the sink: what is taken and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import DataType, StructType
+
+from js_spark import fields
+from js_spark.errors import OptionError, SchemaError
+from js_spark.publish_task import publish_rows
+from js_spark.sink_options import SinkOptions
+from js_spark.sink_rows import OutMessage, RowReader
+from js_spark.task_identity import TaskIdentity
+from js_sync import JetStream
+
+LEAST = {"nats.servers": "h", "stream": "S", "subject": "s"}
+
+
+KINDS: dict[str, DataType] = {
+    "string": fields.STRING,
+    "binary": fields.BINARY,
+    "bigint": fields.LONG,
+    "timestamp": fields.TIMESTAMP,
+    "map<string,string>": fields.map_of(fields.STRING),
+    "map<string,bigint>": fields.map_of(fields.LONG),
+}
+
+
+def columns(ddl: str) -> StructType:
+    """Columns of a few types, without the session that Spark's own parser needs."""
+    pairs = (each.split(" ") for each in ddl.split(", "))
+    return StructType([fields.optional(name, KINDS[kind]) for name, kind in pairs])
+
+
+def reader(ddl: str, **given: str) -> RowReader:
+    return RowReader(SinkOptions.parse({**LEAST, **given}), columns(ddl))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "reason"),
+    [
+        ("subject string", "no column 'data'"),
+        ("data bigint", "column 'data' is bigint, not binary or string"),
+        ("data string, id bigint", "column 'id' is not one of subject, data, headers"),
+        ("data string, headers map<string,bigint>", "not map<string,array<string>> or map<string"),
+        ("data string, ttl string", "column 'ttl' is string, not bigint or int"),
+    ],
+)
+def test_columns_that_cannot_be_published(ddl: str, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        reader(ddl)
+
+
+def test_columns_of_a_raw_read_are_passed_over() -> None:
+    reader("subject string, data binary, stream string, seq bigint, timestamp timestamp")
+
+
+def test_a_subject_must_come_from_somewhere() -> None:
+    options = SinkOptions.parse({"nats.servers": "h", "stream": "S"})
+    with pytest.raises(OptionError, match="is required when the rows have no column 'subject'"):
+        RowReader(options, columns("data string"))
+    rows = RowReader(options, columns("data string, subject string"))
+    batch = pa.RecordBatch.from_pylist([{"data": "x", "subject": None}])
+    with pytest.raises(SchemaError, match="a row has no subject"):
+        list(rows.read(iter([batch])))
+
+
+def test_rows_become_messages() -> None:
+    ddl = "subject string, data string, headers map<string,string>, ttl bigint, id bigint"
+    rows = reader(ddl, idColumn="id")
+    kind = pa.map_(pa.string(), pa.string())
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array(["a", None]),
+            pa.array(["ü", None]),
+            pa.array([[("K", "v")], None], kind),
+            pa.array([60, None], pa.int64()),
+            pa.array([7, None], pa.int64()),
+        ],
+        names=["subject", "data", "headers", "ttl", "id"],
+    )
+    assert list(rows.read(iter([batch]))) == [
+        OutMessage("a", "ü".encode(), {"K": ["v"]}, 60, "7"),
+        OutMessage("s", b"", None, None, None),
+    ]
+
+
+def test_an_id_column_must_be_there() -> None:
+    with pytest.raises(OptionError, match="the rows have no column 'nope'"):
+        reader("data string", idColumn="nope")
+
+
+@pytest.mark.parametrize(
+    ("given", "option", "reason"),
+    [
+        ({"stream": None}, "stream", "is required with idempotence=msgId"),
+        ({"idempotence": "ledger"}, "ledgerSubject", "is required with idempotence=ledger"),
+        ({"ledgerSubject": "x"}, "ledgerSubject", "needs idempotence=ledger"),
+        ({"idempotence": "insert", "idColumn": "id"}, "idColumn", "needs idempotence=msgId"),
+        ({"idempotence": "exactly"}, "idempotence", "must be msgId, none, insert or ledger"),
+        ({"subject": "a.>"}, "subject", "wildcard"),
+        ({"writeId": "a.b"}, "writeId", "not allowed"),
+        ({"maxInFlight": "0"}, "maxInFlight", "from 1 up"),
+        ({"maxInFlights": "1"}, "maxInFlights", "did you mean 'maxInFlight'"),
+    ],
+)
+def test_mistakes(given: dict[str, Any], option: str, reason: str) -> None:
+    options = {name: text for name, text in {**LEAST, **given}.items() if text is not None}
+    with pytest.raises(OptionError) as caught:
+        SinkOptions.parse(options)
+    assert caught.value.option == option
+    assert reason in str(caught.value)
+
+
+def test_insert_refuses_a_subject_that_comes_twice(jet: JetStream) -> None:
+    options = SinkOptions.parse({**LEAST, "idempotence": "insert"})
+    rows = iter([OutMessage("nobody.x", b"", None, None, None)] * 2)
+    with pytest.raises(SchemaError, match=r"'nobody\.x' comes twice"):
+        publish_rows(jet, options, rows, TaskIdentity("w", 0, 0))
