@@ -13,32 +13,9 @@ from js_core.batch import BatchEnd
 from js_core.fetch import GRACE, Fetch, frame_size
 from js_core.pull_request import fetch_limits
 from tests.core.wire import delivery, status_frame
+from tests.fake.statuses import STATUSES
 
-# Code, text, and what a fetch makes of it with nothing and with one message in its hands.
-END = BatchEnd
-TABLE: list[tuple[int, str, Any, BatchEnd]] = [
-    (400, "Bad Request - heartbeat value too large", errors.BadPull, END.INTERRUPTED),
-    (404, "No Messages", END.NO_MESSAGES, END.NO_MESSAGES),
-    (408, "Request Timeout", END.EXPIRED, END.EXPIRED),
-    (408, "Requests Pending", END.NO_MESSAGES, END.NO_MESSAGES),
-    (408, "Interest Expired", END.EXPIRED, END.EXPIRED),
-    (409, "Message Size Exceeds MaxBytes", errors.PullError, END.BYTES_FILLED),
-    (409, "Batch Completed", END.FILLED, END.FILLED),
-    (409, "Exceeded MaxRequestBatch of 2", errors.PullRefused, END.INTERRUPTED),
-    (409, "Exceeded MaxRequestExpires of 1s", errors.PullRefused, END.INTERRUPTED),
-    (409, "Exceeded MaxRequestMaxBytes of 100", errors.PullRefused, END.INTERRUPTED),
-    (409, "Exceeded MaxWaiting", errors.PullRefused, END.INTERRUPTED),
-    (409, "Leadership Change", END.INTERRUPTED, END.INTERRUPTED),
-    (409, "Server Shutdown", END.INTERRUPTED, END.INTERRUPTED),
-    (409, "Consumer Deleted", errors.ConsumerDeleted, END.DELETED),
-    (409, "Consumer is push based", errors.ConsumerIsPush, END.INTERRUPTED),
-    (412, "Required Api Level", errors.BadPull, END.INTERRUPTED),
-    (423, "Nats-Wrong-Pin-Id", END.UNPINNED, END.UNPINNED),
-    (423, "Nats-Pin-Id mismatch", END.UNPINNED, END.UNPINNED),
-    (503, "", errors.NoResponders, END.INTERRUPTED),
-    (409, "Something New", END.INTERRUPTED, END.INTERRUPTED),
-    (599, "", END.INTERRUPTED, END.INTERRUPTED),
-]
+TABLE = [(row.code, row.text, row.empty, row.some) for row in STATUSES]
 CASES = pytest.mark.parametrize(("code", "text", "empty", "some"), TABLE)
 
 

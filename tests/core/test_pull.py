@@ -6,13 +6,14 @@ from itertools import count
 from typing import Any
 
 import pytest
-from tests.core.wire import status_frame
 
 from js_core import errors
 from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
 from js_core.pull_request import buffer_limits
 from js_core.reports import PullWarning
 from js_core.status import Status, read_status
+from tests.core.wire import status_frame
+from tests.fake.statuses import STATUSES, Then
 
 NEVER = float("inf")
 
@@ -161,38 +162,13 @@ def test_an_age_limit_starts_small_and_follows_the_pace() -> None:
 
 # ---- the end of a request, by its status
 
-AGAIN, LATER, WARNED, OVER = "at once", "after a pause", "told, after a pause", "finished"
-
-TABLE = [
-    (404, "No Messages", LATER, None),
-    (408, "Request Timeout", AGAIN, None),
-    (408, "Requests Pending", LATER, None),
-    (408, "Interest Expired", AGAIN, None),
-    (409, "Message Size Exceeds MaxBytes", WARNED, None),
-    (409, "Batch Completed", AGAIN, None),
-    (409, "Exceeded MaxRequestBatch of 2", OVER, errors.PullRefused),
-    (409, "Exceeded MaxRequestExpires of 1s", OVER, errors.PullRefused),
-    (409, "Exceeded MaxRequestMaxBytes of 100", OVER, errors.PullRefused),
-    (409, "Exceeded MaxWaiting", WARNED, None),
-    (409, "Exceeded MaxAckPending", WARNED, None),
-    (409, "Leadership Change", AGAIN, None),
-    (409, "Consumer Migration", AGAIN, None),
-    (409, "Server Shutdown", AGAIN, None),
-    (409, "Consumer Deleted", OVER, errors.ConsumerDeleted),
-    (409, "Consumer is push based", OVER, errors.ConsumerIsPush),
-    (400, "Bad Request - heartbeat value too large", OVER, errors.BadPull),
-    (412, "Required Api Level", OVER, errors.BadPull),
-    (423, "Nats-Wrong-Pin-Id", AGAIN, None),
-    (423, "Nats-Pin-Id mismatch", AGAIN, None),
-    (503, "", WARNED, None),
-    (409, "Something New", WARNED, None),
-    (599, "", WARNED, None),
-]
+AGAIN, WARNED, OVER = Then.AGAIN, Then.WARNED, Then.OVER
+TABLE = [(row.code, row.text, row.then, row.error) for row in STATUSES]
 CASES = pytest.mark.parametrize(("code", "text", "wanted", "error"), TABLE)
 
 
 @CASES
-def test_an_end_with_nothing_delivered(code: int, text: str, wanted: str, error: Any) -> None:
+def test_an_end_with_nothing_delivered(code: int, text: str, wanted: Then, error: Any) -> None:
     bench = Bench()
     bench.poll()
     bench.status(code, text)
@@ -223,7 +199,7 @@ def test_an_end_with_nothing_delivered(code: int, text: str, wanted: str, error:
 
 
 @CASES
-def test_an_end_after_messages(code: int, text: str, wanted: str, error: Any) -> None:
+def test_an_end_after_messages(code: int, text: str, wanted: Then, error: Any) -> None:
     """After progress nothing that means 'ask again' waits; a refusal never ends what worked."""
     bench = Bench()
     bench.poll()
@@ -245,7 +221,7 @@ def test_an_end_after_messages(code: int, text: str, wanted: str, error: Any) ->
 
 @CASES
 def test_an_end_of_a_request_that_is_not_open_changes_nothing(
-    code: int, text: str, wanted: str, error: Any
+    code: int, text: str, wanted: Then, error: Any
 ) -> None:
     bench = Bench()
     bench.poll()
@@ -255,7 +231,7 @@ def test_an_end_of_a_request_that_is_not_open_changes_nothing(
 
 
 @CASES
-def test_no_status_becomes_a_tight_loop(code: int, text: str, wanted: str, error: Any) -> None:
+def test_no_status_becomes_a_tight_loop(code: int, text: str, wanted: Then, error: Any) -> None:
     """A server that ends every request at once gets few of them in a simulated minute."""
     bench = Bench()
     sent = len(bench.pulls())
@@ -276,7 +252,7 @@ def test_no_status_becomes_a_tight_loop(code: int, text: str, wanted: str, error
 
 
 @CASES
-def test_the_same_trouble_is_told_once(code: int, text: str, wanted: str, error: Any) -> None:
+def test_the_same_trouble_is_told_once(code: int, text: str, wanted: Then, error: Any) -> None:
     bench = Bench()
     told: list[bool] = []
     for number in range(1, 6):
@@ -504,6 +480,23 @@ def test_a_lost_link_voids_and_the_next_pulls_at_once() -> None:
     bench.engine.restored(bench.now)
     assert bench.poll() == [pull(b"2", 7)]
     assert bench.engine.wake_at() == 530.0
+
+
+def test_a_link_that_broke_unnoticed_voids_too() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.engine.restored(bench.now)
+    assert bench.poll() == [pull(b"2", 10)]
+    assert (bench.engine.outstanding, bench.engine.open_requests) == (10, 1)
+
+
+def test_full_requests_are_not_kept_for_ever() -> None:
+    bench = Bench()
+    for _ in range(100):
+        bench.poll()
+        bench.arrived(10)
+        bench.handed(10)
+    assert not bench.engine._presumed_full
 
 
 def test_a_new_link_ends_a_pause() -> None:

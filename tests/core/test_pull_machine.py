@@ -19,11 +19,11 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from tests.core.wire import status_frame
 
 from js_core.pull import Finish, PullEngine, SendPull
 from js_core.pull_request import buffer_limits
 from js_core.status import Status, read_status
+from tests.core.wire import status_frame
 
 EXPIRES = 30.0
 HEARTBEAT = 15.0
