@@ -10,7 +10,7 @@ from typing import Any
 
 from schemas import Schemas
 
-ROOTS = ("StreamCreateRequest", "ConsumerCreateRequest", "PullRequest")
+ROOTS = ("StreamCreateRequest", "StreamUpdateRequest", "ConsumerCreateRequest", "PullRequest")
 
 SCALARS = {
     "Int64": "int64",

@@ -203,11 +203,21 @@ if TYPE_CHECKING:
     from js_models.generated.metric.consumer import (
         ConsumerAck,
     )
+    from js_models.plan import (
+        Change,
+        Plan,
+        plan_consumer,
+        plan_stream,
+    )
     from js_models.problem import (
         Problem,
     )
     from js_models.timestamp import (
         Timestamp,
+    )
+    from js_models.updates import (
+        validate_consumer_update,
+        validate_stream_update,
     )
     from js_models.validation import (
         validate_consumer,
@@ -229,6 +239,7 @@ __all__ = [
     "BatchFlowAck",
     "BatchFlowError",
     "BatchFlowGap",
+    "Change",
     "ClientInfo",
     "ClusterInfo",
     "Compression",
@@ -292,6 +303,7 @@ __all__ = [
     "PeerInfo",
     "PersistMode",
     "Placement",
+    "Plan",
     "PriorityGroupState",
     "PriorityPolicy",
     "Problem",
@@ -365,8 +377,12 @@ __all__ = [
     "encode_json",
     "evolve",
     "load_configs",
+    "plan_consumer",
+    "plan_stream",
     "validate_consumer",
+    "validate_consumer_update",
     "validate_stream",
+    "validate_stream_update",
 ]
 
 

@@ -20,6 +20,7 @@ MODULES: dict[str, str] = {
     "BatchFlowAck": "js_models.generated.api.message",
     "BatchFlowError": "js_models.generated.api.message",
     "BatchFlowGap": "js_models.generated.api.message",
+    "Change": "js_models.plan",
     "ClientInfo": "js_models.generated.common",
     "ClusterInfo": "js_models.generated.common",
     "Compression": "js_models.generated.config.stream",
@@ -83,6 +84,7 @@ MODULES: dict[str, str] = {
     "PeerInfo": "js_models.generated.common",
     "PersistMode": "js_models.generated.config.stream",
     "Placement": "js_models.generated.common",
+    "Plan": "js_models.plan",
     "PriorityGroupState": "js_models.generated.api.consumer",
     "PriorityPolicy": "js_models.generated.config.consumer",
     "Problem": "js_models.problem",
@@ -156,8 +158,12 @@ MODULES: dict[str, str] = {
     "encode_json": "js_models.codec",
     "evolve": "js_models._evolve",
     "load_configs": "js_models.files",
+    "plan_consumer": "js_models.plan",
+    "plan_stream": "js_models.plan",
     "validate_consumer": "js_models.validation",
+    "validate_consumer_update": "js_models.updates",
     "validate_stream": "js_models.validation",
+    "validate_stream_update": "js_models.updates",
 }
 """Module of each public name."""
 

@@ -10,6 +10,7 @@ from js_models.validation import Config, read, validate_consumer, validate_strea
 from js_models.version import parse_version
 
 if TYPE_CHECKING:
+    from js_models._json import JsonObject
     from js_models._settings import Settings
     from js_models.generated.config.consumer import ConsumerConfig
     from js_models.generated.config.stream import StreamConfig
@@ -35,13 +36,9 @@ def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
     here. Raises ``ConfigError`` for a config that the server would refuse.
     """
     from js_models.generated.config.stream import StreamConfig
-    from js_models.rules.stream_case import StreamCase
-    from js_models.rules.stream_stored import stored_stream
 
     _refuse(validate_stream(config, server))
-    version = parse_version(server)
-    settings = _settings(config, "StreamCreateRequest", version)
-    return decode(stored_stream(StreamCase(settings, version)), StreamConfig)
+    return decode(stored_stream_members(config, parse_version(server)), StreamConfig)
 
 
 def effective_consumer(
@@ -53,14 +50,28 @@ def effective_consumer(
     consumer without a name gets one from the server, which is not part of its config.
     """
     from js_models.generated.config.consumer import ConsumerConfig
+
+    _refuse(validate_consumer(config, stream, server))
+    members = stored_consumer_members(config, stream, parse_version(server))
+    return decode(members, ConsumerConfig)
+
+
+def stored_stream_members(config: Config, version: Version) -> JsonObject:
+    """Return the members of a stream config as stored, whether or not it would be taken."""
+    from js_models.rules.stream_case import StreamCase
+    from js_models.rules.stream_stored import stored_stream
+
+    return stored_stream(StreamCase(_settings(config, "StreamCreateRequest", version), version))
+
+
+def stored_consumer_members(config: Config, stream: Config | None, version: Version) -> JsonObject:
+    """Return the members of a consumer config as stored, whether or not it would be taken."""
     from js_models.rules.consumer_case import ConsumerCase
     from js_models.rules.consumer_stored import stored_consumer
 
-    _refuse(validate_consumer(config, stream, server))
-    version = parse_version(server)
     settings = _settings(config, "ConsumerConfig", version)
     parent = None if stream is None else _settings(stream, "StreamCreateRequest", version)
-    return decode(stored_consumer(ConsumerCase(settings, parent, version)), ConsumerConfig)
+    return stored_consumer(ConsumerCase(settings, parent, version))
 
 
 def _refuse(problems: list[Problem]) -> None:

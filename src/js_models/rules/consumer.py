@@ -13,11 +13,9 @@ from js_models.rules.consumer_delivery import DELIVERY_RULES
 from js_models.rules.consumer_filters import FILTER_RULES
 from js_models.rules.consumer_priority import PRIORITY_RULES
 from js_models.rules.rule import Found, Hit, Rule
+from js_models.rules.stored import METADATA_MAX_BYTES, OWN_BYTES, metadata_bytes
 
 PEDANTIC = 10157
-METADATA_MAX_BYTES = 128 * 1024 - 16
-"""The server adds a key and a digit of its own before it counts."""
-
 DESCRIPTION_MAX_BYTES = 4_096
 SECOND = 1_000_000_000
 
@@ -287,7 +285,7 @@ METADATA_RULES = (
         "metadata",
         "the metadata is larger than 128 KiB less the server's own 16 bytes.",
         "Shorten keys or values.",
-        lambda case: case.metadata_bytes > METADATA_MAX_BYTES,
+        lambda case: metadata_bytes(case["metadata"]) > METADATA_MAX_BYTES - OWN_BYTES,
     ),
 )
 
@@ -335,7 +333,7 @@ LATE_RULES = (
 )
 """Judged when everything else is fine."""
 
-CONSUMER_RULES = (
+EARLY_RULES = (
     *REQUEST_RULES,
     *DEFAULT_RULES,
     *ACK_RULES,
@@ -343,6 +341,8 @@ CONSUMER_RULES = (
     *FILTER_RULES,
     *METADATA_RULES,
     *PRIORITY_RULES,
-    *LATE_RULES,
 )
+"""Judged before the server looks whether the consumer exists."""
+
+CONSUMER_RULES = (*EARLY_RULES, *LATE_RULES)
 """All rules that need nothing but the settings and the stream's."""

@@ -53,9 +53,3 @@ class ConsumerCase:
         """The filters, one or several."""
         one = self.given["filter_subject"]
         return [one] if one else list(self.given["filter_subjects"])
-
-    @cached_property
-    def metadata_bytes(self) -> int:
-        """Size of the metadata, keys and values."""
-        metadata: dict[str, str] = self.given["metadata"] or {}
-        return sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())

@@ -23,6 +23,21 @@ def api_level(version: Version) -> int:
     return next(level for since, level in LEVELS if version >= since)
 
 
+OWN_KEYS = ("_nats.level", "_nats.req.level", "_nats.ver")
+"""Metadata that the server writes itself, whatever stands there."""
+
+METADATA_MAX_BYTES = 128 * 1024
+
+OWN_BYTES = len("_nats.req.level") + 1
+"""What the server has added when it counts."""
+
+
+def metadata_bytes(metadata: dict[str, str] | None, *, own: bool = False) -> int:
+    """Return the size of metadata, with or without the server's own keys."""
+    pairs = [(key, text) for key, text in (metadata or {}).items() if own or key not in OWN_KEYS]
+    return sum(len(key.encode()) + len(text.encode()) for key, text in pairs)
+
+
 def stored_metadata(given: dict[str, str] | None, version: Version, level: int) -> dict[str, str]:
     """Return metadata with the server's own keys; ``level`` is what the settings need."""
     from js_models.version import ANY_PATCH

@@ -5,8 +5,11 @@ Those for mirrors, sources and subjects have files of their own; ``STREAM_RULES`
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from js_models._subjects import NAME_MAX_BYTES, name_fault
 from js_models.rules.rule import Found, Hit, Rule
+from js_models.rules.stored import METADATA_MAX_BYTES, OWN_BYTES, metadata_bytes
 from js_models.rules.stream_case import StreamCase
 from js_models.rules.stream_origin import (
     EXTERNAL_RULES,
@@ -30,9 +33,6 @@ SHORTEST = 100_000_000
 SOURCES_WITHOUT_WINDOW_SINCE: Version = (2, 14, 0)
 """First server that has no default duplicate window for streams with sources."""
 
-METADATA_MAX_BYTES = 128 * 1024 - 16
-"""The server adds a key and a digit of its own before it counts."""
-
 SR = Rule[StreamCase]
 
 
@@ -43,6 +43,29 @@ def _name(case: StreamCase) -> Found:
 
 def _path_separator(case: StreamCase) -> Found:
     return not case.update and ("/" in case["name"] or "\\" in case["name"])
+
+
+def _metadata_rule(test: Callable[[StreamCase], Found]) -> SR:
+    return SR(
+        "S-META-LEN",
+        INVALID,
+        "metadata",
+        "the metadata is larger than 128 KiB less the server's own 16 bytes.",
+        "Shorten keys or values.",
+        test,
+    )
+
+
+def _metadata(case: StreamCase) -> Found:
+    if case.update:
+        return metadata_bytes(case["metadata"], own=True) > METADATA_MAX_BYTES
+    return metadata_bytes(case["metadata"]) > METADATA_MAX_BYTES - OWN_BYTES
+
+
+def _metadata_again(case: StreamCase) -> Found:
+    """Judge what an update stores; the server adds its own key after a first look."""
+    late = case.update and not _metadata(case)
+    return late and metadata_bytes(case["metadata"]) > METADATA_MAX_BYTES - OWN_BYTES
 
 
 def _below_minus_one(*members: str) -> SR:
@@ -140,14 +163,7 @@ LIMIT_RULES = (
         "Shorten it.",
         lambda case: len(case["description"].encode()) > DESCRIPTION_MAX_BYTES,
     ),
-    SR(
-        "S-META-LEN",
-        INVALID,
-        "metadata",
-        "the metadata is larger than 128 KiB less the server's own 16 bytes.",
-        "Shorten keys or values.",
-        lambda case: case.metadata_bytes > METADATA_MAX_BYTES,
-    ),
+    _metadata_rule(_metadata),
     SR(
         "S-REPL-MAX",
         INVALID,
@@ -388,5 +404,6 @@ STREAM_RULES = (
     *SUBJECT_RULES,
     *PLACEMENT_RULES,
     *ORIGIN_FILTER_RULES,
+    _metadata_rule(_metadata_again),
 )
 """All rules that need nothing but the settings."""

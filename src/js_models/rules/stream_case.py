@@ -42,9 +42,3 @@ class StreamCase:
         if given or self.mirror is not None or self.sources:
             return given
         return [self.settings["name"]]
-
-    @cached_property
-    def metadata_bytes(self) -> int:
-        """Size of the metadata, keys and values."""
-        metadata: dict[str, str] = self.settings["metadata"] or {}
-        return sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())

@@ -400,6 +400,11 @@ EXTERNAL_RULES = (
                 "Use a literal subject.",
                 _not_literal("deliver"),
             ),
+        ),
+    ),
+    ForEach(
+        _origins,
+        (
             Rule[OriginCase](
                 "S-EXT-API",
                 INVALID,

@@ -142,8 +142,7 @@ def _limits(limits: Settings | None) -> dict[str, Any]:
 
 def _level(case: StreamCase, out: dict[str, Any]) -> int:
     """Return the API level that the settings need."""
-    origins = [*case.sources, *([] if case.mirror is None else [case.mirror])]
-    if case["allow_batched"] or any(origin["consumer"] is not None for origin in origins):
+    if case["allow_batched"]:
         return 4
     newer = ("allow_msg_counter", "allow_atomic", "allow_msg_schedules")
     if any(case[member] for member in newer) or case["persist_mode"] == "async":

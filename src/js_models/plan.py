@@ -1,0 +1,148 @@
+"""Plans: create, nothing, update of which settings, or impossible and why.
+
+Configs are compared as the server stores them, so that a default written out, a duration that the
+server fills in and the server's own metadata make no difference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from attrs import Factory, frozen
+
+from js_models._json import JsonObject
+from js_models.effective import stored_consumer_members, stored_stream_members
+from js_models.problem import Problem
+from js_models.updates import validate_consumer_update, validate_stream_update
+from js_models.validation import Config, validate_consumer, validate_stream
+from js_models.version import parse_version
+
+Action: TypeAlias = Literal["create", "nothing", "update", "impossible"]
+
+
+@frozen
+class Change:
+    """One setting that would be another."""
+
+    path: str
+    """Name of the setting."""
+
+    old: object
+    """What it is, None where it is not set."""
+
+    new: object
+    """What it would be, None where it would not be set."""
+
+
+@frozen
+class Plan:
+    """What has to be done."""
+
+    action: Action
+    """``create``, ``nothing``, ``update`` or ``impossible``."""
+
+    changes: list[Change] = Factory(list[Change])
+    """The settings that would change, by name."""
+
+    problems: list[Problem] = Factory(list[Problem])
+    """Why it is impossible, and what only the server can tell."""
+
+    losses: list[str] = Factory(list[str])
+    """What the change removes or ends for good, one sentence each."""
+
+
+def plan_stream(old: Config | None, new: Config, server: str | None = None) -> Plan:
+    """Return what has to be done so that the stream has the config ``new``.
+
+    ``old`` is the config that the server has, None where there is no such stream.
+    """
+    if old is None:
+        return _creation(validate_stream(new, server))
+    problems = validate_stream_update(old, new, server)
+    if _errors(problems):
+        return Plan("impossible", problems=problems)
+    version = parse_version(server)
+    before, after = (stored_stream_members(config, version) for config in (old, new))
+    changes = _changes(before, after)
+    losses = [loss for change in changes for loss in _losses(change)]
+    return Plan("update" if changes else "nothing", changes, problems, losses)
+
+
+def plan_consumer(
+    old: Config | None,
+    new: Config,
+    stream: Config | None = None,
+    server: str | None = None,
+) -> Plan:
+    """Return what has to be done so that the consumer has the config ``new``.
+
+    ``old`` is the config that the server has, None where there is no such consumer; ``stream`` is
+    the config of its stream. An update leaves ``pause_until`` alone, so it is not compared.
+    """
+    if old is None:
+        return _creation(validate_consumer(new, stream, server))
+    problems = validate_consumer_update(old, new, stream, server)
+    if _errors(problems):
+        return Plan("impossible", problems=problems)
+    version = parse_version(server)
+    before, after = (stored_consumer_members(one, stream, version) for one in (old, new))
+    for members in (before, after):
+        members.pop("pause_until", None)
+    changes = _changes(before, after)
+    return Plan("update" if changes else "nothing", changes, problems)
+
+
+def _creation(problems: list[Problem]) -> Plan:
+    return Plan("impossible" if _errors(problems) else "create", problems=problems)
+
+
+def _errors(problems: list[Problem]) -> bool:
+    return any(not problem.needs_server for problem in problems)
+
+
+def _changes(before: JsonObject, after: JsonObject) -> list[Change]:
+    """Compare two stored configs, metadata key by key and without the server's own."""
+    old, new = _flat(before), _flat(after)
+    return [
+        Change(path, old.get(path), new.get(path))
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _flat(members: JsonObject) -> JsonObject:
+    flat = {name: value for name, value in members.items() if name != "metadata"}
+    for key, text in members.get("metadata", {}).items():
+        if not key.startswith("_nats."):
+            flat[f"metadata.{key}"] = text
+    return flat
+
+
+_SHRINKING = {
+    "max_msgs": "messages beyond the newest {new}",
+    "max_bytes": "messages beyond the newest {new} bytes",
+    "max_age": "messages older than {new} ns",
+    "max_msgs_per_subject": "messages beyond the newest {new} of each subject",
+}
+
+
+def _losses(change: Change) -> list[str]:
+    """Say what a change of a stream removes or ends for good."""
+    old, new = _limit(change.old), _limit(change.new)
+    if change.path in _SHRINKING and new is not None and (old is None or new < old):
+        lost = _SHRINKING[change.path].format(new=new)
+        return [f"Lowering {change.path} removes {lost}."]
+    if change.path == "sealed" and change.new:
+        return ["Sealing ends all writing and removing for good."]
+    if change.path in ("deny_delete", "deny_purge", "allow_msg_ttl") and change.new:
+        return [f"{change.path} cannot be turned off again."]
+    if change.path == "mirror" and change.new is None:
+        return ["The stream stops following its origin for good."]
+    if change.path == "retention" and change.new == "interest":
+        return ["Messages that every consumer acknowledged are removed."]
+    return []
+
+
+def _limit(value: Any) -> int | None:
+    """Return a limit, None for no limit."""
+    return value if isinstance(value, int) and value > 0 else None

@@ -1,0 +1,176 @@
+"""Changes: what the server would refuse, store, and what has to be done."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from js_models import (
+    Change,
+    ConfigError,
+    ConsumerConfig,
+    StreamConfig,
+    effective_consumer,
+    effective_stream,
+    encode,
+    plan_consumer,
+    plan_stream,
+    validate_consumer_update,
+    validate_stream_update,
+)
+
+SECOND = 1_000_000_000
+PULL = {"durable_name": "C", "ack_policy": "explicit"}
+
+STREAMS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
+    ({}, {}, []),
+    ({"subjects": ["a"]}, {"subjects": ["b"], "max_msgs": 5}, []),
+    ({"retention": "limits"}, {"retention": "interest"}, []),
+    ({"mirror": {"name": "O"}}, {}, []),
+    ({"storage": "memory"}, {}, ["U-STORAGE"]),
+    ({}, {"retention": "workqueue"}, ["U-RETENTION"]),
+    ({"sealed": True}, {}, ["U-UNSEAL"]),
+    ({"deny_delete": True}, {}, ["U-DENY-DELETE"]),
+    ({"deny_purge": True}, {"allow_msg_schedules": True}, ["U-DENY-PURGE"]),
+    ({}, {"mirror": {"name": "O"}}, ["U-MIRROR"]),
+    ({"mirror": {"name": "O"}}, {"mirror": {"name": "P"}}, ["U-MIRROR"]),
+    ({"subject_delete_marker_ttl": SECOND}, {}, ["U-TTL-OFF"]),
+    ({}, {"allow_msg_counter": True}, ["U-COUNTER"]),
+    ({"allow_msg_schedules": True}, {}, ["U-SCHED-OFF"]),
+    ({}, {"persist_mode": "async"}, ["U-PERSIST"]),
+    ({"republish": {"src": "x"}}, {"republish": {"src": "x"}}, ["U-REPUB-DEST"]),
+    ({}, {"name": "T"}, ["U-NAME"]),
+    ({"storage": "memory"}, {"max_age": 5}, ["S-AGE-MIN", "U-STORAGE"]),
+]
+
+CONSUMERS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
+    ({}, {}, []),
+    ({}, {"max_deliver": 5, "filter_subject": "a", "ack_wait": SECOND}, []),
+    ({}, {"deliver_policy": "new"}, ["U-FIXED"]),
+    ({}, {"ack_policy": "all"}, ["U-FIXED"]),
+    ({}, {"replay_policy": "original"}, ["U-FIXED"]),
+    ({}, {"max_waiting": 512}, []),
+    ({}, {"max_waiting": 5}, ["U-FIXED"]),
+    ({}, {"mem_storage": True}, ["U-FIXED"]),
+    ({}, {"deliver_subject": "d"}, ["U-FIXED", "U-PUSH-PULL"]),
+    ({}, {"durable_name": "D"}, ["U-NAME"]),
+    ({}, {"pause_until": "2099-01-01T00:00:00Z"}, []),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "rules"), STREAMS, ids=str)
+def test_stream_updates(old: dict[str, Any], new: dict[str, Any], rules: list[str]) -> None:
+    before, after = {"name": "S", **old}, {"name": "S", **new}
+    problems = validate_stream_update(before, after)
+    assert [problem.rule for problem in problems] == rules
+    plan = plan_stream(before, after)
+    assert (plan.action == "impossible") == bool(rules)
+
+
+@pytest.mark.parametrize(("old", "new", "rules"), CONSUMERS, ids=str)
+def test_consumer_updates(old: dict[str, Any], new: dict[str, Any], rules: list[str]) -> None:
+    before, after = {**PULL, **old}, {**PULL, **new}
+    assert [problem.rule for problem in validate_consumer_update(before, after)] == rules
+    assert (plan_consumer(before, after).action == "impossible") == bool(rules)
+
+
+def test_max_consumers_could_not_change_once() -> None:
+    before, after = {"name": "S"}, {"name": "S", "max_consumers": 5}
+    assert validate_stream_update(before, after, "2.12.4")[0].rule == "U-MAX-CONSUMERS"
+    assert validate_stream_update(before, after, "2.12.5") == []
+
+
+def test_moving_a_push_consumer_is_for_the_server_to_say() -> None:
+    before = {"durable_name": "C", "deliver_subject": "d"}
+    problems = validate_consumer_update(before, {**before, "deliver_subject": "e"})
+    assert [(problem.rule, problem.needs_server) for problem in problems] == [("C-IN-USE", True)]
+
+
+def test_effective_stream_has_defaults_and_silent_changes() -> None:
+    stored = effective_stream({"name": "S", "subject_delete_marker_ttl": SECOND, "max_age": SECOND})
+    assert stored.subjects == ["S"]
+    assert stored.duplicate_window == timedelta(seconds=1)
+    assert stored.allow_msg_ttl
+    assert stored.allow_rollup_hdrs
+    assert stored.max_msgs == -1
+    assert stored.metadata == {"_nats.level": "5", "_nats.req.level": "1", "_nats.ver": "2.15.1"}
+    assert "_nats.ver" not in (effective_stream({"name": "S"}, "2.12").metadata or {})
+
+
+def test_effective_consumer_has_defaults_of_its_stream() -> None:
+    stream = {"name": "S", "consumer_limits": {"max_ack_pending": 7}}
+    stored = effective_consumer({"name": "C", "ack_policy": "all"}, stream)
+    assert (stored.max_ack_pending, stored.max_deliver, stored.max_waiting) == (7, -1, 512)
+    assert stored.ack_wait == timedelta(seconds=30)
+    assert stored.inactive_threshold == timedelta(seconds=5)
+    assert effective_consumer({**PULL, "backoff": [SECOND]}).ack_wait == timedelta(seconds=1)
+
+
+def test_effective_is_stable() -> None:
+    stored = effective_stream({"name": "S", "max_msgs": -5, "placement": {}})
+    assert effective_stream(stored) == stored
+    assert effective_consumer(effective_consumer(PULL)) == effective_consumer(PULL)
+
+
+def test_bad_configs_have_no_effect() -> None:
+    with pytest.raises(ConfigError, match="max_age") as caught:
+        effective_stream({"name": "S", "max_age": 5})
+    assert [problem.rule for problem in caught.value.problems] == ["S-AGE-MIN"]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(ConfigError, match="not JSON"):
+        effective_stream("{")
+
+
+def test_plans_say_what_changes() -> None:
+    old = encode(effective_stream({"name": "S", "subjects": ["a"], "metadata": {"a": "1"}}))
+    new = StreamConfig(name="S", subjects=["a"], max_msgs=10, metadata={"a": "2"})
+    plan = plan_stream(old, new)
+    assert plan.action == "update"
+    assert plan.changes == [Change("max_msgs", -1, 10), Change("metadata.a", "1", "2")]
+    assert plan.losses == ["Lowering max_msgs removes messages beyond the newest 10."]
+
+
+def test_plans_do_nothing_where_only_the_spelling_differs() -> None:
+    written = {"name": "S", "max_msgs": 0, "subjects": ["S"], "retention": "limits"}
+    assert plan_stream({"name": "S"}, written).action == "nothing"
+    stored = effective_consumer(PULL)
+    assert plan_consumer(stored, {**PULL, "max_waiting": 0}).action == "nothing"
+    paused = {**encode(stored), "pause_until": "2099-01-01T00:00:00Z"}
+    assert (
+        plan_consumer(paused, ConsumerConfig(durable_name="C", ack_policy="explicit")).action
+        == "nothing"
+    )
+
+
+def test_plans_create_what_is_missing() -> None:
+    assert plan_stream(None, {"name": "S"}).action == "create"
+    assert plan_stream(None, {"name": "S", "max_age": 5}).action == "impossible"
+    assert plan_consumer(None, PULL).action == "create"
+    assert plan_stream(None, {"name": "S", "num_replicas": 3}).problems[0].needs_server
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "loss"),
+    [
+        ({}, {"max_bytes": 5}, "5 bytes"),
+        ({"max_age": 9 * SECOND}, {"max_age": SECOND}, "older than"),
+        ({}, {"sealed": True}, "Sealing"),
+        ({}, {"deny_purge": True}, "cannot be turned off again"),
+        ({"mirror": {"name": "O"}}, {}, "stops following"),
+        ({}, {"retention": "interest"}, "acknowledged are removed"),
+    ],
+    ids=str,
+)
+def test_plans_warn_of_losses(old: dict[str, Any], new: dict[str, Any], loss: str) -> None:
+    plan = plan_stream({"name": "S", **old}, {"name": "S", **new})
+    assert plan.action == "update"
+    assert any(loss in sentence for sentence in plan.losses)
+    assert plan_stream({"name": "S", "max_msgs": 5}, {"name": "S", "max_msgs": 9}).losses == []
+
+
+def test_an_old_config_that_nobody_can_read_is_an_error() -> None:
+    with pytest.raises(ValueError, match="old config cannot be read"):
+        validate_stream_update("{", {"name": "S"})
