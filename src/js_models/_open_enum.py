@@ -7,7 +7,7 @@ its own, so that it can be read, compared, pickled and written back unchanged.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 
 class OpenEnum(StrEnum):
@@ -26,3 +26,7 @@ class OpenEnum(StrEnum):
     def is_known(self) -> bool:
         """Whether this release has a name for the word."""
         return self._value_ in type(self)._value2member_map_
+
+    def __reduce_ex__(self, proto: Any) -> tuple[object, ...]:
+        # By value: some releases of Python 3.11 pickle by name, and unknown words have none there.
+        return (type(self), (self._value_,))
