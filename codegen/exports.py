@@ -17,11 +17,13 @@ HAND_WRITTEN = {
     "js_models._evolve": ["evolve"],
     "js_models.effective": ["ConfigError", "effective_consumer", "effective_stream"],
     "js_models.files": ["FileConfig", "FileConfigs", "FileProblem", "load_configs"],
+    "js_models.lint": ["lint_consumer", "lint_stream"],
     "js_models.plan": ["Change", "Plan", "plan_consumer", "plan_stream"],
     "js_models.problem": ["Problem"],
+    "js_models.size": ["headers_size", "storage_size"],
     "js_models.timestamp": ["Timestamp"],
     "js_models.updates": ["validate_consumer_update", "validate_stream_update"],
-    "js_models.validation": ["validate_consumer", "validate_stream"],
+    "js_models.validation": ["validate_consumer", "validate_pull", "validate_stream"],
 }
 
 HEADER = '''"""{title}

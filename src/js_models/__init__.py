@@ -203,6 +203,10 @@ if TYPE_CHECKING:
     from js_models.generated.metric.consumer import (
         ConsumerAck,
     )
+    from js_models.lint import (
+        lint_consumer,
+        lint_stream,
+    )
     from js_models.plan import (
         Change,
         Plan,
@@ -211,6 +215,10 @@ if TYPE_CHECKING:
     )
     from js_models.problem import (
         Problem,
+    )
+    from js_models.size import (
+        headers_size,
+        storage_size,
     )
     from js_models.timestamp import (
         Timestamp,
@@ -221,6 +229,7 @@ if TYPE_CHECKING:
     )
     from js_models.validation import (
         validate_consumer,
+        validate_pull,
         validate_stream,
     )
 
@@ -376,11 +385,16 @@ __all__ = [
     "encode",
     "encode_json",
     "evolve",
+    "headers_size",
+    "lint_consumer",
+    "lint_stream",
     "load_configs",
     "plan_consumer",
     "plan_stream",
+    "storage_size",
     "validate_consumer",
     "validate_consumer_update",
+    "validate_pull",
     "validate_stream",
     "validate_stream_update",
 ]

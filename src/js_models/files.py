@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from js_models._document import Document, Fault, Place, TextError, member
 from js_models._json import JsonObject
 from js_models._shapes import SHAPES
+from js_models.lint import lint_consumer, lint_stream
 from js_models.problem import Problem
 from js_models.validation import validate_consumer, validate_stream
 
@@ -67,6 +68,8 @@ class FileConfigs:
 
     configs: list[FileConfig]
     problems: list[FileProblem]
+    warnings: list[FileProblem] = Factory(list[FileProblem])
+    """What is legal but surprising, after ``lint_stream`` and ``lint_consumer``."""
 
     @property
     def errors(self) -> list[FileProblem]:
@@ -93,10 +96,9 @@ def load_configs(
     loader = _Loader(kind)
     for name in names:
         loader.file(str(name), text)
-    return FileConfigs(
-        [found.config for found in loader.found],
-        loader.problems + _judged(loader.found, server, pedantic),
-    )
+    problems, warnings = _judged(loader.found, server, pedantic)
+    configs = [found.config for found in loader.found]
+    return FileConfigs(configs, loader.problems + problems, warnings)
 
 
 @frozen
@@ -114,18 +116,25 @@ class _Found:
         return FileProblem(self.config.file, line, column, problem)
 
 
-def _judged(found: list[_Found], server: str | None, pedantic: bool) -> list[FileProblem]:
+def _judged(
+    found: list[_Found], server: str | None, pedantic: bool
+) -> tuple[list[FileProblem], list[FileProblem]]:
+    """Return problems and warnings of all configs, consumers in the context of their streams."""
     streams = {one.config.name: one.config.members for one in found if one.config.kind == "stream"}
     problems: list[FileProblem] = []
+    warnings: list[FileProblem] = []
     for one in found:
-        config = one.config
+        config, members = one.config, one.config.members
         if config.kind == "stream":
-            faults = validate_stream(config.members, server, pedantic=pedantic)
+            faults = validate_stream(members, server, pedantic=pedantic)
+            oddities = lint_stream(members, server)
         else:
             stream = streams.get(config.stream_name)
-            faults = validate_consumer(config.members, stream, server, pedantic=pedantic)
+            faults = validate_consumer(members, stream, server, pedantic=pedantic)
+            oddities = lint_consumer(members, stream, server)
         problems += [one.problem(fault) for fault in faults]
-    return problems
+        warnings += [one.problem(oddity) for oddity in oddities]
+    return problems, warnings
 
 
 class _Loader:

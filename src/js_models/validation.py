@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from attrs import evolve
+
 from js_models._model import Model
-from js_models._reading import INVALID_JSON, Reader
+from js_models._reading import Reader
 from js_models._settings import Settings
 from js_models.codec import DecodeError, encode, load_object
 from js_models.problem import Problem
@@ -66,6 +68,29 @@ def validate_consumer(
     return [*problems, *judge(CONSUMER_RULES, case)]
 
 
+def validate_pull(
+    request: Config, consumer: Config | None = None, server: str | None = None
+) -> list[Problem]:
+    """Return why a server would refuse this pull request; empty if it would not.
+
+    ``consumer`` is the config of the consumer; rules that look at it are left out without. The
+    server answers pull requests with statuses, so ``err_code`` is 400 or 409. It ignores members
+    that it does not know; a misspelt one is a problem all the same, with code 0.
+    """
+    from js_models.rules.consumer_case import ConsumerCase
+    from js_models.rules.pull import PULL_RULES, PullCase
+
+    version = parse_version(server)
+    settings, problems = read(request, "PullRequest", version)
+    problems = [evolve(one, err_code=400 if one.rule == "R-JSON" else 0) for one in problems]
+    problems.sort(key=lambda one: not one.err_code)
+    if settings is None:
+        return problems
+    found = None if consumer is None else read(consumer, "ConsumerConfig", version)[0]
+    case = None if found is None else ConsumerCase(found, None, version)
+    return [*problems, *judge(PULL_RULES, PullCase(settings, case, version))]
+
+
 def read(config: Config, record: str, version: Version) -> tuple[Settings | None, list[Problem]]:
     """Return the settings as a server of ``version`` reads them, and what it would not read."""
     reader = Reader(version)
@@ -82,13 +107,3 @@ def members_of(config: Config) -> Mapping[str, Any]:
     if isinstance(config, Model):
         return encode(config)
     return load_object(config, "config")
-
-
-__all__ = [
-    "INVALID_JSON",
-    "Config",
-    "members_of",
-    "read",
-    "validate_consumer",
-    "validate_stream",
-]

@@ -1,0 +1,53 @@
+"""What a server takes but people rarely mean; apart from errors, so that it can be ignored."""
+
+from __future__ import annotations
+
+from js_models._reading import Reader
+from js_models.codec import DecodeError
+from js_models.problem import Problem
+from js_models.rules.rule import judge
+from js_models.validation import Config, members_of
+from js_models.version import parse_version
+
+
+def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
+    """Return what is legal but surprising in a stream config; nothing for one that is broken."""
+    from js_models.rules.stream_case import StreamCase
+    from js_models.rules.stream_lint import STREAM_LINT
+
+    reader = Reader(parse_version(server))
+    try:
+        settings = reader.record(members_of(config), "StreamCreateRequest")
+    except DecodeError:
+        return []
+    found = judge(STREAM_LINT, StreamCase(settings, reader.version))
+    return [*_ignored(reader), *found]
+
+
+def lint_consumer(
+    config: Config, stream: Config | None = None, server: str | None = None
+) -> list[Problem]:
+    """Return what is legal but surprising in a consumer config; nothing for one that is broken."""
+    from js_models.rules.consumer_case import ConsumerCase
+    from js_models.rules.consumer_lint import CONSUMER_LINT
+
+    reader = Reader(parse_version(server))
+    try:
+        settings = reader.record(members_of(config), "ConsumerConfig")
+        parent = (
+            None
+            if stream is None
+            else Reader(reader.version).record(members_of(stream), "StreamCreateRequest")
+        )
+    except DecodeError:
+        return []
+    found = judge(CONSUMER_LINT, ConsumerCase(settings, parent, reader.version))
+    return [*_ignored(reader), *found]
+
+
+def _ignored(reader: Reader) -> list[Problem]:
+    """Return the members that the server would drop without a word, as servers before 2.12 do."""
+    return [
+        Problem(one.path, one.value, "L-IGNORED", f"{one.message[:-1]}; it is dropped.", one.hint)
+        for one in reader.ignored
+    ]

@@ -1,0 +1,97 @@
+"""What is legal but surprising in a consumer config."""
+
+from __future__ import annotations
+
+from js_models._subjects import can_meet
+from js_models.rules.consumer_case import ConsumerCase
+from js_models.rules.rule import Found, Hit, Rule
+
+CL = Rule[ConsumerCase]
+
+
+def _misses_stream(case: ConsumerCase) -> Found:
+    if case.stream is None or case.stream.mirror is not None or case.stream.sources:
+        return False
+    missed = [
+        one for one in case.filters if not any(can_meet(one, own) for own in case.stream.subjects)
+    ]
+    member = "filter_subject" if case.given["filter_subject"] else "filter_subjects"
+    return [Hit(member, one) for one in missed]
+
+
+CONSUMER_LINT = (
+    CL(
+        "L-NO-ACKS",
+        0,
+        "ack_policy",
+        "left out, ack_policy means none: nothing is delivered again.",
+        "Set ack_policy to explicit, or write none.",
+        lambda case: "ack_policy" not in case.given,
+    ),
+    CL(
+        "L-VANISHES",
+        0,
+        "name",
+        "without durable_name the consumer vanishes after five idle seconds.",
+        "Set durable_name, or inactive_threshold.",
+        lambda case: (
+            bool(case.given["name"])
+            and not case.given["durable_name"]
+            and not case.given["inactive_threshold"]
+        ),
+    ),
+    CL(
+        "L-BACKOFF-WAIT",
+        0,
+        "ack_wait",
+        "the first backoff replaces ack_wait.",
+        "Remove ack_wait.",
+        lambda case: (
+            bool(case.given["backoff"])
+            and case.given["ack_wait"] not in (0, case.given["backoff"][0])
+        ),
+    ),
+    CL(
+        "L-BACKOFF-NAK",
+        0,
+        "backoff",
+        "a negative acknowledgement ignores backoff and is delivered again at once.",
+        "Pass a delay with it.",
+        lambda case: bool(case.given["backoff"]) and case["ack_policy"] in ("explicit", "all"),
+    ),
+    CL(
+        "L-UNACKED-FOREVER",
+        0,
+        "max_deliver",
+        "without max_deliver a message that always fails is delivered for ever.",
+        "Set max_deliver and watch for its advisory.",
+        lambda case: case["max_deliver"] == -1 and case["ack_policy"] == "explicit",
+    ),
+    CL(
+        "L-FILTER-OUTSIDE",
+        0,
+        "",
+        "the stream captures nothing on {value}.",
+        "Compare with the stream's subjects.",
+        _misses_stream,
+    ),
+    CL(
+        "L-GROUPS",
+        0,
+        "priority_groups",
+        "the server keeps one pin for all groups.",
+        "Use one group.",
+        lambda case: len(case.given["priority_groups"]) > 1,
+    ),
+    CL(
+        "L-SAMPLE",
+        0,
+        "sample_freq",
+        "more than 100 percent are no more than all.",
+        'Write "100%".',
+        lambda case: (
+            case["sample_freq"].removesuffix("%").isdecimal()
+            and int(case["sample_freq"].removesuffix("%")) > 100
+        ),
+    ),
+)

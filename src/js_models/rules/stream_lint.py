@@ -1,0 +1,92 @@
+"""What is legal but surprising in a stream config."""
+
+from __future__ import annotations
+
+from js_models.rules.rule import Rule
+from js_models.rules.stream_case import StreamCase
+
+LARGE_WINDOW = 15 * 60 * 1_000_000_000
+"""A quarter of an hour; every id in the window is kept in memory."""
+
+SL = Rule[StreamCase]
+
+STREAM_LINT = (
+    SL(
+        "L-NO-LIMIT",
+        0,
+        "max_bytes",
+        "nothing limits the stream, so that it grows until the disk is full.",
+        "Set max_bytes, max_age or max_msgs.",
+        lambda case: (
+            case["retention"] in ("", "limits")
+            and not any(
+                case[member] > 0
+                for member in ("max_bytes", "max_age", "max_msgs", "max_msgs_per_subject")
+            )
+        ),
+    ),
+    SL(
+        "L-WINDOW-LARGE",
+        0,
+        "duplicate_window",
+        "message ids are kept in memory for the whole duplicate_window.",
+        "For long protection use max_msgs_per_subject 1 with discard_new_per_subject.",
+        lambda case: case["duplicate_window"] > LARGE_WINDOW,
+    ),
+    SL(
+        "L-INSERT-MARKER",
+        0,
+        "subject_delete_marker_ttl",
+        "a delete marker takes the subject's place, so that inserts are refused until it is gone.",
+        "Use allow_msg_ttl without a marker.",
+        lambda case: case["discard_new_per_subject"] and case["subject_delete_marker_ttl"] > 0,
+    ),
+    SL(
+        "L-TTL-SILENT",
+        0,
+        "subject_delete_marker_ttl",
+        "the marker turns on allow_msg_ttl and allow_rollup_hdrs and turns off deny_purge.",
+        "Write them out, or an update without the marker is refused.",
+        lambda case: (
+            case["subject_delete_marker_ttl"] > 0
+            and not (case["allow_msg_ttl"] and case["allow_rollup_hdrs"])
+        ),
+    ),
+    SL(
+        "L-PURGE-SILENT",
+        0,
+        "deny_purge",
+        "schedules and markers turn deny_purge off.",
+        "Remove deny_purge, it has no effect.",
+        lambda case: (
+            case["deny_purge"]
+            and (case["allow_msg_schedules"] or case["subject_delete_marker_ttl"] > 0)
+        ),
+    ),
+    SL(
+        "L-NEGATIVE",
+        0,
+        "max_msgs",
+        "{value} means no limit.",
+        "Write -1.",
+        lambda case: case["max_msgs"] < -1,
+    ),
+    SL(
+        "L-NO-ACK",
+        0,
+        "no_ack",
+        "publishers learn nothing of messages that the stream refuses.",
+        "Remove no_ack unless the subjects need it.",
+        lambda case: (
+            case["no_ack"] and not any(one.startswith((">", "$", "*")) for one in case.subjects)
+        ),
+    ),
+    SL(
+        "L-MEMORY-REPLICA",
+        0,
+        "storage",
+        "a memory stream with one replica is lost with its server.",
+        "Use storage file, or three replicas.",
+        lambda case: case["storage"] == "memory" and case["num_replicas"] < 2,
+    ),
+)

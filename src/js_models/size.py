@@ -1,0 +1,56 @@
+"""How much room messages take in a stream, by the server's own accounting.
+
+These are the numbers that ``max_bytes`` and a stream's ``bytes`` count. Compression does not change
+them; files need a little more for indexes. Replicas multiply what a cluster holds.
+"""
+
+from __future__ import annotations
+
+from js_models.generated.config.stream import StorageType
+
+FILE_RECORD = 30
+"""Length 4, sequence 8, time 8, length of the subject 2, checksum 8."""
+
+FILE_HEADERS = 4
+"""Length of the header block, where there is one."""
+
+MEMORY_RECORD = 16
+"""Sequence 8 and time 8."""
+
+
+def storage_size(
+    subject: str,
+    payload: int,
+    *,
+    headers: int = 0,
+    messages: int = 1,
+    storage: str = StorageType.FILE,
+    replicas: int = 1,
+) -> int:
+    """Return the bytes that messages take.
+
+    ``payload`` is the size of one payload in bytes, ``headers`` that of its header block as it
+    goes over the wire, 0 for none. Raises ``ValueError`` for negative numbers and for storage
+    other than file and memory.
+    """
+    for name, number in (("payload", payload), ("headers", headers), ("messages", messages)):
+        if number < 0:
+            raise ValueError(f"{name} must not be negative, got {number}")
+    if replicas < 1:
+        raise ValueError(f"replicas must be at least 1, got {replicas}")
+    size = len(subject.encode()) + headers + payload
+    if storage == StorageType.FILE:
+        size += FILE_RECORD + (FILE_HEADERS if headers else 0)
+    elif storage == StorageType.MEMORY:
+        size += MEMORY_RECORD
+    else:
+        raise ValueError(f"storage must be file or memory, got {storage!r}")
+    return size * messages * replicas
+
+
+def headers_size(headers: dict[str, str]) -> int:
+    """Return the bytes of a header block on the wire, 0 for no headers."""
+    if not headers:
+        return 0
+    lines = (len(name.encode()) + len(value.encode()) + 4 for name, value in headers.items())
+    return len(b"NATS/1.0\r\n") + sum(lines) + len(b"\r\n")

@@ -1,0 +1,91 @@
+"""What is legal but surprising."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from js_models import lint_consumer, lint_stream, validate_consumer, validate_stream
+
+SECOND = 1_000_000_000
+BASE = {"name": "S", "max_bytes": 10}
+PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
+
+
+@pytest.mark.parametrize(
+    ("config", "rules"),
+    [
+        (BASE, []),
+        ({"name": "S"}, ["L-NO-LIMIT"]),
+        ({"name": "S", "retention": "workqueue"}, []),
+        ({**BASE, "duplicate_window": 3600 * SECOND}, ["L-WINDOW-LARGE"]),
+        ({**BASE, "subject_delete_marker_ttl": SECOND}, ["L-TTL-SILENT"]),
+        (
+            {
+                **BASE,
+                "discard": "new",
+                "max_msgs_per_subject": 1,
+                "discard_new_per_subject": True,
+                "subject_delete_marker_ttl": SECOND,
+                "allow_msg_ttl": True,
+                "allow_rollup_hdrs": True,
+            },
+            ["L-INSERT-MARKER"],
+        ),
+        ({**BASE, "deny_purge": True, "allow_msg_schedules": True}, ["L-PURGE-SILENT"]),
+        ({**BASE, "max_msgs": -5}, ["L-NEGATIVE"]),
+        ({**BASE, "no_ack": True}, ["L-NO-ACK"]),
+        ({**BASE, "no_ack": True, "subjects": [">"]}, []),
+        ({**BASE, "storage": "memory"}, ["L-MEMORY-REPLICA"]),
+    ],
+    ids=str,
+)
+def test_streams(config: dict[str, Any], rules: list[str]) -> None:
+    assert [one.rule for one in lint_stream(config)] == rules
+    assert [one for one in validate_stream(config) if not one.needs_server] == []
+
+
+@pytest.mark.parametrize(
+    ("config", "rules"),
+    [
+        (PULL, []),
+        ({"durable_name": "C"}, ["L-NO-ACKS"]),
+        ({"name": "C", "ack_policy": "none"}, ["L-VANISHES"]),
+        ({"name": "C", "ack_policy": "none", "inactive_threshold": SECOND}, []),
+        (
+            {**PULL, "backoff": [SECOND], "ack_wait": 5 * SECOND},
+            ["L-BACKOFF-WAIT", "L-BACKOFF-NAK"],
+        ),
+        ({"durable_name": "C", "ack_policy": "explicit"}, ["L-UNACKED-FOREVER"]),
+        ({**PULL, "sample_freq": "101%"}, ["L-SAMPLE"]),
+        (
+            {**PULL, "priority_policy": "overflow", "priority_groups": ["a", "b"]},
+            ["L-GROUPS"],
+        ),
+    ],
+    ids=str,
+)
+def test_consumers(config: dict[str, Any], rules: list[str]) -> None:
+    assert [one.rule for one in lint_consumer(config)] == rules
+    assert validate_consumer(config) == []
+
+
+def test_filters_that_miss_the_stream() -> None:
+    stream = {"name": "S", "subjects": ["a.>"]}
+    found = lint_consumer({**PULL, "filter_subjects": ["a.x", "b.x"]}, stream)
+    assert [(one.rule, one.path, one.value) for one in found] == [
+        ("L-FILTER-OUTSIDE", "filter_subjects", "b.x")
+    ]
+    assert lint_consumer({**PULL, "filter_subject": "b"}, {"mirror": {"name": "O"}}) == []
+
+
+def test_old_servers_drop_what_they_do_not_know() -> None:
+    [one] = lint_stream({**BASE, "allow_atomic": True}, "2.11")
+    assert one.message == "allow_atomic needs server 2.12; it is dropped."
+    assert lint_stream({**BASE, "allow_atomic": True}, "2.12") == []
+
+
+def test_broken_text_is_not_for_lint() -> None:
+    assert lint_stream("{") == []
+    assert lint_consumer("{") == []
