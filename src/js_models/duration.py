@@ -7,7 +7,6 @@ The server counts nanoseconds where ``timedelta`` counts microseconds. ``Duratio
 from __future__ import annotations
 
 from datetime import timedelta
-from fractions import Fraction
 from typing import Self
 
 _NS_PER_US = 1_000
@@ -143,4 +142,15 @@ class Duration(timedelta):
 
 
 def _scaled(ns: int, factor: float) -> int:
-    return ns * factor if isinstance(factor, int) else round(ns * Fraction(factor))
+    if isinstance(factor, int):
+        return ns * factor
+    # A float holds fewer digits than a duration has; its exact value is a fraction.
+    numerator, denominator = factor.as_integer_ratio()
+    return round_half_even(ns * numerator, denominator)
+
+
+def round_half_even(numerator: int, denominator: int) -> int:
+    """Divide and round to the nearest whole number, as ``timedelta`` does."""
+    quotient, rest = divmod(numerator, denominator)
+    double = 2 * rest
+    return quotient + (double > denominator or (double == denominator and quotient % 2 == 1))

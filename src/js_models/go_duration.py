@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
+from decimal import Decimal
 
 _UNITS = {
     "ns": 1,
@@ -23,11 +23,11 @@ def parse_go_duration(text: str) -> int | None:
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
         return 0
-    total = Fraction(0)
+    total = Decimal(0)
     end = 0
     for match in _PART.finditer(rest):
         if match.start() != end:
             return None
-        total += Fraction(match[1]) * _UNITS[match[2]]
+        total += Decimal(match[1]) * _UNITS[match[2]]
         end = match.end()
     return sign * int(total) if rest and end == len(rest) else None

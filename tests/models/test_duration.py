@@ -61,6 +61,12 @@ def test_scaling_keeps_nanoseconds() -> None:
     assert (Duration(nanoseconds=9) * 0.5).ns == 4
 
 
+@given(st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6))
+def test_scaling_by_floats_rounds_as_timedelta_does(micros: int, factor: float) -> None:
+    scaled = Duration.from_ns(micros) * factor
+    assert timedelta(microseconds=scaled.ns) == timedelta(microseconds=micros) * factor
+
+
 def test_one_nanosecond_is_not_nothing() -> None:
     assert Duration(nanoseconds=1)
     assert not Duration()
