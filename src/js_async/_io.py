@@ -305,6 +305,11 @@ class Link:
             self._flushing = True
             self._loop.call_soon(self.flush)
 
+    def post(self, data: bytes) -> None:
+        """Put bytes on the way at once, without ever waiting for the peer."""
+        self._out.append(data)
+        self.flush()
+
     def flush(self) -> None:
         """Send what was written."""
         self._flushing = False

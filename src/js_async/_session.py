@@ -186,6 +186,8 @@ class Session:
         self._connected = False
         self._end = cause
         await self._link.close()
+        # Whoever makes a link just now ends with it.
+        self._greeting.set()
         self._replies.fail(self.closed_error())
         self._wake_all()
         self._tell(Closed(str(cause) if cause is not None else ""))
@@ -241,6 +243,8 @@ class Session:
         name = address.host if tls is None or tls.server_name is None else tls.server_name
         context = tls_context(tls) if tls is not None and first else None
         await self._link.open(address.host, address.port, deadline, context, name)
+        if self._closed:
+            raise ConnectionFailed("the connection was closed meanwhile")
         await self._await_greeting(self._greeting, deadline, "INFO")
         if not first and (tls is not None or address.tls or self._info.tls_required):
             if not (self._info.tls_required or self._info.tls_available):
@@ -302,8 +306,7 @@ class Session:
             return
         self._beat_pong = Signal()
         self._pongs.append(self._beat_pong)
-        self._link.write(PING)
-        self._link.flush()
+        self._link.post(PING)
 
     async def _mend(self) -> None:
         policy = self._options.reconnect
@@ -344,8 +347,7 @@ class Session:
     def _handle(self, event: Info | Ping | Pong | Ok | Refusal) -> None:
         match event:
             case Ping():
-                self._link.write(PONG)
-                self._link.flush()
+                self._link.post(PONG)
             case Pong():
                 if self._pongs:
                     self._pongs.popleft().set()
@@ -477,7 +479,7 @@ class Session:
         epoch = self._epoch
         pong = Signal()
         self._pongs.append(pong)
-        self._link.write(PING)
+        self._link.post(PING)
         if not await self._link.wait(pong, deadline):
             raise RequestTimeout("no PONG in time")
         if self._closed:

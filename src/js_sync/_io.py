@@ -419,7 +419,8 @@ class Link:
         """Wait as `wait` does, but read only while nobody in the foreground does."""
         while not signal.is_set() and not deadline.expired():
             waits = self._waits
-            self._doze(signal, min(deadline.remaining(), _KEEPER_NAP))
+            # Never to the very end: what came meanwhile is to be read before the time is over.
+            self._doze(signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
             if self._lingering:
                 self._linger(signal, deadline)
             elif waits == self._waits and self._try_to_lead(yields=True):
@@ -478,33 +479,70 @@ class Link:
         """Put bytes on the way: together with others, before anybody waits or soon after."""
         self._out.append(data)
         self._out_size += len(data)
-        if self._out_size > _HIGH_WATER or monotonic() - self._sent_at > _LINGER:
-            self.flush()
-        elif not self._lingering:
-            self._lingering = True
-            nap = self._nap
-            if nap is not None:
-                _open(nap)
-            elif self._reader_yields:
-                self._waker.wake()
+        if self._out_size > _HIGH_WATER:
+            self._flush(block=True)
+        elif monotonic() - self._sent_at > _LINGER:
+            self._flush(block=False)
+        else:
+            self._ask_keeper()
+
+    def post(self, data: bytes) -> None:
+        """Put bytes on the way at once, without ever waiting for the peer."""
+        self._out.append(data)
+        self._out_size += len(data)
+        self._flush(block=False)
 
     def flush(self) -> None:
-        """Send what was written."""
-        with self._sending:
-            sock = self._socket
-            if sock is None or not self._out:
-                return
-            pieces: list[bytes] = []
-            for _ in range(len(self._out)):
-                pieces.append(self._out.popleft())
-            self._out_size = 0
-            try:
-                self._send(sock, b"".join(pieces))
-            except OSError as error:
-                self._drop(sock, error)
-            self._sent_at = monotonic()
+        """Send what was written, as far as the peer takes it; the rest follows."""
+        self._flush(block=False)
 
-    def _send(self, sock: socket.socket, data: bytes) -> None:
+    def _ask_keeper(self) -> None:
+        """Let the keeper send what is left here."""
+        if self._lingering:
+            return
+        self._lingering = True
+        nap = self._nap
+        if nap is not None:
+            _open(nap)
+        elif self._reader_yields:
+            self._waker.wake()
+
+    def _flush(self, *, block: bool) -> None:
+        # Only writers may be held up by a peer that does not read. The keeper, who finds out that
+        # it is dead, and whoever closes must not wait behind them.
+        while self._out and self._socket is not None:
+            # Whoever sends now takes this along: the look at `_out` comes after the release.
+            if not self._sending.acquire(blocking=block):
+                return
+            try:
+                if not self._send_all(block):
+                    self._ask_keeper()
+                    return
+            finally:
+                self._sending.release()
+
+    def _send_all(self, block: bool) -> bool:
+        """Send what is here; tell whether all of it went."""
+        sock = self._socket
+        if sock is None:
+            return True
+        pieces: list[bytes] = []
+        for _ in range(len(self._out)):
+            pieces.append(self._out.popleft())
+        self._out_size = 0
+        rest = memoryview(b"")
+        try:
+            rest = self._send(sock, b"".join(pieces), block)
+        except OSError as error:
+            self._drop(sock, error)
+        self._sent_at = monotonic()
+        if rest and self._socket is sock:
+            self._out.appendleft(bytes(rest))
+            self._out_size += len(rest)
+        return not rest
+
+    def _send(self, sock: socket.socket, data: bytes, block: bool) -> memoryview:
+        """Send, and return what the peer did not take, if `block` is off or the socket ended."""
         rest = memoryview(data)
         while rest:
             try:
@@ -513,13 +551,16 @@ class Link:
             except OSError as error:
                 if not _not_ready(error):
                     raise
+                if not block:
+                    return rest
                 poll = select.poll()
                 reading = type(error).__name__ == _TLS_READ
                 poll.register(sock.fileno(), select.POLLIN if reading else select.POLLOUT)
                 # In slices: a socket that another thread dropped never gets writable.
                 poll.poll(1000)
                 if self._socket is not sock:
-                    return
+                    return rest
+        return rest
 
     def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written: `write` blocks until then."""

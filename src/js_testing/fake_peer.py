@@ -99,9 +99,13 @@ class FakePeer:
     # ---- what goes
 
     def handshake(self, **info: Any) -> dict[str, Any]:
-        """Greet the client; return what its CONNECT says. Arguments are members of INFO."""
+        """Greet the client; return what its CONNECT says. Arguments are members of INFO.
+
+        Clients send a PING behind CONNECT; returns when it is answered.
+        """
         self.info(**info)
         connect: dict[str, Any] = self.expect(r"^CONNECT ").json
+        self.expect(r"^PING")
         return connect
 
     def info(self, **values: Any) -> None:
@@ -278,10 +282,11 @@ class FakePeer:
             except ValueError as error:
                 self._end(f"the client does not speak the protocol: {error}")
                 return
-            self._stage.note(lambda found=found: self.operations.extend(found))  # type: ignore[misc]
+            # The answer first: a script that has seen the PING may close the connection.
             for operation in found:
                 if operation.verb == "PING" and self._answers:
                     self._pong()
+            self._stage.note(lambda found=found: self.operations.extend(found))  # type: ignore[misc]
 
     def _pong(self) -> None:
         with self._sending:

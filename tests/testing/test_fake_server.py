@@ -204,7 +204,12 @@ def test_writes_get_stuck_when_nobody_reads() -> None:
 
 
 def test_a_reset_is_a_reset() -> None:
-    with FakeServer(FakePeer.reset) as server, Client(server) as client:
+    def script(peer: FakePeer) -> None:
+        peer.expect("^SUB")
+        peer.reset()
+
+    with FakeServer(script) as server, Client(server) as client:
+        client.send("SUB a 1\r\n")
         with pytest.raises(ConnectionResetError):
             client.until_end()
 

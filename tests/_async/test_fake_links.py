@@ -1,0 +1,244 @@
+"""The link itself against a scripted server: greetings, garbage, half-open peers, closing."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_testing import FakePeer, FakeServer
+from tests._async.flow import eventually, together
+
+QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+
+
+def welcome(peer: FakePeer) -> None:
+    peer.handshake()
+    peer.until_left(timeout=20)
+
+
+async def second_link(connection):
+    return connection.is_connected and connection.epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("greeting", "told"),
+    [
+        (lambda peer: peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "not a NATS protocol line"),
+        (lambda peer: peer.send(b"INFO [1]\r\n"), "not a JSON object"),
+        (lambda peer: peer.send(b'INFO {"max_payload":"x"}\r\n'), "wrong type"),
+        (lambda peer: peer.close(), "before INFO came"),
+        (lambda peer: peer.reset(), "before INFO came"),
+        (lambda peer: (peer.info(), peer.expect("^CONNECT"), peer.close()), "link broke before"),
+        (lambda peer: peer.error("Maximum Connections Exceeded"), "Maximum Connections"),
+        (lambda peer: None, "no INFO within 0.3 s"),
+    ],
+)
+async def test_greetings_that_go_wrong(greeting, told):
+    def script(peer: FakePeer) -> None:
+        peer.stop_answering()
+        greeting(peer)
+
+    with FakeServer(script) as server:
+        with pytest.raises(js.ConnectionFailed, match=told):
+            await js.connect(server.url, connect_timeout=0.3, reconnect=None)
+
+
+@pytest.mark.parametrize("every", [1, 5])
+async def test_a_greeting_in_pieces(every):
+    def script(peer: FakePeer) -> None:
+        peer.split(every)
+        connect = peer.handshake(version="2.14.1", connect_urls=["127.0.0.1:1"])
+        assert connect["headers"] is True
+        assert connect["no_responders"] is True
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            assert connection.server_info.version == "2.14.1"
+            await connection.flush()
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        lambda peer: peer.send(b"garbage\r\n"),
+        lambda peer: peer.send(b"MSG a 1 5\r\nhel"),
+        lambda peer: peer.send(b"MSG a 1 2\r\nhello\r\n"),
+        lambda peer: peer.error("Stale Connection"),
+        lambda peer: None,
+    ],
+)
+async def test_a_link_that_breaks_is_mended(trouble):
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB news")
+        trouble(peer)
+        peer.close()
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB news")
+        peer.message("news", b"back")
+        peer.until_left()
+
+    with FakeServer(first, second) as server:
+        async with js.connect(server.url, reconnect=QUICK) as connection:
+            subscription = await connection.subscribe("news")
+            assert (await subscription.next(5)).data == b"back"
+            assert connection.epoch == 2
+
+
+async def test_a_peer_that_answers_no_ping_is_given_up():
+    """PINGs go out and nothing comes back: two intervals, and the link is another one."""
+
+    def silent(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^PING")
+        peer.stop_answering()
+        peer.expect("^PING")
+        peer.until_left()
+        assert peer.count("^PING") <= 3
+
+    with FakeServer(silent, welcome) as server:
+        options = {"ping_interval": 0.1, "reconnect": QUICK}
+        async with js.connect(server.url, **options) as connection:
+            await eventually(second_link, connection)
+
+
+async def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
+    """The kernel's buffers are full and a publisher hangs in them; it must not hang for ever."""
+
+    def deaf(peer: FakePeer) -> None:
+        peer.handshake(max_payload=1 << 26)
+        peer.expect("^SUB")
+        peer.stop_reading()
+        peer.reach("deaf")
+        peer.wait_for("mended", timeout=20)
+        peer.close()
+
+    with FakeServer(deaf, welcome) as server:
+        options = {"ping_interval": 0.2, "reconnect": QUICK}
+        async with js.connect(server.url, **options) as connection:
+            await connection.subscribe("x")
+
+            async def is_deaf():
+                return server.reached("deaf")
+
+            async def publish():
+                await eventually(is_deaf)
+                await connection.publish("big", bytes(1 << 25))
+
+            async def mended():
+                await eventually(second_link, connection)
+                server.tell("mended")
+
+            await together(publish, mended)
+
+
+async def test_requests_in_flight_learn_that_the_link_broke():
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^PUB question")
+        peer.reset()
+
+    with FakeServer(first, rest=welcome) as server:
+        async with js.connect(server.url, reconnect=QUICK) as connection:
+            with pytest.raises(js.ConnectionLost, match="before the answer came"):
+                await connection.request("question", timeout=20)
+
+
+async def test_closing_wakes_every_wait():
+    """Each call ends with its own documented word, whoever closes and whenever."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(3):
+            peer.expect_pull()
+        peer.expect("^PUB question")
+        peer.reach("all wait")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        connection = await js.connect(server.url)
+        jet = connection.jetstream()
+        subscription = await connection.subscribe("news")
+
+        async def fetch():
+            return (await jet.bind_consumer("S", "a").fetch(1, timeout=60)).reason
+
+        async def take():
+            return await jet.bind_consumer("S", "b").next(timeout=60)
+
+        async def iterate():
+            with pytest.raises(js.ConnectionClosed):
+                await jet.bind_consumer("S", "c").messages().next(60)
+
+        async def ask():
+            with pytest.raises(js.ConnectionClosed):
+                await connection.request("question", timeout=60)
+
+        async def listen():
+            with pytest.raises(js.ConnectionClosed):
+                await subscription.next()
+
+        async def all_wait():
+            return server.reached("all wait")
+
+        async def close():
+            await eventually(all_wait)
+            await connection.close()
+
+        ended = await together(fetch, take, iterate, ask, listen, close)
+        assert ended[:2] == [js.BatchEnd.INTERRUPTED, None]
+        assert connection.is_closed
+        with pytest.raises(js.ConnectionClosed):
+            await connection.flush()
+
+
+async def test_closing_while_the_link_is_being_mended():
+    """The next server accepts and says nothing; closing ends that attempt, too."""
+
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.close()
+
+    def silent(peer: FakePeer) -> None:
+        peer.reach("greeting")
+        peer.until_left(timeout=5)
+
+    with FakeServer(first, silent) as server:
+        options = {"reconnect": QUICK, "connect_timeout": 30}
+        connection = await js.connect(server.url, **options)
+
+        async def greeting():
+            return server.reached("greeting")
+
+        await eventually(greeting)
+        await connection.close()
+        assert connection.is_closed
+        assert not connection.is_connected
+
+
+async def test_a_server_that_comes_late_to_a_closed_connection_is_not_greeted():
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.close()
+
+    def late(peer: FakePeer) -> None:
+        peer.reach("greeting")
+        peer.wait_for("closed")
+        peer.until_left(timeout=5)
+        assert peer.operations == []
+
+    with FakeServer(first, late) as server:
+        options = {"reconnect": QUICK, "connect_timeout": 30}
+        connection = await js.connect(server.url, **options)
+
+        async def greeting():
+            return server.reached("greeting")
+
+        await eventually(greeting)
+        await connection.close()
+        server.tell("closed")
+        with pytest.raises(js.ConnectionClosed):
+            await connection.publish("x")

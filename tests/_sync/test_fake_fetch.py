@@ -1,0 +1,187 @@
+# Generated from tests/_async/test_fake_fetch.py by codegen/twin.py. Edit that file instead.
+"""Fetch and next against a scripted server: every status in every state, late and odd frames."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_sync as js
+from js_testing import FakePeer, FakeServer
+from tests.fake.statuses import STATUSES
+
+CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")
+
+
+def consumer_of(connection):
+    return connection.jetstream().bind_consumer("S", "c")
+
+
+@CASES
+def test_a_status_in_an_empty_fetch(row):
+    """The end is told once and well; the next fetch works as if nothing had been."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(2):
+            peer.status(peer.expect_pull(), row.code, row.text)
+        peer.deliver(peer.expect_pull(), 1, b"fine")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = consumer_of(connection)
+            if isinstance(row.empty, js.BatchEnd):
+                batch = consumer.fetch(5, max_bytes=1000, timeout=5)
+                assert (len(batch), batch.reason) == (0, row.empty)
+                assert batch.detail == f"{row.code} {row.text}".strip()
+                if row.empty is not js.BatchEnd.INTERRUPTED:
+                    assert consumer.next(timeout=5) is None
+                else:
+                    consumer.next(timeout=5)
+            else:
+                for call in (lambda: consumer.fetch(5, max_bytes=1000), consumer.next):
+                    with pytest.raises(row.empty):
+                        call()
+            message = consumer.next(timeout=5)
+            assert message is not None
+            assert message.data == b"fine"
+        assert len(server.operations("MSG.NEXT")) == 3
+
+
+@CASES
+def test_a_status_after_messages(row):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1, b"one")
+        peer.deliver(pull, 2, b"two")
+        peer.status(pull, row.code, row.text, Nats_Pending_Messages=3)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            batch = (consumer_of(connection)).fetch(5, timeout=5)
+            assert [message.data for message in batch] == [b"one", b"two"]
+            assert batch.reason is row.some
+            assert batch.detail == f"{row.code} {row.text}".strip()
+        # Handed over is handed over: nothing is given back.
+        assert server.operations(r"^PUB \$JS\.ACK") == []
+
+
+def test_a_late_status_does_not_end_the_next_fetch():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        first = peer.expect_pull()
+        peer.deliver(first, 1)
+        second = peer.expect_pull()
+        for code, text in ((408, "Request Timeout"), (409, "Consumer Deleted"), (503, "")):
+            peer.status(first, code, text)
+        peer.deliver(second, 2, b"mine")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = consumer_of(connection)
+            assert (consumer.fetch(1)).reason is js.BatchEnd.FILLED
+            [message] = consumer.fetch(1, timeout=5)
+            assert message.data == b"mine"
+        # A clean inbox is used again.
+        assert len(server.operations("^SUB")) == 1
+
+
+def test_a_message_that_comes_after_the_end_is_given_back():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        first = peer.expect_pull()
+        peer.status(first, 404, "No Messages")
+        late = peer.deliver(first, 1, b"late")
+        peer.fence()
+        peer.reach("late")
+        assert peer.expect(r"^PUB \$JS\.ACK").subject == late
+        peer.deliver(peer.expect_pull(), 2, b"mine")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = consumer_of(connection)
+            assert not consumer.fetch(1, timeout=5)
+            while not server.reached("late"):
+                connection.flush()
+            [message] = consumer.fetch(1, timeout=5)
+            assert message.data == b"mine"
+        [word] = server.operations(r"^PUB \$JS\.ACK")
+        assert word.payload == b"-NAK"
+
+
+def test_headers_that_look_like_a_status_are_a_message():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        reply = "$JS.ACK.S.c.1.1.1.1700000000000000000.0"
+        for status in ("409 Consumer Deleted", "503", "404 No Messages"):
+            peer.message(pull.reply, b"x", subject="a", reply=reply, status=status)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            batch = (consumer_of(connection)).fetch(3, timeout=5)
+            assert (len(batch), batch.reason) == (3, js.BatchEnd.FILLED)
+
+
+@pytest.mark.parametrize("every", [1, 3, 64])
+def test_frames_in_pieces(every):
+    def script(peer: FakePeer) -> None:
+        peer.split(every)
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in range(1, 6):
+            peer.deliver(pull, seq, b"\r\n" * seq, headers={"A": seq})
+        peer.status(pull, 408, "Request Timeout", Nats_Pending_Messages=1)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            batch = (consumer_of(connection)).fetch(6, timeout=5)
+            assert [message.data for message in batch] == [b"\r\n" * seq for seq in range(1, 6)]
+            assert [message.headers["A"] for message in batch] == list("12345")
+            assert batch.reason is js.BatchEnd.EXPIRED
+
+
+def test_a_request_that_nobody_ends_is_cancelled():
+    """The client's own patience ends it; the inbox is given up, so that nothing comes late."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1, b"one")
+        peer.expect("^UNSUB")
+        again = peer.expect_pull()
+        assert again.reply.rpartition(".")[0] != pull.reply.rpartition(".")[0]
+        peer.deliver(again, 2)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = consumer_of(connection)
+            batch = consumer.fetch(2, timeout=0.05)
+            assert (len(batch), batch.reason) == (1, js.BatchEnd.EXPIRED)
+            assert "in time" in batch.detail
+            assert len(consumer.fetch(1, timeout=5)) == 1
+
+
+def test_a_double_ack_takes_no_status_for_an_answer():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        reply = peer.deliver(pull, 1)
+        for _ in range(2):
+            ack = peer.expect(r"^PUB \$JS\.ACK")
+            assert (ack.subject, ack.payload) == (reply, b"+ACK")
+            peer.message(ack.reply, status="503")
+        ack = peer.expect(r"^PUB \$JS\.ACK")
+        peer.message(ack.reply, b"odd")
+        peer.answer(peer.expect(r"^PUB \$JS\.ACK"), b"")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            message = (consumer_of(connection)).next(timeout=5)
+            for error in (js.NoResponders, js.NoResponders, js.BadAnswer):
+                with pytest.raises(error):
+                    message.double_ack(5)
+                assert not message.is_acknowledged
+            message.double_ack(5)
+            with pytest.raises(js.AlreadyAcknowledged):
+                message.ack()

@@ -1,0 +1,319 @@
+# Generated from tests/_async/test_fake_messages.py by codegen/twin.py. Edit that file instead.
+"""An iteration over messages against a scripted server: statuses, silence, links, leaving."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_sync as js
+from js_core.reports import PullWarning
+from js_testing import FakePeer, FakeServer
+from tests._sync.flow import eventually, together
+from tests.fake.statuses import STATUSES, Then
+
+CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")
+QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+
+
+def iterating(connection, **options):
+    """Return an iteration and the list of what it reports."""
+    reports = []
+    consumer = connection.jetstream().bind_consumer("S", "c")
+    messages = consumer.messages(**({"max_messages": 10} | options), on_report=reports.append)
+    return messages, reports
+
+
+def warnings(reports):
+    return [report for report in reports if isinstance(report, PullWarning)]
+
+
+@CASES
+def test_a_status_with_nothing_delivered(row):
+    """Exactly one pull follows where one is due, and none where not."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.status(pull, row.code, row.text)
+        if row.then is Then.OVER:
+            return
+        if row.code == 503:
+            info = peer.expect(r"CONSUMER\.INFO")
+            peer.answer(info, {"error": {"code": 503, "err_code": 10008, "description": "no"}})
+        again = peer.expect_pull()
+        assert again.json["batch"] == 10
+        peer.deliver(again, 1, b"fine")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, reports = iterating(connection)
+            with messages:
+                if row.then is Then.OVER:
+                    for _ in range(2):
+                        with pytest.raises(row.error):
+                            messages.next(5)
+                else:
+                    assert (messages.next(5)).data == b"fine"
+                    assert (messages.buffered, messages.outstanding) == (0, 9)
+        assert len(server.operations("MSG.NEXT")) == (1 if row.then is Then.OVER else 2)
+        told = warnings(reports)
+        assert len(told) == (row.then is Then.WARNED)
+        for report in told:
+            assert f"{row.code} {row.text}".strip() in report.text
+
+
+@CASES
+def test_what_is_buffered_is_handed_over_before_an_end(row):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in (1, 2, 3):
+            peer.deliver(pull, seq, b"%d" % seq)
+        peer.status(pull, row.code, row.text)
+        peer.reach("said")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+            with messages:
+                assert [(messages.next(5)).data for _ in range(3)] == [b"1", b"2", b"3"]
+
+
+def test_statuses_of_old_requests_change_nothing():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        first = peer.expect_pull()
+        peer.status(first, 408, "Request Timeout", Nats_Pending_Messages=10)
+        second = peer.expect_pull()
+        for code, text in ((408, "Request Timeout"), (409, "Consumer Deleted"), (599, "New")):
+            peer.status(first, code, text)
+        peer.deliver(second, 1, b"fine")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, reports = iterating(connection)
+            with messages:
+                assert (messages.next(5)).data == b"fine"
+                assert messages.outstanding == 9
+        assert len(server.operations("MSG.NEXT")) == 2
+        assert reports == []
+
+
+def test_silence_is_told_once_and_pulled_over():
+    """Missed heartbeats: one report and one new pull; what the old one brings is welcome."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        first = peer.expect_pull()
+        assert first.json["idle_heartbeat"] == 500_000_000
+        second = peer.expect_pull()
+        peer.deliver(first, 1, b"old")
+        peer.deliver(second, 2, b"new")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, reports = iterating(connection, expires=1, heartbeat=0.5)
+            with messages:
+                assert (messages.next(10)).data == b"old"
+                assert (messages.next(10)).data == b"new"
+        assert len(server.operations("MSG.NEXT")) == 2
+        [report] = reports
+        assert "two heartbeats" in report.text
+
+
+def test_refills_keep_the_limit():
+    """The server counts what it owes; never more than the buffer's size."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        owed = seq = 0
+        while seq < 40:
+            pull = peer.expect_pull()
+            owed = pull.json["batch"]
+            assert owed <= 10
+            for _ in range(owed):
+                seq += 1
+                peer.deliver(pull, seq)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection, threshold_messages=0)
+            with messages:
+                for seq in range(1, 41):
+                    message = messages.next(5)
+                    assert message.metadata.stream_seq == seq
+                    assert messages.buffered + messages.outstanding <= 10
+        assert len(server.operations("MSG.NEXT")) in {4, 5}
+
+
+def test_a_new_link_pulls_at_once_and_once():
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1, b"one")
+        peer.send(b"MSG cut.in.the 1 $JS.ACK.S.c.1.2.2.17")
+        peer.reset()
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        assert pull.json["batch"] >= 9
+        peer.deliver(pull, 2, b"two")
+        peer.until_left()
+
+    with FakeServer(first, second) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            messages, reports = iterating(connection)
+            with messages:
+                assert (messages.next(5)).data == b"one"
+                assert (messages.next(5)).data == b"two"
+            assert connection.epoch == 2
+        assert len(server.operations("MSG.NEXT")) == 2
+        assert reports == []
+
+
+def test_a_refill_that_meets_a_broken_link_raises_nothing():
+    """The link is down for longer than a request may take, and a refill is due meanwhile."""
+
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in range(1, 11):
+            peer.deliver(pull, seq)
+        peer.fence()
+        peer.close()
+
+    def second(peer: FakePeer) -> None:
+        peer.wait_for("go")
+        peer.handshake()
+        peer.deliver(peer.expect_pull(), 11)
+        peer.until_left()
+
+    with FakeServer(first, second) as server:
+        options = {"reconnect": QUICK, "request_timeout": 0.05}
+        with js.connect(server.url, **options) as connection:
+            messages, reports = iterating(connection)
+
+            def gone():
+                return not connection.is_connected
+
+            with messages:
+                seen = [(messages.next(5)).metadata.stream_seq]
+                eventually(gone)
+                seen += [(messages.next(5)).metadata.stream_seq for _ in range(9)]
+                with pytest.raises(js.RequestTimeout, match="no message in time"):
+                    messages.next(0.1)
+                server.tell("go")
+                seen.append((messages.next(5)).metadata.stream_seq)
+            assert seen == list(range(1, 12))
+        assert reports == []
+
+
+def test_leaving_gives_back_what_was_not_handed_over():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in range(1, 6):
+            peer.deliver(pull, seq)
+        peer.fence()
+        peer.reach("read")
+        peer.expect("^UNSUB")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+
+            def read():
+                connection.flush()
+                return server.reached("read")
+
+            with messages:
+                (messages.next(5)).ack()
+                eventually(read)
+        words = {each.subject.split(".")[5]: each.payload for each in server.operations("ACK")}
+        assert words.pop("1") == b"+ACK"
+        assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
+
+
+def test_draining_hands_over_what_is_here_and_asks_for_no_more():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in range(1, 6):
+            peer.deliver(pull, seq)
+        peer.fence()
+        peer.reach("read")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+
+            def read():
+                connection.flush()
+                return server.reached("read")
+
+            with messages:
+                seen = [messages.next(5)]
+                eventually(read)
+                messages.drain()
+                for message in messages:
+                    seen.append(message)
+                assert [each.metadata.stream_seq for each in seen] == [1, 2, 3, 4, 5]
+                with pytest.raises(js.BadArgument, match="ended"):
+                    messages.next(5)
+        assert len(server.operations("MSG.NEXT")) == 1
+        assert server.operations("ACK") == []
+
+
+def test_closing_the_iteration_wakes_who_waits_in_it():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect_pull()
+        peer.reach("pulled")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+
+            def iterate():
+                return [message for message in messages]
+
+            def pulled():
+                return server.reached("pulled")
+
+            def close():
+                eventually(pulled)
+                messages.close()
+
+            seen, _ = together(iterate, close)
+            assert seen == []
+
+
+def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.status(peer.expect_pull(), 409, "Exceeded MaxRequestBatch of 5")
+        pull = peer.expect_pull()
+        assert pull.json["batch"] == 4
+        for seq in range(1, 5):
+            peer.deliver(pull, seq)
+        # The limit is lowered meanwhile.
+        peer.status(peer.expect_pull(), 409, "Exceeded MaxRequestBatch of 1")
+        peer.deliver(peer.expect_pull(), 5)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+            with messages:
+                with pytest.raises(js.PullRefused) as caught:
+                    messages.next(5)
+                assert (caught.value.limit, caught.value.asked) == ("max_batch", 10)
+            messages, reports = iterating(connection, max_messages=4)
+            with messages:
+                for seq in range(1, 6):
+                    assert (messages.next(5)).metadata.stream_seq == seq
+            assert len(reports) == 1
