@@ -11,7 +11,7 @@ from json import JSONDecodeError, decoder
 from typing import Any, Protocol, cast
 
 from js_models._document import MAX_DEPTH, Document, Fault, Lines, TextError, member
-from js_models._reading import EscapedText
+from js_models._reading import EscapedText, show
 
 
 class _Scan(Protocol):
@@ -33,6 +33,17 @@ def read_json(text: str) -> Document:
     return _Parser(text).document()
 
 
+def read_as_server(text: str | bytes) -> dict[str, Any]:
+    """Return the members that a server reads in a body; ``TextError`` for what it refuses.
+
+    Of keys that stand twice the last one wins, but objects are merged, and so are several values in
+    a row. Nothing at all and ``null`` are an empty object; broken UTF-8 is replaced.
+    """
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    return _Parser(text).merged()
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -48,6 +59,19 @@ class _Parser:
         if at != len(self.text):
             raise self._error(at, "there is more after the end of the value.")
         return self.read
+
+    def merged(self) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        at = self._skip(0)
+        while at < len(self.text):
+            start = at
+            value, at = self._value(at, "", 0)
+            if isinstance(value, dict):
+                _merge(members, cast("dict[str, Any]", value))
+            elif value is not None:
+                raise self._error(start, f"expected an object, got {show(value)}.")
+            at = self._skip(at)
+        return members
 
     def _value(self, at: int, path: str, depth: int) -> tuple[Any, int]:
         if depth > MAX_DEPTH:
@@ -92,7 +116,8 @@ class _Parser:
         at = self._skip(at)
         if self.text[at : at + 1] != ":":
             raise self._error(at, "expected : after the key.")
-        members[str(name)], at = self._value(self._skip(at + 1), here, depth + 1)
+        value, at = self._value(self._skip(at + 1), here, depth + 1)
+        _merge(members, {str(name): value})
         return self._skip(at)
 
     def _array(self, at: int, path: str, depth: int) -> tuple[list[Any], int]:
@@ -145,3 +170,13 @@ class _Parser:
         elif self.text[at] in "}]":
             hint = "Remove the comma before it."
         return TextError(Fault(self.lines.place(at), message, hint))
+
+
+def _merge(members: dict[str, Any], more: dict[str, Any]) -> None:
+    """Add members the way the server's decoder does: objects grow, everything else is replaced."""
+    for name, value in more.items():
+        before = members.get(name)
+        if isinstance(before, dict) and isinstance(value, dict):
+            _merge(cast("dict[str, Any]", before), cast("dict[str, Any]", value))
+        elif value is not None or name not in members:
+            members[name] = value

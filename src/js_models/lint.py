@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from js_models._document import TextError
 from js_models._reading import Reader
-from js_models.codec import DecodeError
 from js_models.problem import Problem
 from js_models.rules.rule import judge
 from js_models.validation import Config, members_of
@@ -18,7 +18,7 @@ def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
     reader = Reader(parse_version(server))
     try:
         settings = reader.record(members_of(config), "StreamCreateRequest")
-    except DecodeError:
+    except TextError:
         return []
     found = judge(STREAM_LINT, StreamCase(settings, reader.version))
     return [*_ignored(reader), *found]
@@ -39,7 +39,7 @@ def lint_consumer(
             if stream is None
             else Reader(reader.version).record(members_of(stream), "StreamCreateRequest")
         )
-    except DecodeError:
+    except TextError:
         return []
     found = judge(CONSUMER_LINT, ConsumerCase(settings, parent, reader.version))
     return [*_ignored(reader), *found]

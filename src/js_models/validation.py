@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 from attrs import evolve
 
+from js_models._document import TextError
 from js_models._model import Model
 from js_models._reading import Reader
 from js_models._settings import Settings
-from js_models.codec import DecodeError, encode, load_object
+from js_models.codec import encode
 from js_models.problem import Problem
 from js_models.rules.rule import judge
 from js_models.version import Version, parse_version
@@ -96,14 +97,20 @@ def read(config: Config, record: str, version: Version) -> tuple[Settings | None
     reader = Reader(version)
     try:
         members = members_of(config)
-    except DecodeError as error:
-        reader.refuse("", None, f"{error.problems[0][1]}.")
+    except TextError as error:
+        line, column = error.fault.place
+        message = f"line {line}, column {column}: {error.fault.message}"
+        reader.refuse("", None, message, error.fault.hint)
         return None, reader.problems
     return reader.record(members, record), reader.problems
 
 
 def members_of(config: Config) -> Mapping[str, Any]:
-    """Return the members of a config in any of its forms; ``DecodeError`` for bad text."""
+    """Return the members of a config in any of its forms; ``TextError`` for bad text."""
     if isinstance(config, Model):
         return encode(config)
-    return load_object(config, "config")
+    if isinstance(config, (str, bytes)):
+        from js_models._json_text import read_as_server
+
+        return read_as_server(config)
+    return config

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import nats
 import pytest
-from differential import compare, lanes_config
+from differential import ask, compare, lanes_config, theirs
+from texts import TEXTS
 
 from js_testing import NatsServer
 
@@ -30,3 +32,17 @@ def test_verdict_and_code_agree_on_updates(kind: str) -> None:
     assert tally.accepted > COUNT // 10
     assert tally.refused > COUNT // 10
     assert tally.odd == {}, tally.report()
+
+
+def test_a_server_reads_text_as_we_say() -> None:
+    with NatsServer() as server:
+        asyncio.run(_send(server.url))
+
+
+async def _send(url: str) -> None:
+    nc = await nats.connect(url)
+    for text, codes in TEXTS:
+        verdict = theirs(await ask(nc, "$JS.API.STREAM.CREATE.S", text.encode()))
+        assert [verdict.code] == (codes[:1] or [0]), text
+        await ask(nc, "$JS.API.STREAM.DELETE.S", "")
+    await nc.close()

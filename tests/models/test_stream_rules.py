@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from texts import TEXTS
 
 from js_models import Problem, StreamConfig, validate_stream
 
@@ -247,9 +248,18 @@ def test_models_and_text_are_judged_alike() -> None:
 
 
 def test_text_that_is_not_json_is_a_problem() -> None:
-    for text in ("", "{", "[]", b"\xff", '{"a":' * 100_000):
+    for text in ("{", "[]", b"\xff", "5", '{"a":' * 100_000, "\ufeff{}", '{"name": "S"} x'):
         problem = first(validate_stream(text))
         assert (problem.rule, problem.err_code) == ("R-JSON", 10025)
+    assert first(validate_stream("{\n  name")).message.startswith(
+        "line 2, column 3: expected a key"
+    )
+
+
+@pytest.mark.parametrize(("text", "codes"), TEXTS)
+def test_text_is_read_as_the_server_reads_it(text: str, codes: list[int]) -> None:
+    problems = validate_stream(text)
+    assert [problem.err_code for problem in problems if not problem.needs_server] == codes
 
 
 @pytest.mark.parametrize(
