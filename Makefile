@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group bui
 FIRST := pip|setuptools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup gen check fresh lint types test demo bench soak fuzz goldens build lock format clean
+.PHONY: help setup gen check fresh lint types test demo bench soak versions fuzz goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,11 @@ bench: setup ## measure both twins beside nats-py, as ratios of one run
 
 soak: setup ## the long forms of the trouble scenarios: many rounds, hours perhaps
 	TWINSTREAM_SOAK=1 $(BIN)/python -m pytest -k soak $(ARGS)
+
+versions: setup ## the scenarios of both twins on each older server that is supported
+	for version in 2.11.11 2.12.8 2.14.6; do echo "nats-server $$version"; \
+	TWINSTREAM_SERVER=$$version $(BIN)/python -m pytest -q tests/_async tests/_sync $(ARGS) || exit 1; \
+	done
 
 fuzz: setup ## compare validation with a real server on random configurations
 	$(BIN)/python tests/models/differential.py stream $(ARGS)

@@ -109,13 +109,20 @@ class Messages:
         if channel is None:
             return
         channel.box.signal.set()
-        frames = [frame for frame, _ in self._ready]
-        self._ready.clear()
-        if not self._give_back:
-            channel.box.take_all()
-        elif self._transport.is_connected:
+        # First the end of the requests: what is given back while one is open comes here again.
+        self._transport.close_mailbox(channel.box, settle=True)
+        self._return_rest(channel)
+
+    def _return_rest(self, channel: PullChannel) -> None:
+        """Give back what nobody was given; whoever takes a frame out of the buffer has it."""
+        frames = channel.box.take_all()
+        try:
+            while True:
+                frames.append(self._ready.popleft()[0])
+        except IndexError:
+            pass
+        if frames and self._give_back and self._transport.is_connected:
             channel.give_back(frames)
-        self._channels.put(channel, clean=False)
 
     def __enter__(self) -> Self:
         self._open()
@@ -187,6 +194,9 @@ class Messages:
             came = self._transport.wait(channel.box.signal, wake_at)
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
+        if self._closed:
+            # Closed by somebody else, while frames were being sorted in here perhaps.
+            self._return_rest(channel)
         return None
 
     def _ends(self) -> bool:

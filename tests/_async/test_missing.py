@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -50,7 +51,9 @@ async def test_a_deleted_consumer_comes_back(opened, name, policy):
 
             async def delete():
                 await eventually(waiting, consumer)
-                await stream.delete_consumer("c")
+                # 2.11 stumbles over its folder when the consumer is made anew so quickly (10051).
+                with suppress(js.JetStreamError):
+                    await stream.delete_consumer("c")
                 if policy == "wait":
                     await stream.create_consumer(config)
 
@@ -78,6 +81,7 @@ async def test_a_different_consumer_is_explained(opened, name):
             )
 
 
+@pytest.mark.since("2.14")
 async def test_pause_resume_and_reset(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 5)

@@ -33,6 +33,7 @@ async def test_overflow_waits_for_its_threshold(opened, name):
             js.Priority(**wrong)
 
 
+@pytest.mark.since("2.12")
 async def test_ranks_are_served_in_order(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import Any
 
-import js_sync
 import pytest
 
+import js_sync
 from js_testing import NatsServer
 
 _NUMBERS = count(1)

@@ -219,6 +219,7 @@ def test_leaving_gives_back_what_was_not_handed_over():
         peer.fence()
         peer.reach("read")
         peer.expect("^UNSUB")
+        peer.until_left()
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:

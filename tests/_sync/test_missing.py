@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -51,7 +52,9 @@ def test_a_deleted_consumer_comes_back(opened, name, policy):
 
             def delete():
                 eventually(waiting, consumer)
-                stream.delete_consumer("c")
+                # 2.11 stumbles over its folder when the consumer is made anew so quickly (10051).
+                with suppress(js.JetStreamError):
+                    stream.delete_consumer("c")
                 if policy == "wait":
                     stream.create_consumer(config)
 
@@ -79,6 +82,7 @@ def test_a_different_consumer_is_explained(opened, name):
             )
 
 
+@pytest.mark.since("2.14")
 def test_pause_resume_and_reset(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 5)

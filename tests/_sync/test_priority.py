@@ -34,6 +34,7 @@ def test_overflow_waits_for_its_threshold(opened, name):
             js.Priority(**wrong)
 
 
+@pytest.mark.since("2.12")
 def test_ranks_are_served_in_order(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from js_cli.demo import consuming, story
+from js_cli.demo import story, workers
 from js_cli.demo.handler import Verdict
 from js_cli.groups import twinstream
 
@@ -77,7 +77,7 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
 
 def test_a_sum_that_is_off_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A worker that loses what it should have retried: declined cards end acknowledged.
-    monkeypatch.setattr(consuming, "handle", lambda payload, delivery: Verdict.DONE)
+    monkeypatch.setattr(workers, "handle", lambda payload, delivery: Verdict.DONE)
     monkeypatch.setattr("js_cli.demo.advisories._PATIENCE", 0.1)
     report = tmp_path / "page.html"
     arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]

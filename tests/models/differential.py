@@ -280,12 +280,19 @@ async def stream_update_lane(
         verdict = theirs(await ask(nc, "$JS.API.STREAM.UPDATE.S1", new))
         problems = validate_stream_update(old, new, version)
         ours = first(problems)
+        if two_names(changed):
+            continue
         replicas = new.get("num_replicas")
         if isinstance(replicas, int) and replicas > 1 and version >= "2.14" and is_late(ours):
             ours = Verdict(10074, "no cluster")
         tally.add([config, new], ours, verdict)
         await ask(nc, "$JS.API.STREAM.DELETE.S1", "")
     await nc.close()
+
+
+def two_names(changed: dict[str, Any]) -> bool:
+    """Whether a second spelling of the name would send the request elsewhere."""
+    return any(key.lower() == "name" and key != "name" for key in changed)
 
 
 def is_late(verdict: Verdict) -> bool:
@@ -327,8 +334,8 @@ async def consumer_update_lane(
         replicas = new.get("num_replicas")
         if ours.code not in (10025, 10131) and isinstance(replicas, int) and replicas > 1:
             ours = Verdict(10074, "no cluster")
-        if any(key.lower() == "name" and key != "name" for key in changed):
-            continue  # a second spelling of the name would route the request elsewhere
+        if two_names(changed):
+            continue
         tally.add([parent, base, new], ours, verdict)
         await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.C1", "")
     await nc.close()

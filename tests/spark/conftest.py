@@ -29,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
-    session = local_session("tests", master="local[2,2]", settings=settings)
+    session = local_session("tests", master="local[2,4]", settings=settings)
     yield session
     session.stop()
 

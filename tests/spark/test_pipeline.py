@@ -136,8 +136,11 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
         patch.setattr(Journal, "commit", die)
         with pytest.raises(KeyboardInterrupt):
             lands(stream)
+    left = tmp_path / "lake" / "_staging" / f"{stream.name}.killed"
+    left.mkdir(parents=True)
     fill(stream, [{"id": 10}])
     resumed = lands(stream)
+    assert not left.exists()
     assert (resumed.batch_id, resumed.end, resumed.messages) == (0, 11, 10)
     last = lands(stream)
     assert (last.batch_id, last.start, last.end) == (1, 11, 12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-import js_sync
 from js_sync import Stream
 from js_testing import NatsServer
 
@@ -21,8 +19,8 @@ if TYPE_CHECKING:
 
 Make = Callable[..., Stream]
 Write = Callable[..., None]
-ROWS = 8000
-FAILS_AT = 3500
+ROWS = 60_000
+FAILS_AT = 28_000
 
 
 @pytest.fixture
@@ -40,21 +38,11 @@ def numbered(spark: SparkSession, stream: Stream, rows: int = ROWS) -> DataFrame
     return spark.range(0, rows, 1, 2).selectExpr(subject, "to_json(struct(id)) AS data", "id")
 
 
-def failing_once(rows: DataFrame, url: str, stream: str) -> DataFrame:
-    """The same rows; the first attempt of the first partition ends when some are stored."""
+def failing_once(rows: DataFrame) -> DataFrame:
+    """The same rows; the first attempt of the first partition ends in an error near its end.
 
-    def wait_until_the_first_is_stored() -> None:
-        with js_sync.connect(url) as nc:
-            handle = nc.jetstream().get_stream(stream)
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline:
-                try:
-                    handle.get_last_message(f"{stream.lower()}.n.0")
-                except js_sync.MessageNotFound:
-                    time.sleep(0.02)
-                else:
-                    return
-        raise AssertionError("no row of the first attempt was stored")
+    Rows pass through buffers of some ten thousand, so many are stored by then and some are not.
+    """
 
     def run(partition: Iterable[Row]) -> Iterator[Row]:
         from pyspark import TaskContext
@@ -64,7 +52,6 @@ def failing_once(rows: DataFrame, url: str, stream: str) -> DataFrame:
         fails = context.partitionId() == 0 and context.attemptNumber() == 0
         for at, row in enumerate(partition):
             if fails and at == FAILS_AT:
-                wait_until_the_first_is_stored()
                 raise RuntimeError("injected")
             yield row
 
@@ -117,7 +104,6 @@ def test_what_was_read_can_be_written_on(
 )
 def test_a_task_that_fails_in_the_middle(
     spark: SparkSession,
-    server: NatsServer,
     make_stream: Make,
     write: Write,
     read: Callable[..., DataFrame],
@@ -128,7 +114,7 @@ def test_a_task_that_fails_in_the_middle(
     stream = make_stream(**config)
     # Small batches and windows, so that some rows are stored when the task fails.
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
-    rows = failing_once(numbered(spark, stream).drop("id"), server.url, stream.name)
+    rows = failing_once(numbered(spark, stream).drop("id"))
     options = {"maxInFlight": "100"}
     if mode == "ledger":
         options["ledgerSubject"] = f"{stream.name.lower()}.ledger"

@@ -176,6 +176,19 @@ def test_a_fence_waits_for_the_client() -> None:
         assert client.line() == b"+OK\r\n"
 
 
+def test_operations_can_be_followed_until_the_client_leaves() -> None:
+    seen: list[str] = []
+
+    def script(peer: FakePeer) -> None:
+        peer.expect("^SUB")
+        seen.extend(operation.line for operation in peer.follow())
+
+    with FakeServer(script) as server, Client(server) as client:
+        client.send("SUB a 1\r\nPUB b 0\r\n\r\n")
+        client.send("UNSUB 1\r\n")
+    assert seen == ["PUB b 0", "UNSUB 1"]
+
+
 def test_writes_get_stuck_when_nobody_reads() -> None:
     def script(peer: FakePeer) -> None:
         peer.expect("^SUB")

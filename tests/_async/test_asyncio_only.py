@@ -1,0 +1,276 @@
+"""What only an event loop has: cancellation, at every point where a call may be suspended.
+
+A call is driven step by step and cancelled at its first suspension, at its second, and so on, in
+two ways: while it waits, and in the moment when what it waited for is here. Afterwards the same
+client takes the rest, and every message must have been handed over exactly once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any
+
+import pytest
+
+import js_async as js
+from js_testing import FakeServer
+from tests.fake.stock import Stock
+
+COUNT = 5
+WAITING, READY = "while it waits", "when it may go on"
+WAYS = pytest.mark.parametrize("way", [WAITING, READY])
+
+
+class Steps:
+    """Runs a coroutine and cancels its task at one of its suspensions, counted from 1."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], stop_at: int, way: str) -> None:
+        self.work = work
+        self.stop_at = stop_at
+        self.way = way
+        self.suspensions = 0
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        task = asyncio.current_task()
+        assert task is not None
+        step: Callable[[], Any] = lambda: self.work.send(None)  # noqa: E731
+        while True:
+            try:
+                future = step()
+            except StopIteration as end:
+                return end.value
+            self.suspensions += 1
+            if self.suspensions == self.stop_at:
+                # Told before the task itself: it is cancelled with its result at hand.
+                if self.way == READY and future is not None:
+                    future.add_done_callback(lambda _: task.cancel())
+                else:
+                    task.cancel()
+            try:
+                value = yield future
+            except BaseException as error:
+                step = lambda error=error: self.work.throw(error)  # noqa: E731
+            else:
+                step = lambda value=value: self.work.send(value)  # noqa: E731
+
+
+async def cancelled_at(work: Coroutine[Any, Any, Any], stop_at: int, way: str) -> tuple[bool, bool]:
+    """Run work; tell whether it was suspended so often, and whether it was cancelled."""
+    steps = Steps(work, stop_at, way)
+
+    async def run() -> Any:
+        return await steps
+
+    task = asyncio.create_task(run())
+    await asyncio.wait([task], timeout=20)
+    assert task.done(), "a cancelled call must end"
+    if not task.cancelled():
+        task.result()
+    return steps.suspensions >= stop_at, task.cancelled()
+
+
+Scenario = Callable[[js.JetStream, Stock, int, str], Awaitable[bool]]
+
+
+async def at_every_point(scenario: Scenario, way: str, points: int) -> None:
+    """Run a scenario with the cancellation at each point, until it runs through untouched."""
+    for stop_at in range(1, 40):
+        stock = Stock(range(1, COUNT + 1))
+        with FakeServer(stock.script) as server:
+            async with js.connect(server.url) as connection:
+                reached = await scenario(connection.jetstream(), stock, stop_at, way)
+        if not reached:
+            assert stop_at > points, f"only {stop_at - 1} points of suspension"
+            return
+    raise AssertionError("the call never ran through")
+
+
+async def the_rest(consumer: js.Consumer, seen: list[int]) -> None:
+    """Take what is left, and compare."""
+    while len(seen) < COUNT:
+        batch = await consumer.fetch(COUNT - len(seen), timeout=2)
+        assert batch, f"lost: {set(range(1, COUNT + 1)) - set(seen)}"
+        seen += [message.metadata.stream_seq for message in batch]
+    assert sorted(seen) == list(range(1, COUNT + 1))
+
+
+@WAYS
+async def test_a_cancelled_fetch_loses_and_doubles_nothing(way: str) -> None:
+    async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
+        consumer = jet.bind_consumer("S", "c")
+        seen: list[int] = []
+
+        async def fetch() -> None:
+            batch = await consumer.fetch(COUNT, timeout=10)
+            seen.extend(message.metadata.stream_seq for message in batch)
+
+        reached, cancelled = await cancelled_at(fetch(), stop_at, way)
+        assert cancelled is reached
+        assert not (cancelled and seen)
+        await the_rest(consumer, seen)
+        assert len(stock.sent) - len(stock.given_back) == COUNT
+        return reached
+
+    await at_every_point(scenario, way, 4)
+
+
+@WAYS
+async def test_a_cancelled_next_loses_and_doubles_nothing(way: str) -> None:
+    async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
+        consumer = jet.bind_consumer("S", "c")
+        seen: list[int] = []
+
+        async def take() -> None:
+            message = await consumer.next(timeout=10)
+            assert message is not None
+            seen.append(message.metadata.stream_seq)
+
+        reached, cancelled = await cancelled_at(take(), stop_at, way)
+        assert cancelled is reached
+        await the_rest(consumer, seen)
+        assert len(stock.sent) - len(stock.given_back) == COUNT
+        return reached
+
+    await at_every_point(scenario, way, 1)
+
+
+@WAYS
+async def test_a_cancelled_iteration_keeps_its_buffer(way: str) -> None:
+    async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
+        consumer = jet.bind_consumer("S", "c")
+        seen: list[int] = []
+        async with consumer.messages(max_messages=3) as messages:
+
+            async def iterate() -> None:
+                while len(seen) < COUNT:
+                    seen.append((await messages.next(10)).metadata.stream_seq)
+
+            reached, cancelled = await cancelled_at(iterate(), stop_at, way)
+            assert cancelled is reached
+            await iterate()
+            assert sorted(seen) == list(range(1, COUNT + 1))
+            assert messages.buffered == 0
+        assert stock.given_back == []
+        return reached
+
+    await at_every_point(scenario, way, 3)
+
+
+@WAYS
+async def test_leaving_a_cancelled_iteration_gives_back_the_rest(way: str) -> None:
+    async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
+        consumer = jet.bind_consumer("S", "c")
+        seen: list[int] = []
+
+        async def iterate() -> None:
+            async with consumer.messages(max_messages=COUNT) as messages:
+                while len(seen) < 3:
+                    seen.append((await messages.next(10)).metadata.stream_seq)
+
+        reached, cancelled = await cancelled_at(iterate(), stop_at, way)
+        assert cancelled is reached
+        await the_rest(consumer, seen)
+        assert len(stock.sent) - len(stock.given_back) == COUNT
+        return reached
+
+    # Cancelled once more while it leaves, it may leave messages to the consumer's ack_wait; the
+    # points while it waits for messages are these.
+    for stop_at in (1, 2):
+        stock = Stock(range(1, COUNT + 1))
+        with FakeServer(stock.script) as server:
+            async with js.connect(server.url) as connection:
+                assert await scenario(connection.jetstream(), stock, stop_at, way)
+
+
+@WAYS
+async def test_a_cancelled_double_ack_may_be_said_again(way: str) -> None:
+    async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
+        consumer = jet.bind_consumer("S", "c")
+        seen: list[int] = []
+        message = await consumer.next(timeout=10)
+        assert message is not None
+        reached, cancelled = await cancelled_at(message.double_ack(10), stop_at, way)
+        assert cancelled is reached
+        assert message.is_acknowledged is not cancelled
+        if cancelled:
+            await message.double_ack(10)
+        assert set(stock.done) == {1}
+        assert len(stock.done) <= 1 + cancelled
+        seen.append(1)
+        await the_rest(consumer, seen)
+        return reached
+
+    await at_every_point(scenario, way, 1)
+
+
+@pytest.mark.parametrize("word", ["ack", "nak", "term", "in_progress"])
+async def test_a_word_is_never_half_said(word: str) -> None:
+    """An acknowledgement is not suspended at all while the link is up and the peer reads."""
+
+    async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
+        message = await jet.bind_consumer("S", "c").next(timeout=10)
+        assert message is not None
+        reached, cancelled = await cancelled_at(getattr(message, word)(), stop_at, way)
+        assert not reached
+        assert not cancelled
+        return reached
+
+    await at_every_point(scenario, WAITING, 0)
+
+
+async def test_a_fetch_that_is_cancelled_before_it_starts_sends_nothing() -> None:
+    stock = Stock([1])
+    with FakeServer(stock.script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            task = asyncio.create_task(consumer.fetch(1))
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+        assert server.operations("MSG.NEXT") == []
+    assert stock.sent == []
+
+
+async def test_a_timeout_around_a_fetch_is_a_timeout() -> None:
+    stock = Stock([])
+    with FakeServer(stock.script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await consumer.fetch(1, timeout=20)
+            stock.waiting.append(1)
+            assert len(await consumer.fetch(1, timeout=10)) == 1
+
+
+async def test_a_group_of_tasks_ends_with_its_first_failure() -> None:
+    stock = Stock([])
+    with FakeServer(stock.script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+
+            async def fail() -> None:
+                await connection.flush()
+                raise KeyError("mine")
+
+            with pytest.raises(ExceptionGroup) as caught:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(consumer.fetch(1, timeout=20))
+                    group.create_task(consumer.messages().next(20))
+                    group.create_task(fail())
+            assert caught.group_contains(KeyError)
+            await connection.flush()
+
+
+async def test_another_loop_is_told_at_once() -> None:
+    stock = Stock([1])
+    with FakeServer(stock.script) as server:
+        async with js.connect(server.url) as connection:
+
+            def elsewhere() -> None:
+                asyncio.run(connection.flush())
+
+            with pytest.raises(js.WrongOwner, match="another event loop"):
+                await asyncio.to_thread(elsewhere)
+            await connection.flush()
