@@ -1,1 +1,59 @@
-"""Placeholder."""
+"""JetStream on PySpark: the data source ``jetstream``, and a pipeline that lands streams as Parquet.
+
+Spark finds the source by itself where this package is installed; then
+``spark.read.format("jetstream")``, ``spark.readStream`` and ``df.write`` know it. Offsets are
+stream sequences: nothing depends on acknowledgements, and every read can be repeated exactly.
+
+- :func:`local_session` starts a local Spark session, with Java from a wheel where there is none;
+- :func:`land` lands what is new in a stream as typed tables, :func:`summary` counts one;
+- :func:`register` makes the source known to sessions that do not find it;
+- :mod:`js_spark.options` and :mod:`js_spark.sink_options` describe the options.
+
+Importing this module imports nothing else: PySpark comes with the first name that needs it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from js_spark.errors import DataLossError, OptionError, SchemaError, SparkSourceError
+    from js_spark.pipeline import land, summary
+    from js_spark.report import LandReport, SubjectSummary, TableReport
+    from js_spark.session import local_session
+    from js_spark.source import JetStreamDataSource, register
+
+__all__ = [
+    "DataLossError",
+    "JetStreamDataSource",
+    "LandReport",
+    "OptionError",
+    "SchemaError",
+    "SparkSourceError",
+    "SubjectSummary",
+    "TableReport",
+    "land",
+    "local_session",
+    "register",
+    "summary",
+]
+
+_HOMES = {
+    "errors": ("DataLossError", "OptionError", "SchemaError", "SparkSourceError"),
+    "pipeline": ("land", "summary"),
+    "report": ("LandReport", "SubjectSummary", "TableReport"),
+    "session": ("local_session",),
+    "source": ("JetStreamDataSource", "register"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"js_spark.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

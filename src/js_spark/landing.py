@@ -44,7 +44,7 @@ class Landing:
         if plan.end <= plan.start:
             return self._nothing(plan)
         journal.begin(plan)
-        tables = BatchTables(self.root, plan.batch_id)
+        tables = BatchTables(self.root, plan.batch_id, self._stream)
         try:
             self._write(tables, self._rows(spark, plan))
             report = self._verified(spark, plan, tables)

@@ -32,14 +32,17 @@ class BatchTables:
     """Writes the tables of one batch below a landing folder.
 
     Files are written aside and moved into place with one rename a table. A table of this batch
-    that is there already is left as it is: it came from an attempt with the same bounds.
+    that is there already is left as it is: it came from an attempt with the same bounds. What
+    attempts that were killed left aside is removed first; ``writer`` names whose that is.
     """
 
-    def __init__(self, root: Path, batch_id: int) -> None:
+    def __init__(self, root: Path, batch_id: int, writer: str) -> None:
         self._root: Final = root
         self._batch: Final = f"batch_id={batch_id}"
-        self._staging: Final = root / _STAGING / uuid.uuid4().hex
+        self._staging: Final = root / _STAGING / f"{writer}.{uuid.uuid4().hex}"
         self._found: list[TableReport] = []
+        for left in self._staging.parent.glob(f"{writer}.*"):
+            shutil.rmtree(left)
 
     def write(self, table: str, rows: DataFrame) -> TableReport:
         """Write one table's rows of this batch; ``table`` is a path below the landing folder."""
