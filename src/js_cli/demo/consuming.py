@@ -1,136 +1,63 @@
-"""Step 3: both twins work on one durable consumer at once, until each event is settled.
-
-The two workers are the same program twice: one in a thread on ``js_sync``, one in an event loop
-(in another thread) on ``js_async``. The server deals the messages out among them.
-"""
+"""Step 3: both twins work on one durable consumer at once, until each event is settled."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
-from collections.abc import Callable
+from typing import Final
 
-import js_async
-import js_sync
-from js_cli.demo.handler import Verdict, handle
 from js_cli.demo.ledger import Ledger
 from js_cli.demo.scene import CONSUMER, STREAM, Scene
+from js_cli.demo.workers import Crew
 from js_cli.screen import progress, remark
+from js_sync import Consumer, JetStream
 
-BUFFER = 200
-"""Messages that a worker asks for ahead: few enough that both get their share."""
-_TURN = 0.1
-_RETRY_DELAY = 0.05
-_PATIENCE = 120.0
-_SETTLING = 5.0
+_PATIENCE: Final = 120.0
+"""Seconds that settling everything may take; what is left then shows in the sums."""
+_SETTLING: Final = 10.0
+_POLL: Final = 0.05
 
 
-def consume(scene: Scene, jet: js_sync.JetStream) -> None:
-    """Run both workers until every event is settled; fails after two minutes without an end."""
+def consume(scene: Scene, jet: JetStream) -> None:
+    """Run both workers until every event is settled and the server waits for nothing more."""
     consumer = jet.get_stream(STREAM).get_consumer(CONSUMER)
     assert scene.consumer_config is not None, "the consumer has not been created"
     ledger = Ledger(scene.stored, max_deliver=scene.consumer_config.max_deliver or 1)
     scene.ledger = ledger
     started = time.monotonic()
-    workers = [
-        _Worker("js_sync", lambda: work_blocking(scene.url, ledger), ledger),
-        _Worker("js_async", lambda: asyncio.run(work_in_loop(scene.url, ledger)), ledger),
-    ]
-    for worker in workers:
-        worker.start()
-    _show_progress(scene, ledger, workers)
-    ledger.complete.set()
-    for worker in workers:
-        worker.join()
-    scene.consume_seconds = time.monotonic() - started
-    for worker in workers:
-        if worker.error is not None:
-            raise worker.error
-    scene.left_on_server = _left(consumer)
+    crew = Crew(scene.url, ledger)
+    try:
+        _show_progress(scene, ledger, crew)
+        scene.consume_seconds = time.monotonic() - started
+        scene.left_on_server = _left(consumer, crew)
+    finally:
+        crew.end()
     remark(scene.console, _told(ledger))
 
 
-def work_blocking(url: str, ledger: Ledger) -> None:
-    """Settle messages with the blocking twin until the ledger is complete."""
-    with js_sync.connect(url, name="demo js_sync") as nc:
-        consumer = nc.jetstream().get_stream(STREAM).get_consumer(CONSUMER)
-        with consumer.messages(max_messages=BUFFER) as messages:
-            while not ledger.complete.is_set():
-                try:
-                    message = messages.next(_TURN)
-                except js_sync.RequestTimeout:
-                    continue
-                about = message.metadata
-                verdict = handle(message.data, about.num_delivered)
-                match verdict:
-                    case Verdict.DONE:
-                        message.ack()
-                    case Verdict.AGAIN:
-                        message.nak(delay=_RETRY_DELAY)
-                    case Verdict.NEVER:
-                        message.term("not JSON")
-                ledger.record("js_sync", about.stream_seq, about.num_delivered, verdict)
+def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    with progress(scene.console) as display:
+        task = display.add_task("settle", total=ledger.expected)
+        while not ledger.complete.wait(_POLL):
+            display.update(task, completed=ledger.settled)
+            if crew.stop.is_set() or time.monotonic() > deadline:
+                break
+        display.update(task, completed=ledger.settled)
 
 
-async def work_in_loop(url: str, ledger: Ledger) -> None:
-    """Settle messages with the asyncio twin until the ledger is complete."""
-    async with js_async.connect(url, name="demo js_async") as nc:
-        stream = await nc.jetstream().get_stream(STREAM)
-        consumer = await stream.get_consumer(CONSUMER)
-        async with consumer.messages(max_messages=BUFFER) as messages:
-            while not ledger.complete.is_set():
-                try:
-                    message = await messages.next(_TURN)
-                except js_async.RequestTimeout:
-                    continue
-                about = message.metadata
-                verdict = handle(message.data, about.num_delivered)
-                match verdict:
-                    case Verdict.DONE:
-                        await message.ack()
-                    case Verdict.AGAIN:
-                        await message.nak(delay=_RETRY_DELAY)
-                    case Verdict.NEVER:
-                        await message.term("not JSON")
-                ledger.record("js_async", about.stream_seq, about.num_delivered, verdict)
+def _left(consumer: Consumer, crew: Crew) -> int:
+    """Return what the server still waits for, once that is nothing or stays what it is.
 
-
-def _left(consumer: js_sync.Consumer) -> int:
-    """Return what the server still waits for; it handles the last words in its own time."""
+    The workers go on pulling meanwhile: the server gives a message up, and says so, when it would
+    have to deliver it once more.
+    """
     deadline = time.monotonic() + _SETTLING
     while True:
         state = consumer.info()
         left = (state.num_pending or 0) + (state.num_ack_pending or 0)
-        if not left or time.monotonic() > deadline:
+        if not left or crew.stop.is_set() or time.monotonic() > deadline:
             return left
-        time.sleep(0.05)
-
-
-class _Worker(threading.Thread):
-    """A thread that keeps the error it ended with."""
-
-    def __init__(self, name: str, work: Callable[[], None], ledger: Ledger) -> None:
-        super().__init__(name=name, daemon=True)
-        self.error: BaseException | None = None
-        self._work = work
-        self._ledger = ledger
-
-    def run(self) -> None:
-        try:
-            self._work()
-        except BaseException as error:
-            self.error = error
-            self._ledger.complete.set()  # the other one need not go on
-
-
-def _show_progress(scene: Scene, ledger: Ledger, workers: list[_Worker]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    with progress(scene.console) as display:
-        task = display.add_task("settle", total=ledger.expected)
-        while not ledger.complete.wait(0.05) and time.monotonic() < deadline:
-            display.update(task, completed=ledger.settled)
-        display.update(task, completed=ledger.settled)
+        time.sleep(_POLL)
 
 
 def _told(ledger: Ledger) -> str:
