@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
-
 from js_models._settings import Settings
 from js_models._subjects import (
     can_meet,
@@ -16,14 +14,19 @@ from js_models._subjects import (
     name_fault,
 )
 from js_models._transforms import transform_fault
+from js_models.rules.origin_case import (
+    OriginCase,
+    TransformCase,
+    is_unseen,
+    mirrors,
+    origins,
+    sources,
+    transforms,
+)
 from js_models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from js_models.rules.stream_case import StreamCase
-from js_models.version import Version
 
 INVALID = 10052
-
-EXTERNAL_SEEN_SINCE: Version = (2, 12, 0)
-"""First server that looks at the filters and transforms of an external source."""
 
 SR = Rule[StreamCase]
 
@@ -42,96 +45,6 @@ def _mirror_excludes(rule: str, code: int, member: str, since: str = "") -> SR:
 
 def _is_set(value: Any) -> bool:
     return bool(value) and (not isinstance(value, int) or value > 0)
-
-
-@frozen
-class OriginCase:
-    """The mirror, or one source."""
-
-    stream: StreamCase
-    origin: Settings
-    path: str
-    index: int = 0
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the origin."""
-        return self.origin
-
-    @property
-    def version(self) -> Version:
-        """The server's version."""
-        return self.stream.version
-
-    @property
-    def pedantic(self) -> bool:
-        """Whether the request is pedantic."""
-        return self.stream.pedantic
-
-    def hit(self, member: str, detail: str = "") -> list[Hit]:
-        """Return the place of a member."""
-        return [Hit(f"{self.path}.{member}", self.origin[member] or None, detail)]
-
-
-@frozen
-class TransformCase:
-    """One transform of an origin."""
-
-    of: OriginCase
-    index: int
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the transform."""
-        found: Settings = self.of.origin["subject_transforms"][self.index]
-        return found
-
-    @property
-    def version(self) -> Version:
-        """The server's version."""
-        return self.of.version
-
-    @property
-    def pedantic(self) -> bool:
-        """Whether the request is pedantic."""
-        return self.of.pedantic
-
-    def others(self) -> list[str]:
-        """Return the sources of the other transforms."""
-        transforms = self.of.origin["subject_transforms"]
-        return [one["src"] for at, one in enumerate(transforms) if at != self.index]
-
-    def hit(self, member: str, detail: str = "") -> list[Hit]:
-        """Return the place of a member."""
-        path = f"{self.of.path}.subject_transforms[{self.index}].{member}"
-        return [Hit(path, self.settings[member], detail)]
-
-
-def _mirror(case: StreamCase) -> list[OriginCase]:
-    return [] if case.mirror is None else [OriginCase(case, case.mirror, "mirror")]
-
-
-def _sources(case: StreamCase) -> list[OriginCase]:
-    return [
-        OriginCase(case, source, f"sources[{index}]", index)
-        for index, source in enumerate(case.sources)
-    ]
-
-
-def _origins(case: StreamCase) -> list[OriginCase]:
-    return _mirror(case) + _sources(case)
-
-
-def _is_unseen(case: OriginCase) -> bool:
-    """Whether the server does not look further: an external source, before 2.12."""
-    external = case.origin["external"] is not None and case.path != "mirror"
-    return external and case.version < EXTERNAL_SEEN_SINCE
-
-
-def _transforms(case: OriginCase) -> list[TransformCase]:
-    if _is_unseen(case):
-        return []
-    return [TransformCase(case, at) for at in range(len(case.origin["subject_transforms"]))]
 
 
 def _consumer(case: OriginCase) -> Found:
@@ -154,7 +67,7 @@ def _consumer(case: OriginCase) -> Found:
 
 def _filter_and_transforms(case: OriginCase) -> Found:
     both = case.origin["filter_subject"] and case.origin["subject_transforms"]
-    return bool(both) and not _is_unseen(case) and case.hit("filter_subject")
+    return bool(both) and not is_unseen(case) and case.hit("filter_subject")
 
 
 def _transform_source(case: TransformCase) -> Found:
@@ -225,7 +138,7 @@ MIRROR_RULES = (
     _mirror_excludes("S-MIRROR-BATCH", 10209, "allow_batched", "2.14.0"),
     _mirror_excludes("S-MIRROR-SCHED", 10186, "allow_msg_schedules", "2.12.0"),
     ForEach(
-        _mirror,
+        mirrors,
         (
             Rule[OriginCase](
                 "S-MIRROR-CONSUMER",
@@ -248,9 +161,9 @@ MIRROR_RULES = (
     ),
     _mirror_excludes("S-SDM-MIRROR", INVALID, "subject_delete_marker_ttl"),
     ForEach(
-        _mirror,
+        mirrors,
         (
-            ForEach(_transforms, _transform_rules("S-MIRROR", (10151, 10154, 10152), _meets_other)),
+            ForEach(transforms, _transform_rules("S-MIRROR", (10151, 10154, 10152), _meets_other)),
             Rule[OriginCase](
                 "S-MIRROR-NAME",
                 10142,
@@ -325,7 +238,7 @@ _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
         _filter_and_transforms,
     ),
     *(
-        ForEach(_transforms, rules)
+        ForEach(transforms, rules)
         for rules in (SOURCE_TRANSFORM_RULES[:2], SOURCE_TRANSFORM_RULES[2:])
     ),
     Rule[OriginCase](
@@ -358,7 +271,7 @@ SOURCE_RULES = (
         lambda case: bool(case.sources) and case["allow_msg_schedules"],
         since="2.12.0",
     ),
-    ForEach(_sources, _OF_EACH_SOURCE),
+    ForEach(sources, _OF_EACH_SOURCE),
 )
 
 
@@ -390,7 +303,7 @@ def _cycle(case: OriginCase) -> Found:
 
 EXTERNAL_RULES = (
     ForEach(
-        _origins,
+        origins,
         (
             Rule[OriginCase](
                 "S-EXT-DELIVER",
@@ -403,7 +316,7 @@ EXTERNAL_RULES = (
         ),
     ),
     ForEach(
-        _origins,
+        origins,
         (
             Rule[OriginCase](
                 "S-EXT-API",
@@ -424,7 +337,7 @@ EXTERNAL_RULES = (
         ),
     ),
     ForEach(
-        _origins,
+        origins,
         (
             Rule[OriginCase](
                 "S-CYCLE",
@@ -448,13 +361,13 @@ def _filter_syntax(case: OriginCase) -> Found:
     return [
         Hit(f"{case.path}.subject_transforms[{index}].src", transform["src"])
         for index, transform in enumerate(case.origin["subject_transforms"])
-        if transform["src"] and not is_subject(transform["src"]) and _is_unseen(case)
+        if transform["src"] and not is_subject(transform["src"]) and is_unseen(case)
     ]
 
 
 ORIGIN_FILTER_RULES = (
     ForEach(
-        _origins,
+        origins,
         (
             Rule[OriginCase](
                 "S-ORIGIN-FILTER",

@@ -1,0 +1,107 @@
+"""What the rules for mirrors and sources look at: one origin, or one transform of it."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from js_models._settings import Settings
+from js_models.rules.rule import Hit
+from js_models.rules.stream_case import StreamCase
+from js_models.version import Version
+
+EXTERNAL_SEEN_SINCE: Version = (2, 12, 0)
+"""First server that looks at the filters and transforms of an external source."""
+
+
+@frozen
+class OriginCase:
+    """The mirror, or one source."""
+
+    stream: StreamCase
+    origin: Settings
+    path: str
+    index: int = 0
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the origin."""
+        return self.origin
+
+    @property
+    def version(self) -> Version:
+        """The server's version."""
+        return self.stream.version
+
+    @property
+    def pedantic(self) -> bool:
+        """Whether the request is pedantic."""
+        return self.stream.pedantic
+
+    def hit(self, member: str, detail: str = "") -> list[Hit]:
+        """Return the place of a member."""
+        return [Hit(f"{self.path}.{member}", self.origin[member] or None, detail)]
+
+
+@frozen
+class TransformCase:
+    """One transform of an origin."""
+
+    of: OriginCase
+    index: int
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the transform."""
+        found: Settings = self.of.origin["subject_transforms"][self.index]
+        return found
+
+    @property
+    def version(self) -> Version:
+        """The server's version."""
+        return self.of.version
+
+    @property
+    def pedantic(self) -> bool:
+        """Whether the request is pedantic."""
+        return self.of.pedantic
+
+    def others(self) -> list[str]:
+        """Return the sources of the other transforms."""
+        transforms = self.of.origin["subject_transforms"]
+        return [one["src"] for at, one in enumerate(transforms) if at != self.index]
+
+    def hit(self, member: str, detail: str = "") -> list[Hit]:
+        """Return the place of a member."""
+        path = f"{self.of.path}.subject_transforms[{self.index}].{member}"
+        return [Hit(path, self.settings[member], detail)]
+
+
+def mirrors(case: StreamCase) -> list[OriginCase]:
+    """Return the mirror, if there is one."""
+    return [] if case.mirror is None else [OriginCase(case, case.mirror, "mirror")]
+
+
+def sources(case: StreamCase) -> list[OriginCase]:
+    """Return the sources."""
+    return [
+        OriginCase(case, source, f"sources[{index}]", index)
+        for index, source in enumerate(case.sources)
+    ]
+
+
+def origins(case: StreamCase) -> list[OriginCase]:
+    """Return the mirror and the sources."""
+    return mirrors(case) + sources(case)
+
+
+def is_unseen(case: OriginCase) -> bool:
+    """Whether the server does not look further: an external source, before 2.12."""
+    external = case.origin["external"] is not None and case.path != "mirror"
+    return external and case.version < EXTERNAL_SEEN_SINCE
+
+
+def transforms(case: OriginCase) -> list[TransformCase]:
+    """Return the transforms that the server looks at."""
+    if is_unseen(case):
+        return []
+    return [TransformCase(case, at) for at in range(len(case.origin["subject_transforms"]))]
