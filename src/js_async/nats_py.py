@@ -187,7 +187,7 @@ async def _drain(subscription: Subscription) -> None:
     from nats.errors import Error
 
     try:
-        await subscription.drain()
+        await subscription.drain()  # type: ignore[no-untyped-call]
     except Error:
         # The link broke meanwhile: nothing more can come over it.
         return

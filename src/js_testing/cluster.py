@@ -87,7 +87,7 @@ class NatsCluster:
             if meta is None or not meta.get("leader"):
                 return False
             if meta["leader"] == server.name:
-                replicas = meta.get("replicas") or []
+                replicas: list[dict[str, Any]] = meta.get("replicas") or []
                 online = sum(1 for replica in replicas if not replica.get("offline"))
                 if online < len(running) - 1:
                     return False
