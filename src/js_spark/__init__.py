@@ -1,4 +1,4 @@
-"""JetStream on PySpark: the data source ``jetstream``, and a pipeline that lands streams as Parquet.
+"""JetStream on PySpark: the data source ``jetstream``, and a pipeline from streams to Parquet.
 
 Spark finds the source by itself where this package is installed; then
 ``spark.read.format("jetstream")``, ``spark.readStream`` and ``df.write`` know it. Offsets are
