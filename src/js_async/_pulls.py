@@ -112,9 +112,12 @@ class PullChannels:
             self._idle.append(channel)
             return
         transport = self._api.transport
-        await transport.close_mailbox(channel.box, settle=True)
-        if transport.is_connected:
-            await channel.give_back(channel.box.take_all())
+        try:
+            await transport.close_mailbox(channel.box, settle=True)
+        finally:
+            # Also for a caller that is cancelled meanwhile: what is here is not kept.
+            if transport.is_connected:
+                await channel.give_back(channel.box.take_all())
 
     async def close(self) -> None:
         """Close the idle channels."""

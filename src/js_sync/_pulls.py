@@ -109,9 +109,12 @@ class PullChannels:
             self._idle.append(channel)
             return
         transport = self._api.transport
-        transport.close_mailbox(channel.box, settle=True)
-        if transport.is_connected:
-            channel.give_back(channel.box.take_all())
+        try:
+            transport.close_mailbox(channel.box, settle=True)
+        finally:
+            # Also for a caller that is cancelled meanwhile: what is here is not kept.
+            if transport.is_connected:
+                channel.give_back(channel.box.take_all())
 
     def close(self) -> None:
         """Close the idle channels."""

@@ -7,7 +7,7 @@ import re
 import socket
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from js_testing.fake_script import ScriptError, Stage
@@ -80,6 +80,18 @@ class FakePeer:
         """Return the next pull request; its `json` is what it asks for."""
         return self.expect(r"^H?PUB \S*\.CONSUMER\.MSG\.NEXT\.", timeout=timeout)
 
+    def follow(self) -> Iterator[Operation]:
+        """Iterate over operations as they come, until the client leaves or the server stops."""
+        while self._stage.wait(self._has_more, float("inf")):
+            self._seen += 1
+            yield self.operations[self._seen - 1]
+
+    def _has_more(self) -> bool | None:
+        """Tell whether there is another operation; None while that may change."""
+        if len(self.operations) > self._seen:
+            return True
+        return None if self._left is None else False
+
     def count(self, pattern: str) -> int:
         """Return how many operations so far match a regular expression."""
         with self._stage.news:
@@ -101,11 +113,13 @@ class FakePeer:
     def handshake(self, **info: Any) -> dict[str, Any]:
         """Greet the client; return what its CONNECT says. Arguments are members of INFO.
 
-        Clients send a PING behind CONNECT; returns when it is answered.
+        Clients send a PING behind CONNECT; it is answered even after `stop_answering`.
         """
         self.info(**info)
         connect: dict[str, Any] = self.expect(r"^CONNECT ").json
         self.expect(r"^PING")
+        if not self._answers:
+            self.send(b"PONG\r\n")
         return connect
 
     def info(self, **values: Any) -> None:
@@ -192,7 +206,11 @@ class FakePeer:
     # ---- trouble
 
     def stop_answering(self) -> None:
-        """Answer no PING any more: the client reads and writes, but nobody seems to be there."""
+        """Answer no PING any more: the client reads and writes, but nobody seems to be there.
+
+        A script that answers PINGs itself does so in order with what else it sends, as a real
+        server would.
+        """
         self._answers = False
 
     def stop_reading(self) -> None:

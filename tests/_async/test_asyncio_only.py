@@ -170,17 +170,15 @@ async def test_leaving_a_cancelled_iteration_gives_back_the_rest(way: str) -> No
 
         reached, cancelled = await cancelled_at(iterate(), stop_at, way)
         assert cancelled is reached
+        if cancelled and len(seen) == 3:
+            # Cancelled in the leaving itself, which does not wait then for what is on the way:
+            # that comes again after the consumer's ack_wait, which the script has not.
+            return reached
         await the_rest(consumer, seen)
         assert len(stock.sent) - len(stock.given_back) == COUNT
         return reached
 
-    # Cancelled once more while it leaves, it may leave messages to the consumer's ack_wait; the
-    # points while it waits for messages are these.
-    for stop_at in (1, 2):
-        stock = Stock(range(1, COUNT + 1))
-        with FakeServer(stock.script) as server:
-            async with js.connect(server.url) as connection:
-                assert await scenario(connection.jetstream(), stock, stop_at, way)
+    await at_every_point(scenario, way, 3)
 
 
 @WAYS
@@ -254,11 +252,14 @@ async def test_a_group_of_tasks_ends_with_its_first_failure() -> None:
                 await connection.flush()
                 raise KeyError("mine")
 
-            with pytest.raises(ExceptionGroup) as caught:
+            async def work() -> None:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(consumer.fetch(1, timeout=20))
                     group.create_task(consumer.messages().next(20))
                     group.create_task(fail())
+
+            with pytest.raises(ExceptionGroup) as caught:
+                await work()
             assert caught.group_contains(KeyError)
             await connection.flush()
 
