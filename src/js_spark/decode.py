@@ -27,7 +27,9 @@ from pyspark.sql.types import (
 )
 
 from js_spark import fields
-from js_spark.convert import Extras, Misfit, converter, parse, to_json
+from js_spark.convert import converter
+from js_spark.json_text import parse, to_json
+from js_spark.misfit import Extras, Misfit
 
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 

@@ -1,0 +1,194 @@
+"""Converters of single values: what a text, number or moment column takes, and why it refuses."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Final
+
+from pyspark.sql.types import DecimalType
+
+from js_spark.json_text import to_json
+from js_spark.misfit import Converter, Extras, Misfit, shown, unicode_text, wrong_kind
+
+__all__ = [
+    "base64_bytes",
+    "boolean",
+    "day",
+    "decimal",
+    "integer",
+    "json_column",
+    "moment",
+    "number",
+    "text",
+    "text_or_json",
+]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+
+
+def json_column(value: object, extras: Extras) -> object:
+    """Convert any value to JSON text."""
+    return to_json(value)
+
+
+def text(where: str) -> Converter:
+    """Return the converter of text."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise wrong_kind(where, "text", value)
+        return unicode_text(value, where)
+
+    return convert
+
+
+def text_or_json(where: str) -> Converter:
+    """Return the converter of text that takes other values as JSON."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        return unicode_text(value, where) if isinstance(value, str) else to_json(value)
+
+    return convert
+
+
+def integer(where: str, bits: int) -> Converter:
+    """Return the converter of whole numbers of so many bits."""
+    lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # 1.0 and 1e3 are integers in JSON Schema
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise wrong_kind(where, "an integer", value)
+        if not lowest <= value <= highest:
+            raise Misfit(f"{where}: {shown(value)} does not fit {bits} bits with sign")
+        return value
+
+    return convert
+
+
+def decimal(where: str, kind: DecimalType) -> Converter:
+    """Return the converter of exact numbers."""
+    limit = Decimal(10) ** (kind.precision - kind.scale)
+    step = Decimal(1).scaleb(-kind.scale)
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise wrong_kind(where, "a number", value)
+        number = Decimal(repr(value))
+        if abs(number) >= limit or number % step:
+            raise Misfit(f"{where}: {shown(value)} does not fit {kind.simpleString()}")
+        return number.quantize(step)
+
+    return convert
+
+
+def number(where: str) -> Converter:
+    """Return the converter of doubles."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise wrong_kind(where, "a number", value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("inf")
+        if number in (float("inf"), float("-inf")):
+            raise Misfit(f"{where}: {shown(value)} does not fit a double")
+        return number
+
+    return convert
+
+
+def boolean(where: str) -> Converter:
+    """Return the converter of true and false."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None or isinstance(value, bool):
+            return value
+        raise wrong_kind(where, "true or false", value)
+
+    return convert
+
+
+def moment(where: str) -> Converter:
+    """Return the converter of moments (RFC 3339) to microseconds since 1970."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+        if found is None:
+            raise wrong_kind(where, "a moment such as 2006-01-02T15:04:05Z", value)
+        return _microseconds(found, where, value)
+
+    return convert
+
+
+def _microseconds(found: re.Match[str], where: str, value: object) -> int:
+    """Return microseconds since 1970; digits below a microsecond are cut, as Spark has no room."""
+    year, month, day, hour, minute, second, digits, zone = found.groups()
+    try:
+        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second))
+        offset = _zone(zone)
+    except ValueError as error:
+        raise Misfit(f"{where}: {shown(value)} is no moment: {error}") from None
+    since = moment.replace(tzinfo=UTC) - _EPOCH - offset
+    return since // timedelta(microseconds=1) + int((digits or "")[:6].ljust(6, "0"))
+
+
+def _zone(text: str) -> timedelta:
+    if text in "Zz":
+        return timedelta(0)
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[4:6]))
+    timezone(offset)  # refuses a day and more
+    return offset if text[0] == "+" else -offset
+
+
+def day(where: str) -> Converter:
+    """Return the converter of days."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        try:
+            if isinstance(value, str) and len(value) == len("2006-01-02"):
+                return date.fromisoformat(value)
+        except ValueError:
+            pass  # told below, with the other misfits
+        raise wrong_kind(where, "a day such as 2006-01-02", value)
+
+    return convert
+
+
+def base64_bytes(where: str) -> Converter:
+    """Return the converter of bytes in base64."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        try:
+            if isinstance(value, str):
+                return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            pass  # told below, with the other misfits
+        raise wrong_kind(where, "bytes in base64", value)
+
+    return convert
