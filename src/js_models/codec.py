@@ -106,7 +106,7 @@ def load_object(data: bytes | str | Mapping[str, Any], what: str) -> Mapping[str
     if isinstance(data, Mapping):
         return data
     try:
-        loaded: object = json.loads(data, parse_constant=_refuse_constant)
+        loaded: object = _DECODER.decode(data if isinstance(data, str) else str(data, "utf-8"))
     except RecursionError:
         raise DecodeError(what, [("", "nested too deeply")]) from None
     except ValueError as error:
@@ -119,6 +119,10 @@ def load_object(data: bytes | str | Mapping[str, Any], what: str) -> Mapping[str
 
 def _refuse_constant(word: str) -> object:
     raise ValueError(f"{word} is not a JSON value")
+
+
+# json.loads would make a decoder for each call that refuses constants.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 @cache

@@ -87,11 +87,12 @@ class Timestamp(datetime):
             raise ValueError(f"{text!r} is not a time such as 2026-01-31T08:00:00Z")
         date, time, fraction, zone = match.groups()
         digits = (fraction or "").ljust(9, "0")
+        digits_end_in_zero = fraction is not None and fraction.endswith("0")
         base = datetime.fromisoformat(f"{date}T{time}.{digits[:6]}{zone}")
         self = cls.of(base)
         self._nanosecond = int(digits[6:])
-        if self._canonical() != text:
-            self._text = text
+        if digits_end_in_zero or zone in ("+00:00", "-00:00"):
+            self._text = text  # not how the server would write it
         return self
 
     @classmethod

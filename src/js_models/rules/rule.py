@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import field, frozen
@@ -84,27 +84,30 @@ class Rule(Generic[C]):
     pedantic: bool = False
     """Whether only a pedantic request is refused; others are changed silently."""
 
-    def problems(self, case: C) -> Iterator[Problem]:
-        """Yield a problem for each place where the rule holds and is broken."""
+    def problems(self, case: C) -> Sequence[Problem]:
+        """Return a problem for each place where the rule holds and is broken."""
+        # Nearly every rule is kept nearly always: no generator, nothing built before a hit.
         if self.pedantic and not case.pedantic:
-            return
+            return ()
         if not self.since <= case.version < self.until:
-            return
+            return ()
         found = self.test(case)
         if found is False:
-            return
+            return ()
         if found is True:
             found = (Hit(self.path, case.settings[self.path]),)
-        for hit in found:
-            message = self.sentence.format(value=show(hit.value), detail=hit.detail)
-            yield Problem(hit.path, hit.value, self.id, message, self.fix, self.err_code)
+        return [self._problem(hit) for hit in found]
+
+    def _problem(self, hit: Hit) -> Problem:
+        message = self.sentence.format(value=show(hit.value), detail=hit.detail)
+        return Problem(hit.path, hit.value, self.id, message, self.fix, self.err_code)
 
 
 class Judge(Protocol[In]):
     """A rule, or rules tried together."""
 
-    def problems(self, case: In, /) -> Iterator[Problem]:
-        """Yield what is wrong."""
+    def problems(self, case: In, /) -> Sequence[Problem]:
+        """Return what is wrong."""
         ...
 
 
@@ -115,13 +118,18 @@ class ForEach(Generic[C, I]):
     items: Callable[[C], Iterable[I]]
     rules: Sequence[Judge[I]]
 
-    def problems(self, case: C) -> Iterator[Problem]:
-        """Yield the problems of the first item, then those of the next."""
+    def problems(self, case: C) -> Sequence[Problem]:
+        """Return the problems of the first item, then those of the next."""
+        found: list[Problem] = []
         for item in self.items(case):
             for rule in self.rules:
-                yield from rule.problems(item)
+                found += rule.problems(item)
+        return found
 
 
 def judge(table: Iterable[Judge[C]], case: C) -> list[Problem]:
     """Return all problems in the order of the table: the first is the server's error."""
-    return [problem for entry in table for problem in entry.problems(case)]
+    found: list[Problem] = []
+    for entry in table:
+        found += entry.problems(case)
+    return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from attrs import evolve, frozen
 
 from js_models.problem import Problem
@@ -19,10 +17,9 @@ class NeedsServer:
 
     rule: SR
 
-    def problems(self, case: StreamCase) -> Iterator[Problem]:
-        """Yield notes rather than errors."""
-        for problem in self.rule.problems(case):
-            yield evolve(problem, needs_server=True)
+    def problems(self, case: StreamCase) -> list[Problem]:
+        """Return notes rather than errors."""
+        return [evolve(problem, needs_server=True) for problem in self.rule.problems(case)]
 
 
 STREAM_ENVIRONMENT = (
