@@ -1,0 +1,203 @@
+"""INFO, CONNECT, credentials and options: what is read, what is sent, and what is never shown."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import sys
+from typing import Any
+
+import nkeys
+import pytest
+
+from js_core import errors
+from js_core.auth import Credentials
+from js_core.errors import AuthenticationFailed, BadArgument, ProtocolError
+from js_core.handshake import (
+    ServerInfo,
+    connect_fields,
+    denied_subject,
+    server_error,
+    url_credentials,
+)
+from js_core.options import ConnectOptions
+from js_core.servers import ServerAddress
+from js_core.tls import TlsOptions
+
+SEED = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER).decode()
+FILE = f"""-----BEGIN NATS USER JWT-----
+abc.def.ghi
+------END NATS USER JWT------
+
+************************* IMPORTANT *************************
+-----BEGIN USER NKEY SEED-----
+{SEED}
+------END USER NKEY SEED------
+"""
+
+
+def test_info_is_read() -> None:
+    raw = {
+        "server_id": "A",
+        "server_name": "n",
+        "version": "2.14.3-beta",
+        "max_payload": 99,
+        "headers": True,
+        "jetstream": True,
+        "domain": "hub",
+        "connect_urls": ["a:1"],
+        "ldm": True,
+        "nonce": "x",
+        "other": 1,
+    }
+    info = ServerInfo.read(raw)
+    assert info.raw is raw
+    assert (info.version_numbers, info.max_payload, info.domain) == ((2, 14, 3), 99, "hub")
+    assert (info.connect_urls, info.lame_duck, info.nonce) == (("a:1",), True, "x")
+
+
+def test_an_info_without_members() -> None:
+    info = ServerInfo.read({"connect_urls": None})
+    assert (info.version_numbers, info.max_payload, info.connect_urls) == ((0, 0, 0), 1 << 20, ())
+    assert ServerInfo.read({"version": "devel"}).version_numbers == (0, 0, 0)
+
+
+@pytest.mark.parametrize("member", [{"max_payload": "x"}, {"client_id": []}, {"connect_urls": 5}])
+def test_an_info_of_a_wrong_type(member: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match="wrong type"):
+        ServerInfo.read(member)
+
+
+def test_what_connect_says() -> None:
+    fields = connect_fields("worker", Credentials(user="ann", password="s"), "")
+    assert fields["headers"] is True
+    assert fields["no_responders"] is True
+    assert (fields["name"], fields["user"], fields["pass"]) == ("worker", "ann", "s")
+    assert "name" not in connect_fields(None, Credentials(), "")
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, {}),
+        ({"user": "ann"}, {"user": "ann", "pass": ""}),
+        ({"user": "ann", "password": "s"}, {"user": "ann", "pass": "s"}),
+        ({"token": "t"}, {"auth_token": "t"}),
+        ({"jwt": "j"}, {"jwt": "j"}),
+    ],
+)
+def test_credentials(given: dict[str, Any], wanted: dict[str, Any]) -> None:
+    credentials = Credentials(**given)
+    assert credentials.fields("nonce") == wanted
+    assert credentials.is_empty is (not given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"password": "s3cret"},
+        {"user": "ann", "token": "s3cret"},
+        {"token": "s3cret", "jwt": "j"},
+        {"user": "ann", "nkey_seed": "s3cret"},
+    ],
+)
+def test_credentials_that_make_no_sense(given: dict[str, Any]) -> None:
+    with pytest.raises(BadArgument) as caught:
+        Credentials(**given)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_key_signs_the_nonce() -> None:
+    fields = Credentials(nkey_seed=SEED).fields("nonce")
+    pair = nkeys.from_seed(bytearray(SEED.encode()))
+    assert fields["nkey"] == pair.public_key.decode()
+    signature = base64.urlsafe_b64decode(fields["sig"] + "==")
+    assert pair.verify(b"nonce", signature)
+    assert set(Credentials(nkey_seed=SEED, jwt="j").fields("nonce")) == {"jwt", "sig"}
+    with pytest.raises(AuthenticationFailed, match="no nonce"):
+        Credentials(nkey_seed=SEED).fields("")
+
+
+def test_a_broken_seed_is_not_shown() -> None:
+    with pytest.raises(BadArgument, match="cannot be used") as caught:
+        Credentials(nkey_seed="SUs3cret").fields("nonce")
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_keys_need_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nkeys", None)
+    with pytest.raises(BadArgument, match="install twinstream"):
+        Credentials(nkey_seed=SEED).fields("nonce")
+
+
+def test_a_credentials_file() -> None:
+    credentials = Credentials.parse(FILE, "user.creds")
+    assert (credentials.jwt, credentials.nkey_seed) == ("abc.def.ghi", SEED)
+    for broken in ("", FILE.replace("SEED", "SAAT"), FILE.split("****")[0]):
+        with pytest.raises(BadArgument, match=r"user\.creds: not a credentials file"):
+            Credentials.parse(broken, "user.creds")
+
+
+def test_user_info_of_a_url() -> None:
+    parse = ServerAddress.parse
+    assert url_credentials(parse("nats://ann:s@h")) == Credentials(user="ann", password="s")
+    assert url_credentials(parse("nats://t@h")) == Credentials(token="t")
+    assert url_credentials(parse("nats://h")).is_empty
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('Permissions Violation for Publish to "a"', errors.PermissionDenied),
+        ("Authorization Violation", errors.AuthenticationFailed),
+        ("User Authentication Expired", errors.AuthenticationFailed),
+        ("Stale Connection", errors.ServerError),
+    ],
+)
+def test_errors_of_the_server(text: str, kind: type[Exception]) -> None:
+    assert type(server_error(text)) is kind
+    assert str(server_error(text)) == text
+
+
+def test_what_was_denied() -> None:
+    assert denied_subject('Permissions Violation for Publish to "a.b"') == (True, "a.b")
+    assert denied_subject('Permissions Violation for Subscription to "a.*"') == (False, "a.*")
+    assert denied_subject("Stale Connection") is None
+
+
+def options(**given: Any) -> ConnectOptions:
+    return ConnectOptions(servers="127.0.0.1", **given)
+
+
+def test_options_pickle_and_hide_secrets() -> None:
+    made = ConnectOptions(
+        servers="nats://ann:s3cret@h",
+        credentials=Credentials(user="ann", password="s3cret"),
+        tls=TlsOptions(cert_file="c", key_file="k", key_password="s3cret"),
+    )
+    assert "s3cret" not in repr(made)
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"credentials": Credentials(token="t"), "credentials_file": "f"}, "not both"),
+        ({"credentials": Credentials, "credentials_file": "f"}, "not both"),
+        ({"ping_interval": 0}, "above 0"),
+        ({"connect_timeout": 0}, "above 0"),
+        ({"request_timeout": -1}, "from 0 up"),
+        ({"connect_timeout": "5"}, "number of seconds"),
+        ({"inbox_prefix": "a b"}, "subject"),
+        ({"inbox_prefix": "a.>"}, "wildcard"),
+    ],
+)
+def test_options_that_make_no_sense(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadArgument, match=told):
+        options(**given)
+
+
+def test_tls_options() -> None:
+    with pytest.raises(BadArgument, match="key_file needs cert_file"):
+        TlsOptions(key_file="k")
