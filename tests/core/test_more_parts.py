@@ -209,3 +209,22 @@ def test_what_is_no_delivery() -> None:
     answer, _ = pull_answer()
     with pytest.raises(BadAnswer, match="not a delivery"):
         answer.take([(b"s", b"_INBOX.x", 0, b"x\r\n")])
+
+
+def test_a_delivery_that_was_read_before_is_passed_over() -> None:
+    answer, page = pull_answer(3)
+    assert answer.take([delivery(1), delivery(1), delivery(2)]) == PageEnd()
+    assert page.seqs == [1, 2]
+
+
+def test_positions_of_a_range() -> None:
+    read = RangeRead(3, 10)
+    assert (read.next_seq, read.first_seq) == (3, 0)
+    assert read.accept(5)
+    assert (read.next_seq, read.first_seq) == (6, 5)
+    read.accept(12)
+    read.page_failed()
+    assert read.next_seq == 10
+    for bad in ({"page_messages": 0}, {"page_bytes": 0}):
+        with pytest.raises(ValueError, match="room for one message"):
+            RangeRead(1, 2, **bad)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from js_core import errors
-from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
+from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull, pull_error
 from js_core.pull_request import buffer_limits
 from js_core.reports import PullWarning
 from js_core.status import Status, read_status
@@ -543,3 +543,21 @@ def test_the_refused_limit_is_named() -> None:
         assert isinstance(end, Finish)
         assert isinstance(end.error, errors.PullRefused)
         assert (end.error.limit, end.error.asked, end.error.allowed) == (limit, asked, allowed)
+
+
+def test_no_messages_are_no_progress() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.status(503)
+    bench.poll()
+    bench.arrived(0)
+    assert bench.poll() == []
+    assert bench.engine.wake_at() == pytest.approx(0.05)
+
+
+def test_every_status_has_an_error() -> None:
+    limits = Bench().limits
+    for row in STATUSES:
+        error = pull_error(status(row.code, row.text), limits)
+        assert isinstance(error, row.error or errors.TwinstreamError)
+        assert str(error)
