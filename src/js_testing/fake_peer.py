@@ -300,11 +300,15 @@ class FakePeer:
             except ValueError as error:
                 self._end(f"the client does not speak the protocol: {error}")
                 return
-            # The answer first: a script that has seen the PING may close the connection.
             for operation in found:
+                # Answered before the script sees it, which may close the connection then; and
+                # after everything before it was noted, which is what the client asks for.
                 if operation.verb == "PING" and self._answers:
                     self._pong()
-            self._stage.note(lambda found=found: self.operations.extend(found))  # type: ignore[misc]
+                self._note(operation)
+
+    def _note(self, operation: Operation) -> None:
+        self._stage.note(lambda: self.operations.append(operation))
 
     def _pong(self) -> None:
         with self._sending:
