@@ -128,7 +128,7 @@ class PubAck(Model):
     stream: str
     """Name of the stream."""
 
-    seq: int | None = None
+    seq: int
     """Sequence that the message got."""
 
     domain: str | None = None
