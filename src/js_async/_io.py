@@ -136,6 +136,19 @@ class Signal:
         return self._raised
 
 
+# How often this process was forked off: tells a connection that it is its parent's, without a
+# system call for every message.
+_forks = 0
+
+
+def _note_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 def _give_up(sleeper: asyncio.Future[bool]) -> None:
     if not sleeper.done():
         sleeper.set_result(False)
@@ -210,7 +223,7 @@ class Link:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._loop: Final = asyncio.get_running_loop()
-        self._pid: Final = os.getpid()
+        self._forks: Final = _forks
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
         self._out: deque[bytes] = deque()
@@ -223,7 +236,7 @@ class Link:
 
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process and on another event loop."""
-        if os.getpid() != self._pid:
+        if self._forks != _forks:
             raise WrongOwner("this connection was made before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
@@ -318,12 +331,16 @@ class Link:
             self._out.clear()
             self._transport.write(data)
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the peer is so far behind that `drain` should be awaited."""
+        return self._receiver is not None and not self._receiver.writable.is_set()
+
     async def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written."""
         receiver = self._receiver
-        if receiver is None or receiver.writable.is_set():
-            return
-        await receiver.writable.sleep(deadline)
+        if receiver is not None and not receiver.writable.is_set():
+            await receiver.writable.sleep(deadline)
 
     async def shut(self) -> None:
         """Send what was written and close the socket; `on_end` is not told."""

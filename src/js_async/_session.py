@@ -424,11 +424,13 @@ class Session:
                 f"{subject.decode()}: {len(headers) + len(payload)} bytes with headers,"
                 f" the server takes {self._info.max_payload}"
             )
-        self._link.check_owner()
+        link = self._link
+        link.check_owner()
         if not self._connected:
             await self.ready(Deadline.after(self._options.request_timeout))
-        self._link.write(publish_command(subject, reply, headers, payload))
-        await self._link.drain(NEVER)
+        link.write(publish_command(subject, reply, headers, payload))
+        if link.is_full:
+            await link.drain(NEVER)
 
     async def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
         """Publish with a reply subject and return the one answer."""

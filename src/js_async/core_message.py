@@ -15,7 +15,6 @@ class CoreMessage:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._headers: Headers | None = None
 
     @property
     def subject(self) -> str:
@@ -35,10 +34,12 @@ class CoreMessage:
     @property
     def headers(self) -> Headers:
         """The headers, empty when there are none."""
-        if self._headers is None:
+        try:
+            return self._headers
+        except AttributeError:
             header_size = self._frame[2]
             block = self._frame[3][:header_size]
-            self._headers = Headers.parse(block) if header_size else Headers()
+        self._headers: Headers = Headers.parse(block) if header_size else Headers()
         return self._headers
 
     def __repr__(self) -> str:

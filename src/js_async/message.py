@@ -25,13 +25,11 @@ class Message(CoreMessage):
     __slots__ = ("_delivery", "_done", "_metadata", "_told_at")
 
     def __init__(self, frame: Frame, delivery: Delivery) -> None:
-        # Not through the base: this runs once a message on the way that everything else waits for.
+        # Not through the base, and nothing that can be made when it is asked for: this runs once
+        # a message on the way that everything else waits for.
         self._frame = frame
-        self._headers = None
         self._delivery: Final = delivery
-        self._metadata: Metadata | None = None
         self._done = False
-        self._told_at = 0.0
 
     @property
     def metadata(self) -> Metadata:
@@ -39,12 +37,14 @@ class Message(CoreMessage):
 
         Raises `NotAcknowledgeable` where an account import rewrote the reply subject.
         """
-        if self._metadata is None:
+        try:
+            return self._metadata
+        except AttributeError:
             found = parse_ack_reply(self._frame[1])
-            if found is None:
-                raise NotAcknowledgeable(f"{self.subject}: the reply subject is not JetStream's")
-            self._metadata = found
-        return self._metadata
+        if found is None:
+            raise NotAcknowledgeable(f"{self.subject}: the reply subject is not JetStream's")
+        self._metadata: Metadata = found
+        return found
 
     @property
     def is_acknowledged(self) -> bool:
@@ -61,7 +61,8 @@ class Message(CoreMessage):
         wait = self._delivery.ack_wait
         if wait is None:
             return None
-        return max(self._told_at, self._delivery.told_at) + wait - monotonic()
+        told_at = getattr(self, "_told_at", 0.0)
+        return max(told_at, self._delivery.told_at) + wait - monotonic()
 
     @property
     def is_late(self) -> bool:
@@ -88,7 +89,7 @@ class Message(CoreMessage):
         """Say that work goes on: the consumer's ack_wait starts anew."""
         self._check()
         await self._delivery.transport.send(self._frame[1], b"", b"", IN_PROGRESS)
-        self._told_at = monotonic()
+        self._told_at: float = monotonic()
 
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
         """Acknowledge, and return when the server confirms it within `timeout` seconds.

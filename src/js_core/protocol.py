@@ -203,11 +203,13 @@ def connect_command(options: Mapping[str, Any]) -> bytes:
 
 def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bytes:
     """Return PUB or HPUB; every part is checked and encoded already."""
+    if not headers:
+        if not reply:
+            return b"PUB %b %d\r\n%b\r\n" % (subject, len(payload), payload)
+        return b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, len(payload), payload)
     head = b"%b %b" % (subject, reply) if reply else subject
-    if headers:
-        size = len(headers)
-        return b"HPUB %b %d %d\r\n%b%b\r\n" % (head, size, size + len(payload), headers, payload)
-    return b"PUB %b %d\r\n%b\r\n" % (head, len(payload), payload)
+    size = len(headers)
+    return b"HPUB %b %d %d\r\n%b%b\r\n" % (head, size, size + len(payload), headers, payload)
 
 
 def subscribe_command(subject: bytes, queue: bytes, sid: bytes) -> bytes:

@@ -173,18 +173,29 @@ class PullEngine:
         self._accepted = True
         self._told = ""
 
-    def handed_over(self, size: int, now: float) -> None:
-        """Note one message given to the user."""
-        self.buffered -= 1
-        self.buffered_bytes -= size
-        if self._limits.max_age is not None:
-            self._note_pace(now, self._limits.max_age)
+    def grant(self) -> int:
+        """Return how many messages may be given away before `due` can turn true.
 
-    def _note_pace(self, now: float, max_age: float) -> None:
+        The owner tells of them together: asking for each costs as much as parsing it.
+        """
+        if self._limits.max_bytes is not None:
+            return 0
+        threshold = min(self._limits.threshold, self._allowed // 2)
+        return max(0, min(self.buffered, self.buffered + self.outstanding - threshold - 1))
+
+    def handed_over(self, size: int, now: float, count: int = 1) -> None:
+        """Note messages given to the user, `size` bytes in all."""
+        self.buffered -= count
+        self.buffered_bytes -= size
+        if self._limits.max_age is not None and count:
+            self._note_pace(now, count, self._limits.max_age)
+
+    def _note_pace(self, now: float, count: int, max_age: float) -> None:
         if self._handed_at:
             # A moving mean over some eight messages. It counts waiting for messages too, which
             # errs on the side of asking for fewer, and a full stream has no such waits.
-            self._pace += (now - self._handed_at - self._pace) / 8
+            mean = (now - self._handed_at) / count
+            self._pace += (mean - self._pace) * min(1.0, count / 8)
             fitting = int(max_age / self._pace) if self._pace > 0 else self._limits.max_messages
             self._allowed = max(1, min(self._limits.max_messages, fitting))
         self._handed_at = now

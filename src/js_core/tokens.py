@@ -37,7 +37,7 @@ class Tokens:
 
     def next(self) -> str:
         """Return a token that was never returned before."""
-        return base62(next(self._numbers))
+        return str(next(self._numbers))
 
     def inbox(self) -> str:
         """Return the subject of a new inbox; subscribe to it, or to it with `.*` appended."""

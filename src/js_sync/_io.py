@@ -124,6 +124,19 @@ class Signal:
         return True
 
 
+# How often this process was forked off: tells a connection that it is its parent's, without a
+# system call for every message.
+_forks = 0
+
+
+def _note_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 def _open(gate: Lock | _Waker) -> None:
     try:
         gate.release()
@@ -250,7 +263,7 @@ class Link:
     ) -> None:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
-        self._pid: Final = os.getpid()
+        self._forks: Final = _forks
         self._socket: socket.socket | None = None
         self._poll = select.poll()
         self._waker: Final = _Waker()
@@ -276,7 +289,7 @@ class Link:
 
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process."""
-        if os.getpid() != self._pid:
+        if self._forks != _forks:
             raise WrongOwner("this connection was made before a fork; connect in each process")
 
     def open(
@@ -481,6 +494,9 @@ class Link:
         self._out_size += len(data)
         if self._out_size > _HIGH_WATER:
             self._flush(block=True)
+        elif self._lingering:
+            # The keeper is awake and sends within two milliseconds.
+            return
         elif monotonic() - self._sent_at > _LINGER:
             self._flush(block=False)
         else:
@@ -561,6 +577,11 @@ class Link:
                 if self._socket is not sock:
                     return rest
         return rest
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the peer is so far behind that `drain` should be called."""
+        return False
 
     def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written: `write` blocks until then."""
