@@ -1,32 +1,154 @@
-"""Put the schema folder into one compound document.
+"""Put the schema folder into one document for other tools.
 
-Each file becomes an entry of ``$defs`` with its own ``$id``, as draft 2020-12 describes, so that
-any validator resolves the references between them without a network or a folder.
+All references become local ones (``#/$defs/...``), so that any 2020-12 validator and any editor
+resolves them without a network, a folder or support for embedded resources. Records that people
+write stand there twice: open, as they come back in answers of servers newer than this release, and
+as ``strict.<name>``, where a member without a name is an error, as it is for servers. The document
+itself describes a file of configs, as ``js_models.load_configs`` reads it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from schemas import BASE, Schemas
 
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+STRICT = "strict."
+
+Schema = dict[str, Any]
+
 
 def document(schemas: Schemas) -> str:
     """Return the text of ``schema.json``."""
-    compound: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+    named = dict(_named(schemas))
+    written = {
+        name for name in named if name.endswith(("Config", "Request")) and "type" in named[name]
+    }
+    strict = _Strict(named)
+    for name in sorted(written):
+        strict.add(name)
+    compound: Schema = {
+        "$schema": DRAFT,
         "$id": f"{BASE}schema.json",
-        "title": "JetStream",
-        "description": "Generated from schema/ by codegen/bundle.py. Edit that folder instead.",
-        "$defs": {path: _embedded(text) for path, text in schemas.files.items()},
+        "$comment": "Generated from schema/ by codegen/bundle.py. Edit that folder instead.",
+        "title": "JetStream configurations",
+        "description": "A file of stream and consumer configurations.",
+        "anyOf": _file_forms(),
+        "$defs": {**named, **dict(sorted(strict.found.items()))},
     }
-    return json.dumps(compound, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(compound, ensure_ascii=False, indent=1) + "\n"
 
 
-def _embedded(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a file's schema; the dialect is ours alone, other tools need only the draft."""
+def _named(schemas: Schemas) -> Iterator[tuple[str, Schema]]:
+    """Yield every definition of every file under its own name, with local references."""
+    for document in schemas.files.values():
+        for name, schema in document.get("$defs", {}).items():
+            yield name, _localized(schema, schemas)
+        if "title" in document:
+            own = {key: document[key] for key in document if key not in ("$schema", "$id", "$defs")}
+            yield document["title"], _localized(own, schemas)
+
+
+def _localized(value: Any, schemas: Schemas) -> Any:
+    if isinstance(value, list):
+        return [_localized(item, schemas) for item in value]
+    if not isinstance(value, dict):
+        return value
     return {
-        key: "https://json-schema.org/draft/2020-12/schema" if key == "$schema" else value
-        for key, value in document.items()
+        key: _local(item, schemas)
+        if key == "$ref" and isinstance(item, str)
+        else _localized(item, schemas)
+        for key, item in value.items()
     }
+
+
+def _local(reference: str, schemas: Schemas) -> str:
+    path, _, pointer = reference.partition("#")
+    if pointer:
+        return f"#{pointer}"
+    return f"#/$defs/{schemas.files[path.removeprefix('../')]['title']}"
+
+
+class _Strict:
+    """Copies of records, closed all the way down, with inherited members in place."""
+
+    def __init__(self, named: dict[str, Schema]) -> None:
+        self.named = named
+        self.found: dict[str, Schema] = {}
+
+    def add(self, name: str) -> None:
+        """Add the copy of a record and of all records below it."""
+        if STRICT + name in self.found:
+            return
+        self.found[STRICT + name] = {}  # holds the place while its parts refer to it
+        merged = self._merged(self.named[name])
+        closed = {**self._pointed(merged), "additionalProperties": False}
+        closed.pop("x-keep-unknown", None)
+        self.found[STRICT + name] = closed
+
+    def _merged(self, schema: Schema) -> Schema:
+        properties: Schema = {}
+        required: list[str] = []
+        for base in schema.get("allOf", ()):
+            inherited = self._merged(self.named[_target(base["$ref"])])
+            properties |= inherited.get("properties", {})
+            required += inherited.get("required", ())
+        properties |= schema.get("properties", {})
+        required += schema.get("required", ())
+        own = {key: item for key, item in schema.items() if key != "allOf"}
+        own["properties"] = properties
+        return {**own, "required": required} if required else own
+
+    def _pointed(self, value: Any) -> Any:
+        """Return ``value`` with references to records turned to their strict copies."""
+        if isinstance(value, list):
+            return [self._pointed(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        changed = {key: self._pointed(item) for key, item in value.items()}
+        reference = value.get("$ref")
+        if isinstance(reference, str) and "properties" in self.named[_target(reference)]:
+            self.add(_target(reference))
+            changed["$ref"] = f"#/$defs/{STRICT}{_target(reference)}"
+        return changed
+
+
+def _target(reference: str) -> str:
+    return reference.removeprefix("#/$defs/")
+
+
+def _file_forms() -> list[Schema]:
+    """Return what a file, or an item of a list in it, may be."""
+    stream = {"$ref": f"#/$defs/{STRICT}StreamCreateRequest"}
+    consumer = {"$ref": f"#/$defs/{STRICT}ConsumerConfig"}
+    name = {"description": "Name of the consumer's stream.", "$ref": "#/$defs/Name"}
+    return [
+        {**stream, "required": ["name"]},
+        consumer,
+        {
+            "description": "A consumer and its stream, as in a request or an answer.",
+            "type": "object",
+            "properties": {"stream_name": name, "config": consumer},
+            "required": ["stream_name", "config"],
+        },
+        {
+            "description": "A stream, as in an answer.",
+            "type": "object",
+            "properties": {"config": stream, "state": {"type": "object"}},
+            "required": ["config", "state"],
+        },
+        {
+            "description": "Several streams and consumers.",
+            "type": "object",
+            "properties": {
+                "streams": {"type": "array", "items": {"$ref": "#"}},
+                "consumers": {"type": "array", "items": {"$ref": "#"}},
+            },
+            "minProperties": 1,
+            "additionalProperties": False,
+        },
+        {"type": "array", "items": {"$ref": "#"}},
+    ]

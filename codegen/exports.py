@@ -17,6 +17,7 @@ HAND_WRITTEN = {
     "js_models._evolve": ["evolve"],
     "js_models.effective": ["ConfigError", "effective_consumer", "effective_stream"],
     "js_models.files": ["FileConfig", "FileConfigs", "FileProblem", "load_configs"],
+    "js_models.json_schema": ["json_schema", "schema_names"],
     "js_models.lint": ["lint_consumer", "lint_stream"],
     "js_models.plan": ["Change", "Plan", "plan_consumer", "plan_stream"],
     "js_models.problem": ["Problem"],

@@ -203,6 +203,10 @@ if TYPE_CHECKING:
     from js_models.generated.metric.consumer import (
         ConsumerAck,
     )
+    from js_models.json_schema import (
+        json_schema,
+        schema_names,
+    )
     from js_models.lint import (
         lint_consumer,
         lint_stream,
@@ -386,11 +390,13 @@ __all__ = [
     "encode_json",
     "evolve",
     "headers_size",
+    "json_schema",
     "lint_consumer",
     "lint_stream",
     "load_configs",
     "plan_consumer",
     "plan_stream",
+    "schema_names",
     "storage_size",
     "validate_consumer",
     "validate_consumer_update",

@@ -1,4 +1,4 @@
-"""The schema folder obeys its dialect, and other tools can use the bundle."""
+"""The schema folder obeys its dialect."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import goldens
 import jsonschema
 import pytest
 
-import js_models
-from js_models import StreamConfig, encode
-from js_models._index import TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "schema"
@@ -28,16 +24,6 @@ BASE = "https://twinstream.example/schema/"
 def read(path: Path) -> dict[str, Any]:
     text: dict[str, Any] = json.loads(path.read_text())
     return text
-
-
-@pytest.fixture(scope="module")
-def bundle() -> dict[str, Any]:
-    return read(Path(js_models.__file__).with_name("schema.json"))
-
-
-def validator(bundle: dict[str, Any], reference: str) -> jsonschema.Draft202012Validator:
-    # The compound document is the root, so that references resolve inside it.
-    return jsonschema.Draft202012Validator({**bundle, "$ref": f"{BASE}{reference}"})
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())
@@ -104,38 +90,3 @@ def test_error_codes_have_names_of_their_own() -> None:
     assert len({row["name"] for row in rows}) == len(rows)
     assert all(re.fullmatch(r"[A-Z][A-Z0-9_]+", row["name"]) for row in rows)
     assert all(row["description"].endswith(".") for row in rows)
-
-
-def test_the_bundle_takes_what_servers_sent(bundle: dict[str, Any]) -> None:
-    folder = goldens.FOLDER / goldens.NEWEST / "domain"
-    modules = dict(_definitions(bundle))
-    checked = 0
-    for path in sorted(folder.glob("*.json")):
-        members = goldens.load(path)
-        name = TYPES.get(members.get("type", ""))
-        if name is None or ("error" in members and "api" in members["type"]):
-            continue
-        validator(bundle, modules[name]).validate(members)
-        checked += 1
-    assert checked > 60
-
-
-def _definitions(bundle: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (name, f"{path}#/$defs/{name}")
-        for path, document in bundle["$defs"].items()
-        for name in document.get("$defs", {})
-    ]
-
-
-def test_the_bundle_serves_editors(bundle: dict[str, Any]) -> None:
-    stream = validator(bundle, "config/stream.json")
-    assert stream.is_valid(encode(StreamConfig(name="S", subjects=["a"])))
-    assert not stream.is_valid({"name": "S", "subjects": "a"})
-    assert not stream.is_valid({"storage": "disk"})
-    assert not stream.is_valid({"max_msg_size": 2**31})
-    strict = jsonschema.Draft202012Validator(
-        {**bundle, "$ref": f"{BASE}config/consumer.json", "unevaluatedProperties": False}
-    )
-    assert strict.is_valid({"durable_name": "C"})
-    assert not strict.is_valid({"durable_nam": "C"})
