@@ -86,6 +86,19 @@ BAD: list[tuple[dict[str, Any], str, int, str]] = [
         10162,
         "priority_groups[0]",
     ),
+    (
+        # The server judges one group after the other.
+        {**PULL, "priority_policy": "overflow", "priority_groups": ["a b", ""]},
+        "C-PRIO-GROUPNAME",
+        10162,
+        "priority_groups[0]",
+    ),
+    (
+        {**PULL, "priority_policy": "overflow", "priority_groups": ["", "a b"]},
+        "C-PRIO-EMPTY",
+        10161,
+        "priority_groups[0]",
+    ),
     ({**PULL, "priority_groups": ["g"]}, "C-PRIO-POLICY-NONE", 10196, "priority_groups"),
     ({**PULL, "priority_timeout": 5}, "C-PRIO-TTL-NONE", 10197, "priority_timeout"),
     ({**PULL, "ack_polcy": "all"}, "R-UNKNOWN", 10025, "ack_polcy"),

@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "schema"
 FILES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from js_models.rules.consumer_case import ConsumerCase
-from js_models.rules.rule import Found, Hit, Rule
+from js_models.rules.rule import ForEach, Found, Hit, Rule
 
 CR = Rule[ConsumerCase]
 
@@ -16,21 +16,51 @@ def _has_policy(case: ConsumerCase) -> bool:
     return case["priority_policy"] not in ("", "none")
 
 
-def _bad_groups(case: ConsumerCase) -> Found:
-    return _has_policy(case) and [
-        Hit(f"priority_groups[{index}]", group)
-        for index, group in enumerate(case["priority_groups"])
-        if group and not _GROUP.fullmatch(group)
-    ]
+class _GroupCase:
+    """One name of a group; the server judges one after the other."""
+
+    def __init__(self, consumer: ConsumerCase, index: int, group: str) -> None:
+        self.settings = consumer.settings
+        self.version = consumer.version
+        self.pedantic = consumer.pedantic
+        self.group = group
+        self.path = f"priority_groups[{index}]"
 
 
-def _empty_groups(case: ConsumerCase) -> Found:
-    return _has_policy(case) and [
-        Hit(f"priority_groups[{index}]", group)
-        for index, group in enumerate(case["priority_groups"])
-        if not group
-    ]
+def _groups(case: ConsumerCase) -> list[_GroupCase]:
+    if not _has_policy(case):
+        return []
+    return [_GroupCase(case, *one) for one in enumerate(case["priority_groups"])]
 
+
+def _empty_group(case: _GroupCase) -> Found:
+    return not case.group and [Hit(case.path, case.group)]
+
+
+def _bad_group(case: _GroupCase) -> Found:
+    return bool(case.group) and not _GROUP.fullmatch(case.group) and [Hit(case.path, case.group)]
+
+
+GR = Rule[_GroupCase]
+
+_GROUP_RULES = (
+    GR(
+        "C-PRIO-EMPTY",
+        10161,
+        "",
+        "the name of a group is empty.",
+        "Use 1 to 16 letters, digits, - _ / or =.",
+        _empty_group,
+    ),
+    GR(
+        "C-PRIO-GROUPNAME",
+        10162,
+        "",
+        "{value} is not the name of a group.",
+        "Use 1 to 16 letters, digits, - _ / or =.",
+        _bad_group,
+    ),
+)
 
 PRIORITY_RULES = (
     CR(
@@ -49,22 +79,7 @@ PRIORITY_RULES = (
         "Add priority_groups with one name.",
         lambda case: _has_policy(case) and not case["priority_groups"],
     ),
-    CR(
-        "C-PRIO-EMPTY",
-        10161,
-        "",
-        "the name of a group is empty.",
-        "Use 1 to 16 letters, digits, - _ / or =.",
-        _empty_groups,
-    ),
-    CR(
-        "C-PRIO-GROUPNAME",
-        10162,
-        "",
-        "{value} is not the name of a group.",
-        "Use 1 to 16 letters, digits, - _ / or =.",
-        _bad_groups,
-    ),
+    ForEach(_groups, _GROUP_RULES),
     CR(
         "C-PRIO-POLICY-NONE",
         10196,
