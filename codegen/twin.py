@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Hand-written on both sides, or without a counterpart: each with its reason.
 TREES = {
     ("src/js_async", "src/js_sync"): {
-        "_io.py": "the seam: the one place where the twins differ",
+        "_io.py": "the seam: waiting, tasks and locks",
+        "_link.py": "the seam: the bytes of a connection",
         "nats_py.py": "nats-py has no blocking client to stand on",
     },
     ("tests/_async", "tests/_sync"): {

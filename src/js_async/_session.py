@@ -13,7 +13,8 @@ from random import SystemRandom
 from typing import Final
 
 from js_async._credentials import credentials_for
-from js_async._io import Link, Signal, Task, spawn
+from js_async._io import Signal, Task, spawn
+from js_async._link import Link
 from js_async._replies import Replies
 from js_async._tls import tls_context
 from js_async._transport import Box

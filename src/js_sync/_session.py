@@ -61,7 +61,8 @@ from js_core.servers import ServerAddress, ServerPool
 from js_core.tls import TlsOptions
 from js_core.tokens import Tokens
 from js_sync._credentials import credentials_for
-from js_sync._io import Link, Signal, Task, spawn
+from js_sync._io import Signal, Task, spawn
+from js_sync._link import Link
 from js_sync._replies import Replies
 from js_sync._tls import tls_context
 from js_sync._transport import Box

@@ -1,0 +1,199 @@
+"""The seam, second half: the bytes of a connection of the asyncio twin.
+
+`js_sync/_link.py` holds the same names in the same order on sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from js_async._io import Forks, Signal
+from js_core.deadline import Deadline
+from js_core.errors import WrongOwner
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+__all__ = ["Link"]
+
+_READ_SIZE: Final = 1 << 18
+_HIGH_WATER: Final = 1 << 20
+
+
+class _Receiver(asyncio.BufferedProtocol):
+    """Hands received bytes to a link; the buffer is used again for each read."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._buffer = bytearray(_READ_SIZE)
+        self._view = memoryview(self._buffer)
+        self.writable = Signal()
+        self.writable.set()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._link.received(self, bytes(self._view[:nbytes]))
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.writable.set()
+        self._link.ended(self, exc)
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+
+class Link:
+    """The bytes of one connection, over one socket at a time.
+
+    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends.
+    """
+
+    def __init__(
+        self, on_bytes: Callable[[bytes], None], on_end: Callable[[Exception | None], None]
+    ) -> None:
+        self._on_bytes: Final = on_bytes
+        self._on_end: Final = on_end
+        self._loop: Final = asyncio.get_running_loop()
+        self._forks: Final = Forks.count
+        self._transport: asyncio.Transport | None = None
+        self._receiver: _Receiver | None = None
+        self._out: deque[bytes] = deque()
+        self._flushing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether a socket is open."""
+        return self._transport is not None
+
+    def check_owner(self) -> None:
+        """Raise `WrongOwner` in a forked process and on another event loop."""
+        if self._forks != Forks.count:
+            raise WrongOwner("this connection was made before a fork; connect in each process")
+        if asyncio.get_running_loop() is not self._loop:
+            raise WrongOwner("this connection belongs to another event loop; connect on this one")
+
+    async def open(
+        self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
+    ) -> None:
+        """Connect a socket, with TLS from the start where a context is given; raises OSError."""
+        receiver = _Receiver(self)
+        name = server_name if tls is not None else None
+        try:
+            async with asyncio.timeout(deadline.remaining()):
+                transport, _ = await self._loop.create_connection(
+                    lambda: receiver, host, port, ssl=tls, server_hostname=name
+                )
+        except TimeoutError:
+            raise TimeoutError("no connection in time") from None
+        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        self._receiver = receiver
+        self._transport = transport
+
+    async def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
+        """Go on with TLS on the open socket; raises OSError."""
+        if self._transport is None or self._receiver is None:
+            raise ConnectionError("the link broke before TLS began")
+        try:
+            async with asyncio.timeout(deadline.remaining()):
+                transport = await self._loop.start_tls(
+                    self._transport, self._receiver, tls, server_hostname=server_name
+                )
+        except TimeoutError:
+            raise TimeoutError("no TLS handshake in time") from None
+        if transport is None:
+            raise ConnectionError("the link broke during the TLS handshake")
+        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        self._transport = transport
+
+    async def wait(self, signal: Signal, deadline: Deadline) -> bool:
+        """Send what was written, then sleep until the flag is up or the deadline passes."""
+        self.check_owner()
+        if self._out:
+            self.flush()
+        return await signal.sleep(deadline)
+
+    async def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
+        """Wait as `wait` does, on behalf of nobody in the foreground."""
+        return await signal.sleep(deadline)
+
+    def received(self, receiver: _Receiver, data: bytes) -> None:
+        """Pass on bytes of the current socket; any error in there ends the link."""
+        if receiver is not self._receiver and self._receiver is not None:
+            return
+        try:
+            self._on_bytes(data)
+        except Exception as error:
+            self.abort(error)
+
+    def ended(self, receiver: _Receiver, error: Exception | None) -> None:
+        """Note the end of a socket."""
+        if receiver is self._receiver:
+            self._drop(error)
+
+    def abort(self, error: Exception | None) -> None:
+        """Cut the socket now; `on_end` is told why."""
+        if self._transport is not None:
+            self._transport.abort()
+            self._drop(error)
+
+    def _drop(self, error: Exception | None) -> None:
+        self._transport = None
+        self._receiver = None
+        self._out.clear()
+        self._on_end(error)
+
+    def write(self, data: bytes) -> None:
+        """Put bytes on the way: together with others, before anybody waits or soon after."""
+        self._out.append(data)
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self.flush)
+
+    def post(self, data: bytes) -> None:
+        """Put bytes on the way at once, without ever waiting for the peer."""
+        self._out.append(data)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what was written."""
+        self._flushing = False
+        if self._out and self._transport is not None:
+            data = b"".join(self._out)
+            self._out.clear()
+            self._transport.write(data)
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the peer is so far behind that `drain` should be awaited."""
+        return self._receiver is not None and not self._receiver.writable.is_set()
+
+    async def drain(self, deadline: Deadline) -> None:
+        """Return when the peer keeps up with what is written."""
+        receiver = self._receiver
+        if receiver is not None and not receiver.writable.is_set():
+            await receiver.writable.sleep(deadline)
+
+    async def shut(self) -> None:
+        """Send what was written and close the socket; `on_end` is not told."""
+        transport, self._transport = self._transport, None
+        self._receiver = None
+        if transport is not None:
+            if self._out:
+                transport.write(b"".join(self._out))
+            transport.close()
+        self._out.clear()
+
+    async def close(self) -> None:
+        """Shut the link for good."""
+        await self.shut()

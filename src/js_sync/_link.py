@@ -1,0 +1,452 @@
+"""The seam, second half: the bytes of a connection of the blocking twin, on sockets.
+
+`js_async/_link.py` holds the same names in the same order on asyncio.
+
+There is no reader thread on the way of a message. The thread that waits reads for all
+(leader and followers); when its own answer is here it passes the reading on. A keeper thread, the
+only one a connection has, reads when nobody does, so that a program that computes for minutes
+still answers the server's PING; it steps back as soon as somebody waits in the foreground.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from js_core.deadline import Deadline, monotonic
+from js_core.errors import WrongOwner
+from js_sync._io import LONGEST, Forks, Gate, Signal, open_gate
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+__all__ = ["Link"]
+
+# Below the allocator's threshold for mapped memory: recv() of more pays a page fault each time.
+_READ_SIZE: Final = 1 << 16
+# Written bytes go out when this much is together …
+_HIGH_WATER: Final = 1 << 15
+# … or when this long passed since bytes went out last (seconds).
+_LINGER: Final = 0.001
+# The keeper reads when nobody did for this long (seconds).
+_KEEPER_NAP: Final = 0.2
+
+# What TLS raises on a socket that is not ready. By name, because importing ssl takes 10 ms, which
+# programs without TLS should not pay.
+_TLS_READ: Final = "SSLWantReadError"
+_TLS_WRITE: Final = "SSLWantWriteError"
+
+
+class _Waker:
+    """A pair of sockets that ends a poll from outside: the gate of the thread that reads."""
+
+    def __init__(self) -> None:
+        self.owner = 0
+        self._near, self._far = socket.socketpair()
+        self._near.setblocking(False)
+        self._far.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._near.fileno()
+
+    def release(self) -> None:
+        """Wake the reader, unless it raised the flag itself by what it read."""
+        if threading.get_ident() != self.owner:
+            self.wake()
+
+    def wake(self) -> None:
+        try:
+            self._far.send(b"\0")
+        except OSError:
+            # Full: enough wake-ups are under way. Closed: nobody polls any more.
+            pass
+
+    def drain(self) -> None:
+        try:
+            self._near.recv(4096)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        self._near.close()
+        self._far.close()
+
+
+def _wrap(
+    sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
+) -> socket.socket:
+    sock.settimeout(_seconds(deadline))
+    try:
+        return tls.wrap_socket(sock, server_hostname=server_name)
+    except BaseException as error:
+        sock.close()
+        if isinstance(error, TimeoutError):
+            raise TimeoutError("no TLS handshake in time") from None
+        raise
+
+
+def _seconds(deadline: Deadline) -> float:
+    # A socket's timeout of 0 means "do not block", which is not meant.
+    return max(0.001, min(deadline.remaining(), LONGEST))
+
+
+def _not_ready(error: OSError) -> bool:
+    return isinstance(error, BlockingIOError) or type(error).__name__ in {_TLS_READ, _TLS_WRITE}
+
+
+class Link:
+    """The bytes of one connection, over one socket at a time.
+
+    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends.
+    """
+
+    def __init__(
+        self, on_bytes: Callable[[bytes], None], on_end: Callable[[Exception | None], None]
+    ) -> None:
+        self._on_bytes: Final = on_bytes
+        self._on_end: Final = on_end
+        self._forks: Final = Forks.count
+        self._socket: socket.socket | None = None
+        self._poll = select.poll()
+        self._waker: Final = _Waker()
+        # Guards who reads and who sleeps; never held over I/O.
+        self._mutex: Final = Lock()
+        self._reading = False
+        self._reader_yields = False
+        self._sleepers: deque[Lock] = deque()
+        self._waits = 0
+        self._tls = False
+        self._entering: AbstractContextManager[object] = nullcontext()
+        self._sending: Final = Lock()
+        self._out: deque[bytes] = deque()
+        self._out_size = 0
+        self._sent_at = 0.0
+        self._nap: Lock | None = None
+        self._lingering = False
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether a socket is open."""
+        return self._socket is not None
+
+    def check_owner(self) -> None:
+        """Raise `WrongOwner` in a forked process."""
+        if self._forks != Forks.count:
+            raise WrongOwner("this connection was made before a fork; connect in each process")
+
+    def open(
+        self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
+    ) -> None:
+        """Connect a socket, with TLS from the start where a context is given; raises OSError."""
+        try:
+            sock = socket.create_connection((host, port), timeout=_seconds(deadline))
+        except TimeoutError:
+            raise TimeoutError("no connection in time") from None
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._adopt(_wrap(sock, tls, server_name, deadline) if tls is not None else sock)
+
+    def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
+        """Go on with TLS on the open socket; raises OSError."""
+        sock = self._socket
+        if sock is None:
+            raise ConnectionError("the link broke before TLS began")
+        self._socket = None
+        self._adopt(_wrap(sock, tls, server_name, deadline))
+
+    def _adopt(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        # OpenSSL must not be entered by a reader and a writer at once; a plain socket may.
+        self._tls = hasattr(sock, "pending")
+        self._entering = Lock() if self._tls else nullcontext()
+        poll = select.poll()
+        poll.register(sock.fileno(), select.POLLIN)
+        poll.register(self._waker.fileno(), select.POLLIN)
+        self._poll = poll
+        self._socket = sock
+
+    # ---- reading: leader and followers
+
+    def _read(self, sock: socket.socket, deadline: Deadline) -> None:
+        """Read once for all, or return when woken or when the deadline passes."""
+        timeout = min(deadline.remaining(), LONGEST)
+        ready = self._poll.poll(timeout * 1000)
+        for number, _ in ready:
+            if number == self._waker.fileno():
+                self._waker.drain()
+            else:
+                self._receive(sock)
+
+    def _receive(self, sock: socket.socket) -> None:
+        more = True
+        while more:
+            more = self._receive_some(sock)
+
+    def _receive_some(self, sock: socket.socket) -> bool:
+        """Read once; tell whether TLS holds more that poll() does not see."""
+        try:
+            with self._entering:
+                data = sock.recv(_READ_SIZE)
+        except OSError as error:
+            if not _not_ready(error):
+                self._drop(sock, error)
+            return False
+        if not data:
+            self._drop(sock, None)
+            return False
+        try:
+            self._on_bytes(data)
+        except Exception as error:
+            self._drop(sock, error)
+            return False
+        return self._tls and self._socket is sock
+
+    def _lead(self, signal: Signal, deadline: Deadline) -> None:
+        """Read for all until the own flag is up, the deadline passes or the socket ends."""
+        self._waker.owner = threading.get_ident()
+        signal.sleepers.append(self._waker)
+        try:
+            while not signal.is_set() and not deadline.expired():
+                sock = self._socket
+                if sock is None or (self._reader_yields and (self._sleepers or self._lingering)):
+                    break
+                self._read(sock, deadline)
+        finally:
+            signal.sleepers.remove(self._waker)
+
+    def _try_to_lead(self, yields: bool) -> bool:
+        with self._mutex:
+            if self._reading or self._socket is None:
+                return False
+            self._reading = True
+            self._reader_yields = yields
+            return True
+
+    def _step_back(self) -> None:
+        with self._mutex:
+            self._reading = False
+            self._reader_yields = False
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Wake one sleeper to read, unless somebody reads."""
+        with self._mutex:
+            if self._reading or not self._sleepers:
+                return
+            gate = self._sleepers[0]
+        open_gate(gate)
+
+    def _follow(self, signal: Signal, deadline: Deadline) -> None:
+        """Sleep until the own flag is up, the deadline passes or it is the turn to read."""
+        with Gate(signal) as gate:
+            with self._mutex:
+                if not self._reading and self._socket is not None:
+                    return
+                self._sleepers.append(gate.lock)
+            try:
+                if self._reader_yields:
+                    self._waker.wake()
+                gate.pause(deadline.remaining())
+            finally:
+                with self._mutex:
+                    self._sleepers.remove(gate.lock)
+
+    def wait(self, signal: Signal, deadline: Deadline) -> bool:
+        """Send what was written, then sleep until the flag is up or the deadline passes."""
+        self.check_owner()
+        if self._out:
+            self.flush()
+        self._waits += 1
+        while not signal.is_set():
+            if deadline.expired():
+                break
+            if not self._try_to_lead(yields=False):
+                self._follow(signal, deadline)
+                continue
+            try:
+                self._lead(signal, deadline)
+            finally:
+                self._step_back()
+        if self._sleepers:
+            self._pass_on()
+        return signal.is_set()
+
+    def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
+        """Wait as `wait` does, but read only while nobody in the foreground does."""
+        while not signal.is_set() and not deadline.expired():
+            waits = self._waits
+            # Never to the very end: what came meanwhile is to be read before the time is over.
+            self._doze(signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
+            if self._lingering:
+                self._linger(signal, deadline)
+            elif waits == self._waits and self._try_to_lead(yields=True):
+                try:
+                    self._lead(signal, deadline)
+                finally:
+                    self._step_back()
+        return signal.is_set()
+
+    def _doze(self, signal: Signal, timeout: float) -> None:
+        with Gate(signal) as gate:
+            self._nap = gate.lock
+            if not self._lingering:
+                gate.pause(timeout)
+            self._nap = None
+
+    def _linger(self, signal: Signal, deadline: Deadline) -> None:
+        """Send what others wrote and nobody sent, until they pause."""
+        idle = 0
+        while idle < 20 and not signal.is_set() and not deadline.expired():
+            time.sleep(2 * _LINGER)
+            idle = 0 if self._out else idle + 1
+            self.flush()
+        self._lingering = False
+        self.flush()
+
+    # ---- the end of a socket
+
+    def abort(self, error: Exception | None) -> None:
+        """Cut the socket now; `on_end` is told why."""
+        sock = self._socket
+        if sock is not None:
+            self._drop(sock, error)
+
+    def _drop(self, sock: socket.socket, error: Exception | None) -> None:
+        with self._mutex:
+            if self._socket is not sock:
+                return
+            self._socket = None
+        self._out.clear()
+        self._cut(sock)
+        self._on_end(error)
+
+    def _cut(self, sock: socket.socket) -> None:
+        # shutdown() first: it wakes a thread that polls this socket.
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._waker.wake()
+        sock.close()
+
+    # ---- writing
+
+    def write(self, data: bytes) -> None:
+        """Put bytes on the way: together with others, before anybody waits or soon after."""
+        self._out.append(data)
+        self._out_size += len(data)
+        if self._out_size > _HIGH_WATER:
+            self._flush(block=True)
+        elif self._lingering:
+            # The keeper is awake and sends within two milliseconds.
+            return
+        elif monotonic() - self._sent_at > _LINGER:
+            self._flush(block=False)
+        else:
+            self._ask_keeper()
+
+    def post(self, data: bytes) -> None:
+        """Put bytes on the way at once, without ever waiting for the peer."""
+        self._out.append(data)
+        self._out_size += len(data)
+        self._flush(block=False)
+
+    def flush(self) -> None:
+        """Send what was written, as far as the peer takes it; the rest follows."""
+        self._flush(block=False)
+
+    def _ask_keeper(self) -> None:
+        """Let the keeper send what is left here."""
+        if self._lingering:
+            return
+        self._lingering = True
+        nap = self._nap
+        if nap is not None:
+            open_gate(nap)
+        elif self._reader_yields:
+            self._waker.wake()
+
+    def _flush(self, *, block: bool) -> None:
+        # Only writers may be held up by a peer that does not read. The keeper, who finds out that
+        # it is dead, and whoever closes must not wait behind them.
+        while self._out and self._socket is not None:
+            # Whoever sends now takes this along: the look at `_out` comes after the release.
+            if not self._sending.acquire(blocking=block):
+                return
+            try:
+                if not self._send_all(block):
+                    self._ask_keeper()
+                    return
+            finally:
+                self._sending.release()
+
+    def _send_all(self, block: bool) -> bool:
+        """Send what is here; tell whether all of it went."""
+        sock = self._socket
+        if sock is None:
+            return True
+        pieces: list[bytes] = []
+        for _ in range(len(self._out)):
+            pieces.append(self._out.popleft())
+        self._out_size = 0
+        rest = memoryview(b"")
+        try:
+            rest = self._send(sock, b"".join(pieces), block)
+        except OSError as error:
+            self._drop(sock, error)
+        self._sent_at = monotonic()
+        if rest and self._socket is sock:
+            self._out.appendleft(bytes(rest))
+            self._out_size += len(rest)
+        return not rest
+
+    def _send(self, sock: socket.socket, data: bytes, block: bool) -> memoryview:
+        """Send, and return what the peer did not take, if `block` is off or the socket ended."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                with self._entering:
+                    rest = rest[sock.send(rest) :]
+            except OSError as error:
+                if not _not_ready(error):
+                    raise
+                if not block:
+                    return rest
+                poll = select.poll()
+                reading = type(error).__name__ == _TLS_READ
+                poll.register(sock.fileno(), select.POLLIN if reading else select.POLLOUT)
+                # In slices: a socket that another thread dropped never gets writable.
+                poll.poll(1000)
+                if self._socket is not sock:
+                    return rest
+        return rest
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the peer is so far behind that `drain` should be called."""
+        return False
+
+    def drain(self, deadline: Deadline) -> None:
+        """Return when the peer keeps up with what is written: `write` blocks until then."""
+
+    def shut(self) -> None:
+        """Send what was written and close the socket; `on_end` is not told."""
+        self.flush()
+        with self._mutex:
+            sock, self._socket = self._socket, None
+        self._out.clear()
+        if sock is not None:
+            self._cut(sock)
+
+    def close(self) -> None:
+        """Shut the link for good."""
+        self.shut()
+        # Whoever polls is woken first; a poll on what is closed returns at once.
+        self._waker.wake()
+        self._waker.close()
