@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "consume": "js_cli.consume:consume",
     "demo": "js_cli.demo.command:demo",
     "pub": "js_cli.pub:pub",
+    "schema": "js_cli.schema:schema",
     "stream": "js_cli.groups:stream",
     "validate": "js_cli.validate:validate",
 }

@@ -25,6 +25,19 @@ def print_problems(console: Console, problems: list[FileProblem], indent: str = 
         console.print(line, soft_wrap=True)
 
 
+def print_warnings(console: Console, warnings: list[FileProblem]) -> None:
+    """Print what is legal but surprising, one line each, marked as a warning."""
+    for found in warnings:
+        problem = found.problem
+        line = Text(f"{found.file}:{found.line}:{found.column}: ", style="bold")
+        line.append("warning: ", style="yellow")
+        line.append(f"{problem.path}: " if problem.path else "", style="yellow not bold")
+        line.append(problem.message, style="default not bold")
+        if problem.hint:
+            line.append(f" {problem.hint}", style="cyan not bold")
+        console.print(line, soft_wrap=True)
+
+
 def problem_as_json(found: FileProblem) -> dict[str, object]:
     """Return a problem and its place as a JSON object."""
     problem = found.problem

@@ -7,7 +7,8 @@ from typing import Literal
 
 import click
 
-from js_cli.problems import print_problems, problem_as_json
+from js_cli.problems import print_problems, print_warnings, problem_as_json
+from js_cli.sarif import sarif_log
 from js_cli.screen import notes, print_json, results
 from js_cli.target import json_option
 from js_models.files import STDIN_NAME, FileConfigs, load_configs
@@ -25,33 +26,56 @@ Kind = Literal["stream", "consumer"]
 )
 @click.option("--kind", type=click.Choice(["stream", "consumer"]), help="What the files hold.")
 @click.option("--pedantic", is_flag=True, help="Judge as the server does in pedantic mode.")
+@click.option("--strict", is_flag=True, help="Count warnings as problems.")
+@click.option("--sarif", is_flag=True, help="Print a SARIF log, and nothing else.")
 @json_option
 def validate(
-    files: tuple[str, ...], server: str | None, kind: Kind | None, pedantic: bool, as_json: bool
+    files: tuple[str, ...],
+    server: str | None,
+    kind: Kind | None,
+    pedantic: bool,
+    strict: bool,
+    sarif: bool,
+    as_json: bool,
 ) -> None:
     """Check the stream and consumer configurations in FILES (YAML or JSON; - is standard input).
 
+    Files may be what people write, requests, answers, and what the nats command writes and reads.
     The first problem of each configuration is the error that a server would answer with; its code
     stands in brackets. A consumer is checked together with its stream when one of the files holds
-    that. Exits with 1 if there is a problem; what only a server can tell is shown, and is none.
+    that. Exits with 1 if there is a problem. What only a server can tell, and warnings of what is
+    legal but surprising, are shown and are none.
     """
     if "-" in files and len(files) > 1:
         raise click.UsageError("read standard input alone, without other files")
+    if sarif and as_json:
+        raise click.UsageError("choose one of --sarif and --json")
     try:
         found = _load(files, server, kind, pedantic)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--server") from error
-    if as_json:
-        configs = [
-            {"file": one.file, "line": one.line, "kind": one.kind, "name": one.name}
-            for one in found.configs
-        ]
-        problems = [problem_as_json(one) for one in found.problems]
-        print_json({"valid": not found.errors, "configs": configs, "problems": problems})
+    good = not found.errors and not (strict and found.warnings)
+    if sarif:
+        print_json(sarif_log(found))
+    elif as_json:
+        print_json(_document(found, good))
     else:
         print_problems(results(), found.problems)
-        notes().print(_summary(found), style="red" if found.errors else "green")
-    sys.exit(1 if found.errors else 0)
+        print_warnings(results(), found.warnings)
+        notes().print(_summary(found), style="green" if good else "red")
+    sys.exit(0 if good else 1)
+
+
+def _document(found: FileConfigs, good: bool) -> dict[str, object]:
+    return {
+        "valid": good,
+        "configs": [
+            {"file": one.file, "line": one.line, "kind": one.kind, "name": one.name}
+            for one in found.configs
+        ],
+        "problems": [problem_as_json(one) for one in found.problems],
+        "warnings": [problem_as_json(one) for one in found.warnings],
+    }
 
 
 def _load(
@@ -64,8 +88,12 @@ def _load(
 
 
 def _summary(found: FileConfigs) -> str:
-    configs, errors = len(found.configs), len(found.errors)
-    checked = f"{configs} configuration{'' if configs == 1 else 's'}"
-    if not errors:
-        return f"{checked}, no problem"
-    return f"{checked}, {errors} problem{'' if errors == 1 else 's'}"
+    parts = [_count(len(found.configs), "configuration")]
+    parts.append(_count(len(found.errors), "problem") if found.errors else "no problem")
+    if found.warnings:
+        parts.append(_count(len(found.warnings), "warning"))
+    return ", ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -2,7 +2,9 @@
 
 A file is JSON or YAML and holds one stream config, one consumer config, a request or an answer
 that contains one (``config`` beside ``stream_name`` or ``state``), a list of these, or an object
-with lists ``streams`` and ``consumers``. YAML may hold several documents.
+with lists ``streams`` and ``consumers``. That takes in what the ``nats`` command writes and reads:
+``nats stream info --json``, the files of ``--config``, the ``backup.json`` of a backup. YAML may
+hold several documents.
 """
 
 from __future__ import annotations
@@ -23,6 +25,11 @@ from js_models.validation import validate_consumer, validate_stream
 Kind: TypeAlias = Literal["stream", "consumer"]
 
 STDIN_NAME = "<stdin>"
+
+_LISTS: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
+
+_PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
+"""What a server's answer has beside its list."""
 
 _RECORDS: dict[Kind, str] = {"stream": "StreamConfig", "consumer": "ConsumerConfig"}
 
@@ -176,14 +183,9 @@ class _Loader:
             self._object(name, document, cast("JsonObject", value), path)
 
     def _object(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        if members and set(members) <= {"streams", "consumers"}:
-            kinds: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
-            outer = self.kind
-            for key, value in members.items():
-                self.kind = kinds[key]
-                self._value(name, document, value, member(path, key))
-            self.kind = outer
-            return None
+        lists = members.keys() & _LISTS.keys()
+        if lists and set(members) <= lists | _PAGE:
+            return self._lists(name, document, members, path)
         inner, path, stream = _unwrapped(members, path)
         kind = _kind_of(members, inner) or self.kind
         if kind is None:
@@ -197,6 +199,15 @@ class _Loader:
         config = FileConfig(kind, name, line, column, inner, stream)
         self.found.append(_Found(config, document, path))
         return None
+
+    def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
+        """Add what stands in lists that say their kind; a null is an empty one."""
+        outer = self.kind
+        for key, value in members.items():
+            if key in _LISTS and value is not None:
+                self.kind = _LISTS[key]
+                self._value(name, document, value, member(path, key))
+        self.kind = outer
 
     def _fault(self, name: str, fault: Fault, rule: str = "R-TEXT", path: str = "") -> None:
         line, column = fault.place
@@ -248,8 +259,11 @@ def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
 
 def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
     """Return what a config is, judged by the settings that only one kind has."""
-    if "stream_name" in outer and inner is not outer:
-        return "consumer"
+    if inner is not outer:
+        if "stream_name" in outer:
+            return "consumer"
+        if "state" in outer:
+            return "stream"
     scores = {kind: sum(_own(inner, record)) for kind, record in _RECORDS.items()}
     if scores["stream"] == scores["consumer"]:
         return None

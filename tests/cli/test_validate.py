@@ -6,14 +6,18 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
+from js_cli.groups import COMMANDS
 from tests.cli.output import Run
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
-EXAMPLES = Path(__file__).parents[2] / "examples" / "orders"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "orders"
 GOOD = [str(EXAMPLES / f"{name}.yaml") for name in ("stream", "consumer", "advisories")]
 BROKEN = str(EXAMPLES / "broken.yaml")
 
@@ -28,7 +32,8 @@ def test_good_files_are_silent_and_exit_with_0(run: Run) -> None:
 def test_a_problem_has_its_place_path_sentence_code_and_hint(run: Run) -> None:
     result = run("validate", BROKEN, *GOOD)
     assert result.exit_code == 1
-    first, *others = result.stdout.splitlines()
+    first, *others, warning = result.stdout.splitlines()
+    assert ": warning: backoff: " in warning
     place = next(
         (number, line.index("filter_subjetc") + 1)
         for number, line in enumerate(Path(BROKEN).read_text().splitlines(), start=1)
@@ -41,7 +46,7 @@ def test_a_problem_has_its_place_path_sentence_code_and_hint(run: Run) -> None:
     assert len(others) == 2
     for line in others:
         assert re.match(rf"{re.escape(BROKEN)}:\d+:\d+: [a-z_]+: .+\. \(\d{{5}}\) .+\.$", line)
-    assert result.stderr == "4 configurations, 3 problems\n"
+    assert result.stderr == "4 configurations, 3 problems, 1 warning\n"
 
 
 def test_json_is_one_document(run: Run) -> None:
@@ -56,6 +61,59 @@ def test_json_is_one_document(run: Run) -> None:
     assert json.loads(run("validate", *GOOD, "--json").stdout)["valid"] is True
 
 
+def test_warnings_stand_apart_from_problems(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("name: S\nsubjects: [s]\nmax_msgs: 5\nno_ack: true\n")
+    result = run("validate", str(path))
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{path}:4:9: warning: no_ack: ")
+    assert result.stderr == "1 configuration, no problem, 1 warning\n"
+    assert run("validate", str(path), "--strict").exit_code == 1
+    document = json.loads(run("validate", str(path), "--json").stdout)
+    assert document["valid"] is True
+    assert [one["rule"] for one in document["warnings"]] == ["L-NO-ACK"]
+    assert document["problems"] == []
+
+
+def test_sarif_has_levels_places_and_rules(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a b.yaml"
+    path.write_text("name: a b\nsubjects: [s]\nmax_msgs: 5\nno_ack: true\nnum_replicas: 3\n")
+    result = run("validate", str(path), "--sarif")
+    assert result.exit_code == 1
+    assert result.stderr == ""
+    log = json.loads(result.stdout)
+    assert log["version"] == "2.1.0"
+    [found] = log["runs"]
+    levels = {one["ruleId"]: one["level"] for one in found["results"]}
+    assert levels["S-NAME"] == "error"
+    assert levels["L-NO-ACK"] == "warning"
+    assert "note" in levels.values()
+    assert {one["id"] for one in found["tool"]["driver"]["rules"]} == set(levels)
+    first = found["results"][0]
+    assert first["message"]["text"].startswith("name: ")
+    assert first["properties"] == {"path": "name", "err_code": 10052}
+    location = first["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"].startswith("file:///")
+    assert location["artifactLocation"]["uri"].endswith("/a%20b.yaml")
+    assert location["region"] == {"startLine": 1, "startColumn": 7}
+    piped = json.loads(run("validate", "-", "--sarif", input="{").stdout)["runs"][0]["results"]
+    assert piped[0]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "stdin"}
+
+
+def test_the_hook_calls_what_there_is() -> None:
+    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    program, command = hook["entry"].split()
+    assert (program, hook["language"]) == ("twinstream", "python")
+    assert command in COMMANDS
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert hook["additional_dependencies"] == [".[cli]"]
+    assert "cli" in extras["optional-dependencies"]
+    for name in ("orders.stream.yaml", "a/jetstream/x/orders.json", "b.consumer.yml"):
+        assert re.search(hook["files"], name)
+    assert not re.search(hook["files"], "package.json")
+    assert re.search(hook["exclude"], "jetstream/order.schema.json")
+
+
 def test_standard_input_is_read(run: Run) -> None:
     text = Path(BROKEN).read_bytes()
     result = run("validate", "-", input=text)
@@ -68,7 +126,7 @@ def test_a_version_of_the_server_decides(run: Run) -> None:
     assert "filter_subjetc" in run("validate", BROKEN, "--server", "2.12").stdout
     older = run("validate", BROKEN, "--server", "2.11")  # takes what it does not know
     assert older.exit_code == 1
-    assert "filter_subjetc" not in older.stdout
+    assert "warning: filter_subjetc: there is no such setting; it is dropped." in older.stdout
     assert "backoff" in older.stdout
 
 
@@ -95,7 +153,14 @@ def test_a_missing_file_is_a_problem(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("-", BROKEN), ("--server", "yesterday", BROKEN), ("--kind", "x", BROKEN)]
+    "arguments",
+    [
+        (),
+        ("-", BROKEN),
+        ("--server", "yesterday", BROKEN),
+        ("--kind", "x", BROKEN),
+        ("--json", "--sarif", BROKEN),
+    ],
 )
 def test_wrong_usage_is_exit_code_2(run: Run, arguments: tuple[str, ...]) -> None:
     assert run("validate", *arguments).exit_code == 2

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import goldens
 import pytest
 
 from js_models import FileConfigs, load_configs
@@ -54,12 +55,26 @@ def test_what_is_missing_stands_at_what_lacks_it() -> None:
         ),
         ("stream_name: S\nconfig: {name: C}\n", ["consumer"]),
         ("config: {name: S, subjects: [a]}\nstate: {}\n", ["stream"]),
+        ("config: {name: S}\nstate: {}\n", ["stream"]),
+        ("type: x\ntotal: 1\nstreams: [{config: {name: S}, state: {}}]\n", ["stream"]),
+        ("streams: null\nconsumers: [{name: C}]\n", ["consumer"]),
     ],
 )
 def test_kinds_are_told_apart(text: str, kinds: list[str]) -> None:
     found = load(text)
     assert found.problems == []
     assert [config.kind for config in found.configs] == kinds
+
+
+@pytest.mark.parametrize("version", sorted(one.name for one in goldens.FOLDER.iterdir()))
+def test_what_a_server_answered_is_fine(version: str) -> None:
+    """What ``nats stream info --json`` and ``nats consumer info --json`` write."""
+    paths = sorted((goldens.FOLDER / version).glob("*/*-info*.json"))
+    paths = [path for path in paths if "config" in goldens.load(path)]
+    found = load_configs(paths, server=version)
+    assert [str(error) for error in found.errors] == []
+    assert len(found.configs) == len(paths) > 30
+    assert {one.kind for one in found.configs} == {"stream", "consumer"}
 
 
 def test_a_bare_name_could_be_either() -> None:
