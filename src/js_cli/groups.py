@@ -10,8 +10,10 @@ import click
 from js_cli.failures import reported
 
 COMMANDS: Final = {
+    "apply": "js_cli.apply:apply",
     "consume": "js_cli.consume:consume",
     "demo": "js_cli.demo.command:demo",
+    "plan": "js_cli.plan:plan",
     "pub": "js_cli.pub:pub",
     "schema": "js_cli.schema:schema",
     "stream": "js_cli.groups:stream",

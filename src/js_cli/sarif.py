@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import PurePath
+from pathlib import Path
 from urllib.parse import quote
 
 from js_models import FileConfigs, FileProblem
@@ -63,5 +63,5 @@ def _uri(name: str) -> str:
     """Return a file's name as SARIF wants it: relative ones stay relative."""
     if name == STDIN_NAME:
         return "stdin"
-    path = PurePath(name)
+    path = Path(name)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())

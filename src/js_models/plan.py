@@ -54,7 +54,8 @@ class Plan:
 def plan_stream(old: Config | None, new: Config, server: str | None = None) -> Plan:
     """Return what has to be done so that the stream has the config ``new``.
 
-    ``old`` is the config that the server has, None where there is no such stream.
+    ``old`` is the config that the server has, None where there is no such stream. A mirror's
+    ``mirror_direct`` follows its origin, whatever the config says, so it is not compared.
     """
     if old is None:
         return _creation(validate_stream(new, server))
@@ -63,6 +64,9 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
         return Plan("impossible", problems=problems)
     version = parse_version(server)
     before, after = (stored_stream_members(config, version) for config in (old, new))
+    if "mirror" in before and "mirror" in after:
+        for members in (before, after):
+            members.pop("mirror_direct", None)
     changes = _changes(before, after)
     losses = [loss for change in changes for loss in _losses(change)]
     return Plan("update" if changes else "nothing", changes, problems, losses)

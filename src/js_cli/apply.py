@@ -1,0 +1,65 @@
+"""``twinstream apply``: make the streams and consumers of a server as a folder says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from js_cli.deploy.carry_out import carry_out
+from js_cli.deploy.options import make_plan, plan_options
+from js_cli.deploy.show import as_json as plan_as_json
+from js_cli.deploy.show import print_plan, summary
+from js_cli.deploy.step import Allowed, Step
+from js_cli.screen import notes, print_json, results
+from js_cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+DONE = {"create": "created", "update": "updated", "recreate": "made anew"}
+
+
+@click.command(short_help="Make a server's streams and consumers as a folder says.")
+@plan_options
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@server_options
+def apply(
+    target: Target, paths: tuple[Path, ...], allowed: Allowed, yes: bool, as_json: bool
+) -> None:
+    """Create and update streams and consumers, so that the server has what FOLDER says.
+
+    Shows the plan and asks first. Nothing at all is done where one change is impossible or refused:
+    what loses messages or cannot be taken back needs --allow-loss, what cannot be changed in place
+    --allow-recreate. Streams and consumers that no file mentions are left alone.
+    """
+    if as_json and not yes:
+        raise click.UsageError("--json cannot ask; add --yes")
+    with target.connect() as nc:
+        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        version = nc.server_info.version
+        steps = make_plan(jet, version, paths, allowed, as_json=as_json)
+        refused = any(step.verb == "refused" for step in steps)
+        if not as_json:
+            print_plan(results(), steps)
+            notes().print(summary(steps), style="red" if refused else "green")
+        if not refused:
+            _apply(jet, steps, ask=not yes, quiet=as_json)
+    if as_json:
+        print_json(plan_as_json(version, steps, applied=not refused))
+    elif refused:
+        notes().print("nothing was changed", style="red")
+    sys.exit(1 if refused else 0)
+
+
+def _apply(jet: JetStream, steps: list[Step], *, ask: bool, quiet: bool) -> None:
+    due = [step for step in steps if step.verb in DONE]
+    if due and ask:
+        click.confirm("Carry this out?", abort=True, err=True)
+    for step in due:
+        carry_out(jet, step)
+        if not quiet:
+            notes().print(f"{DONE[step.verb]} {step.title}", soft_wrap=True)

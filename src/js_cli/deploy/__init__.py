@@ -1,0 +1,1 @@
+"""A folder of configurations against a server: what differs, and making it so."""

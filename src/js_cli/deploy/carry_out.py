@@ -1,0 +1,47 @@
+"""Carrying out the steps of a plan, one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from js_cli.deploy.step import Step
+from js_models import AckPolicy, ConsumerConfig, StreamConfig, decode
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+
+def carry_out(jet: JetStream, step: Step) -> None:
+    """Do one step; errors of the server come out as the SDK raises them."""
+    if step.verb in ("nothing", "refused"):
+        return
+    if step.config.kind == "stream":
+        _stream(jet, step)
+    else:
+        _consumer(jet, step)
+
+
+def _stream(jet: JetStream, step: Step) -> None:
+    config = decode(step.config.members, StreamConfig)
+    if step.verb == "update":
+        jet.update_stream(config)
+        return
+    if step.verb == "recreate":
+        jet.delete_stream(step.config.name)
+    jet.create_stream(config)
+
+
+def _consumer(jet: JetStream, step: Step) -> None:
+    config = decode(step.config.members, ConsumerConfig)
+    if config.ack_policy is None:
+        # A file says what the server is told; the SDK's own default for programs is another.
+        config = evolve(config, ack_policy=AckPolicy.NONE)
+    stream, name = step.config.stream_name, step.config.name
+    if step.verb == "update":
+        jet.update_consumer(stream, config)
+        return
+    if step.verb == "recreate":
+        jet.delete_consumer(stream, name)
+    jet.create_consumer(stream, config)

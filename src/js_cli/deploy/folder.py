@@ -1,0 +1,74 @@
+"""The configurations that a folder wants on a server, each stream and consumer once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from js_cli.failures import Failure
+from js_models import FileConfig, FileProblem, Problem, load_configs
+
+SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
+
+
+@frozen
+class Wanted:
+    """What should be on the server, in the order of the files."""
+
+    streams: list[FileConfig]
+    consumers: list[FileConfig]
+    problems: list[FileProblem]
+    """Why the files cannot be used; empty for good ones."""
+
+
+def read_folder(paths: Iterable[Path], server: str) -> Wanted:
+    """Read all configurations in files and below folders, judged as ``server`` would.
+
+    Below folders, hidden files and ``*.schema.json`` are passed over. Raises :class:`Failure` where
+    there is nothing to read.
+    """
+    files = [file for path in paths for file in _files(path)]
+    if not files:
+        raise Failure("there is no .json, .yaml or .yml file to read")
+    found = load_configs(files, server=server)
+    problems = found.errors + list(_misfits(found.configs))
+    streams = [one for one in found.configs if one.kind == "stream"]
+    consumers = [one for one in found.configs if one.kind == "consumer"]
+    return Wanted(streams, consumers, problems)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if _is_config(file.relative_to(path), file))
+
+
+def _is_config(inner: Path, file: Path) -> bool:
+    hidden = any(part.startswith(".") for part in inner.parts)
+    is_schema = file.name.endswith(".schema.json")
+    return file.suffix in SUFFIXES and not hidden and not is_schema and file.is_file()
+
+
+def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
+    """Find what is fine by itself but cannot be brought to a server from a folder."""
+    seen: dict[tuple[str, str, str], FileConfig] = {}
+    for one in configs:
+        if one.kind == "consumer" and not one.name:
+            yield _misfit(one, "the consumer has no name.", "Set durable_name.")
+        elif one.kind == "consumer" and not one.stream_name:
+            hint = "Write stream_name: and config: around it."
+            yield _misfit(one, f"the consumer {one.name!r} does not say its stream.", hint)
+        else:
+            key = (one.kind, one.stream_name, one.name)
+            before = seen.setdefault(key, one)
+            if before is not one:
+                where = f"{before.file}:{before.line}"
+                yield _misfit(one, f"{one.kind} {one.name!r} stands in {where} too.", "Keep one.")
+
+
+def _misfit(config: FileConfig, message: str, hint: str) -> FileProblem:
+    problem = Problem("", config.name or None, "D-FOLDER", message, hint)
+    return FileProblem(config.file, config.line, config.column, problem)

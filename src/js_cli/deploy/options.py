@@ -1,0 +1,71 @@
+"""What ``plan`` and ``apply`` share: their options, and making the plan."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from js_cli.deploy.compare import compare
+from js_cli.deploy.folder import read_folder
+from js_cli.deploy.step import Allowed, Step
+from js_cli.failures import Failure
+from js_cli.problems import print_problems, problem_as_json
+from js_cli.screen import notes, print_json, results
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+
+def plan_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the folder and what is allowed, which the command gets as ``paths`` and ``allowed``."""
+
+    @functools.wraps(command)
+    def with_allowed(*args: Any, **options: Any) -> object:
+        allowed = Allowed(options.pop("allow_loss"), options.pop("allow_recreate"))
+        return command(*args, allowed=allowed, **options)
+
+    decorated: Callable[..., object] = with_allowed
+    for option in (
+        click.option(
+            "--allow-recreate",
+            is_flag=True,
+            help="Remove and make anew what cannot be changed in place, without its messages.",
+        ),
+        click.option(
+            "--allow-loss",
+            is_flag=True,
+            help="Change what removes messages, or what can never be changed back.",
+        ),
+        click.argument(
+            "paths",
+            nargs=-1,
+            required=True,
+            type=click.Path(exists=True, path_type=Path),
+            metavar="FOLDER...",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def make_plan(
+    jet: JetStream, server: str, paths: tuple[Path, ...], allowed: Allowed, *, as_json: bool
+) -> list[Step]:
+    """Read the folder and compare it with the server; exits with 1 for files with problems."""
+    try:
+        wanted = read_folder(paths, server)
+    except ValueError as error:
+        raise Failure(str(error)) from error
+    if not wanted.problems:
+        return compare(jet, wanted, server, allowed)
+    if as_json:
+        print_json({"server": server, "problems": [problem_as_json(p) for p in wanted.problems]})
+    else:
+        print_problems(results(), wanted.problems)
+        notes().print("nothing was compared: the configurations have problems", style="red")
+    sys.exit(1)

@@ -1,0 +1,58 @@
+"""One stream or consumer of a plan: what has to be done, and whether it may be."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from js_models import FileConfig, Plan
+
+Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
+
+
+@frozen
+class Step:
+    """What happens to one stream or consumer."""
+
+    config: FileConfig
+    verb: Verb
+    plan: Plan
+    refusal: str = ""
+    """Why the step is refused, and what would allow it."""
+
+    @property
+    def title(self) -> str:
+        """The thing by its name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
+        if self.config.kind == "stream":
+            return f"stream {self.config.name}"
+        return f"consumer {self.config.stream_name}/{self.config.name}"
+
+
+@frozen
+class Allowed:
+    """What the user permits beyond harmless changes."""
+
+    loss: bool = False
+    """Changes that remove messages, or cannot be taken back."""
+
+    recreation: bool = False
+    """Removing and making anew what cannot be changed in place."""
+
+
+def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed) -> Step:
+    """Decide on one config: ``plan`` is for what exists, ``creation`` for a fresh start."""
+    if plan.action == "impossible":
+        if creation.action == "impossible":
+            return Step(config, "refused", plan, "no server would take it")
+        if not allowed.recreation:
+            return Step(config, "refused", plan, f"{_lost(config)}; --allow-recreate does it")
+        return Step(config, "recreate", plan)
+    if plan.losses and not allowed.loss:
+        return Step(config, "refused", plan, "this cannot be taken back; --allow-loss does it")
+    return Step(config, plan.action, plan)
+
+
+def _lost(config: FileConfig) -> str:
+    what = "its messages and consumers" if config.kind == "stream" else "its position"
+    return f"only a new one can be so, without {what}"

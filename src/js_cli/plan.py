@@ -1,0 +1,43 @@
+"""``twinstream plan``: how a server differs from a folder of configurations."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from js_cli.deploy.options import make_plan, plan_options
+from js_cli.deploy.show import as_json as plan_as_json
+from js_cli.deploy.show import print_plan, summary
+from js_cli.deploy.step import Allowed
+from js_cli.screen import notes, print_json, results
+from js_cli.target import Target, json_option, server_options
+
+
+@click.command(short_help="Show how a server differs from a folder of configurations.")
+@plan_options
+@click.option("--check", is_flag=True, help="Exit with 1 also where something would change.")
+@json_option
+@server_options
+def plan(
+    target: Target, paths: tuple[Path, ...], allowed: Allowed, check: bool, as_json: bool
+) -> None:
+    """Compare the streams and consumers in FOLDER with those of the server; change nothing.
+
+    Configurations are compared as the server stores them, so that defaults make no difference.
+    Exits with 1 where a change is impossible or refused. Streams and consumers that no file
+    mentions are left alone.
+    """
+    with target.connect() as nc:
+        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        version = nc.server_info.version
+        steps = make_plan(jet, version, paths, allowed, as_json=as_json)
+    refused = any(step.verb == "refused" for step in steps)
+    changing = any(step.verb != "nothing" for step in steps)
+    if as_json:
+        print_json(plan_as_json(version, steps, applied=False))
+    else:
+        print_plan(results(), steps)
+        notes().print(summary(steps), style="red" if refused else "green")
+    sys.exit(1 if refused or (check and changing) else 0)

@@ -1,0 +1,216 @@
+"""``twinstream plan`` and ``twinstream apply``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import js_sync
+from js_models import ConsumerConfig, StreamConfig, encode
+from js_testing import NatsServer
+from tests.cli.output import Run
+
+MINUTE = 60_000_000_000
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes the one file of a folder and returns the folder."""
+
+    def into(*configs: dict[str, Any]) -> str:
+        (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(configs))
+        return str(tmp_path)
+
+    return into
+
+
+def stream_of(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "subjects": [f"{name}.>"], "storage": "memory", **more}
+
+
+def consumer_of(stream: str, **more: Any) -> dict[str, Any]:
+    return {"stream_name": stream, "config": {"durable_name": "C", **more}}
+
+
+def on_server(server: NatsServer, name: str) -> StreamConfig:
+    with js_sync.connect(server.url) as nc:
+        return nc.jetstream().get_stream(name).config
+
+
+def actions(run: Run, folder: str, *arguments: str) -> dict[str, str]:
+    document = json.loads(run("plan", folder, "--json", *arguments).stdout)
+    return {step["name"]: step["action"] for step in document["steps"]}
+
+
+def test_a_folder_is_created_once_and_then_unchanged(run: Run, write: Write) -> None:
+    folder = write(
+        stream_of("DEP1", max_age=5 * MINUTE, metadata={"team": "a"}),
+        {"name": "DEP1M", "mirror": {"name": "DEP1"}},
+        consumer_of("DEP1", ack_policy="explicit"),
+        {"stream_name": "DEP1", "config": {"durable_name": "D"}},
+    )
+    planned = run("plan", folder)
+    assert planned.exit_code == 0
+    assert [line.split("  ")[0] for line in planned.stdout.splitlines()] == [
+        "+ stream DEP1",
+        "+ stream DEP1M",
+        "+ consumer DEP1/C",
+        "+ consumer DEP1/D",
+    ]
+    assert planned.stderr == "4 to create\n"
+    assert run("plan", folder, "--check").exit_code == 1
+    applied = run("apply", folder, "--yes")
+    assert applied.exit_code == 0, applied.stderr
+    assert applied.stderr.splitlines()[1:] == [
+        "created stream DEP1",
+        "created stream DEP1M",
+        "created consumer DEP1/C",
+        "created consumer DEP1/D",
+    ]
+    again = run("plan", folder, "--check")
+    assert (again.exit_code, again.stderr) == (0, "4 unchanged\n")
+    assert run("apply", folder).exit_code == 0  # nothing to ask
+
+
+def test_a_change_is_shown_asked_for_and_made(run: Run, write: Write, server: NatsServer) -> None:
+    run("apply", write(stream_of("DEP2", max_age=MINUTE), consumer_of("DEP2")), "--yes")
+    folder = write(
+        stream_of("DEP2", max_age=90 * MINUTE, description="more"),
+        consumer_of("DEP2", description="x"),
+    )
+    planned = run("plan", folder)
+    assert planned.stdout.splitlines() == [
+        f"~ stream DEP2  {folder}/all.yaml:1",
+        "    description: not set → more",
+        "    duplicate_window: 1m → 2m",
+        "    max_age: 1m → 1h30m",
+        f"~ consumer DEP2/C  {folder}/all.yaml:9",
+        "    description: not set → x",
+    ]
+    refused = run("apply", folder, input="n\n")
+    assert refused.exit_code == 1
+    assert "Aborted!" in refused.stderr
+    assert on_server(server, "DEP2").description is None
+    assert run("apply", folder, input="y\n").exit_code == 0
+    assert on_server(server, "DEP2").description == "more"
+    assert actions(run, folder) == {"DEP2": "nothing", "C": "nothing"}
+
+
+def test_what_loses_messages_needs_a_word(run: Run, write: Write, server: NatsServer) -> None:
+    run("apply", write(stream_of("DEP3")), "--yes")
+    folder = write(stream_of("DEP3", max_msgs=5))
+    result = run("apply", folder, "--yes")
+    assert result.exit_code == 1
+    assert "Lowering max_msgs removes messages beyond the newest 5." in result.stdout
+    assert "--allow-loss" in result.stdout
+    assert result.stderr.endswith("nothing was changed\n")
+    assert on_server(server, "DEP3").max_msgs == -1
+    assert run("apply", folder, "--yes", "--allow-loss").exit_code == 0
+    assert on_server(server, "DEP3").max_msgs == 5
+
+
+def test_what_cannot_change_is_refused_or_made_anew(
+    run: Run, write: Write, server: NatsServer
+) -> None:
+    run("apply", write(stream_of("DEP4"), consumer_of("DEP4")), "--yes")
+    folder = write(stream_of("DEP4", storage="file"), consumer_of("DEP4"))
+    refused = run("plan", folder)
+    assert refused.exit_code == 1
+    assert "storage" in refused.stdout
+    assert "--allow-recreate" in refused.stdout
+    assert actions(run, folder) == {"DEP4": "refused", "C": "nothing"}
+    assert actions(run, folder, "--allow-recreate") == {"DEP4": "recreate", "C": "create"}
+    result = run("apply", folder, "--yes", "--allow-recreate", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert (document["applied"], document["refused"]) == (True, False)
+    assert on_server(server, "DEP4").storage == "file"
+    other = write(stream_of("DEP4", storage="file"), consumer_of("DEP4", ack_policy="explicit"))
+    assert actions(run, other) == {"DEP4": "nothing", "C": "refused"}
+    assert run("apply", other, "--yes", "--allow-recreate").exit_code == 0
+    assert actions(run, other) == {"DEP4": "nothing", "C": "nothing"}
+
+
+def test_a_subject_moves_from_one_stream_to_another(run: Run, write: Write) -> None:
+    run("apply", write(stream_of("DEP5", subjects=["dep5.a", "dep5.b"])), "--yes")
+    folder = write(stream_of("DEP5B", subjects=["dep5.b"]), stream_of("DEP5", subjects=["dep5.a"]))
+    result = run("apply", folder, "--yes")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.splitlines()[-2:] == ["updated stream DEP5", "created stream DEP5B"]
+
+
+def test_the_stream_of_a_consumer_may_be_on_the_server(run: Run, write: Write, stream: str) -> None:
+    folder = write(consumer_of(stream, ack_policy="explicit"))
+    assert actions(run, folder) == {"C": "create"}
+    missing = run("plan", write(consumer_of("NOWHERE")))
+    assert missing.exit_code == 1
+    assert "there is no stream 'NOWHERE', neither here nor on the server." in missing.stdout
+
+
+def test_push_consumers_are_made_and_kept(run: Run, write: Write, stream: str) -> None:
+    folder = write(consumer_of(stream, deliver_subject="deploy.push", ack_policy="none"))
+    assert run("apply", folder, "--yes").exit_code == 0
+    assert actions(run, folder) == {"C": "nothing"}
+
+
+@pytest.mark.parametrize(
+    ("configs", "message"),
+    [
+        ([{"name": "a b", "subjects": ["x"]}], "the name has the character ' '"),
+        ([stream_of("X"), stream_of("X")], "stream 'X' stands in "),
+        ([{"durable_name": "C"}], "the consumer 'C' does not say its stream."),
+        ([{"stream_name": "S", "config": {"ack_policy": "all"}}], "the consumer has no name."),
+    ],
+    ids=str,
+)
+def test_files_with_problems_change_nothing(
+    run: Run, write: Write, configs: list[dict[str, Any]], message: str
+) -> None:
+    folder = write(*configs)
+    for command in (["plan"], ["apply", "--yes"]):
+        result = run(*command, folder)
+        assert result.exit_code == 1
+        assert f"{folder}/all.yaml:" in result.stdout
+        assert message in result.stdout
+    document = json.loads(run("plan", folder, "--json").stdout)
+    assert document["problems"]
+
+
+def test_hidden_files_and_schemas_are_passed_over(run: Run, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "a.json").write_text(json.dumps(stream_of("DEP6")))
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "x.json").write_text("{")
+    (tmp_path / "x.schema.json").write_text("{}")
+    (tmp_path / "notes.txt").write_text("hello")
+    assert actions(run, str(tmp_path)) == {"DEP6": "create"}
+    assert run("plan", str(inner / "a.json")).exit_code == 0
+
+
+def test_wrong_usage_and_empty_folders(run: Run, tmp_path: Path) -> None:
+    assert run("plan").exit_code == 2
+    assert run("plan", "no-such-folder").exit_code == 2
+    assert run("apply", str(tmp_path), "--json").exit_code == 2
+    empty = run("plan", str(tmp_path))
+    assert empty.exit_code == 1
+    assert empty.stderr == "error: there is no .json, .yaml or .yml file to read\n"
+
+
+def test_what_a_server_answers_for_is_unchanged(
+    run: Run, stream: str, server: NatsServer, tmp_path: Path
+) -> None:
+    """The files that ``nats stream info --json`` and ``nats consumer info --json`` write."""
+    with js_sync.connect(server.url) as nc:
+        handle = nc.jetstream().get_stream(stream)
+        consumer = handle.create_consumer(ConsumerConfig(durable_name="C", max_deliver=3))
+        (tmp_path / "s.json").write_text(json.dumps(encode(handle.info())))
+        (tmp_path / "c.json").write_text(json.dumps(encode(consumer.info())))
+    assert actions(run, str(tmp_path)) == {stream: "nothing", "C": "nothing"}
