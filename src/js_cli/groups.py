@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "plan": "js_cli.plan:plan",
     "pub": "js_cli.pub:pub",
     "schema": "js_cli.schema:schema",
+    "size": "js_cli.size:size",
     "stream": "js_cli.groups:stream",
     "validate": "js_cli.validate:validate",
 }

@@ -6,6 +6,8 @@ them; files need a little more for indexes. Replicas multiply what a cluster hol
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from js_models.generated.config.stream import StorageType
 
 FILE_RECORD = 30
@@ -48,9 +50,15 @@ def storage_size(
     return size * messages * replicas
 
 
-def headers_size(headers: dict[str, str]) -> int:
-    """Return the bytes of a header block on the wire, 0 for no headers."""
+def headers_size(headers: Mapping[str, str | Iterable[str]]) -> int:
+    """Return the bytes of a header block on the wire, 0 for no headers.
+
+    A name may have several values; each takes a line of its own.
+    """
     if not headers:
         return 0
-    lines = (len(name.encode()) + len(value.encode()) + 4 for name, value in headers.items())
-    return len(b"NATS/1.0\r\n") + sum(lines) + len(b"\r\n")
+    block = len(b"NATS/1.0\r\n") + len(b"\r\n")
+    for name, given in headers.items():
+        values = (given,) if isinstance(given, str) else given
+        block += sum(len(name.encode()) + len(value.encode()) + 4 for value in values)
+    return block

@@ -26,6 +26,7 @@ def test_examples() -> None:
     assert storage_size("abcd", 5, messages=10, replicas=3) == 39 * 30
     assert headers_size({}) == 0
     assert headers_size({"A": "b"}) == len(b"NATS/1.0\r\nA: b\r\n\r\n")
+    assert headers_size({"A": ["b", "c"]}) == len(b"NATS/1.0\r\nA: b\r\nA: c\r\n\r\n")
 
 
 @pytest.mark.parametrize(
