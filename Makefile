@@ -61,7 +61,7 @@ bench: setup ## measure both twins beside nats-py, as ratios of one run
 	$(BIN)/python -m tests.bench $(ARGS)
 
 soak: setup ## the long forms of the trouble scenarios: many rounds, hours perhaps
-	TWINSTREAM_SOAK=1 $(BIN)/python -m pytest -k soak $(ARGS)
+	TWINSTREAM_SOAK=1 $(BIN)/python -m pytest -s -k soak $(ARGS)
 
 versions: setup ## the scenarios of both twins on each older server that is supported
 	for version in 2.11.11 2.12.8 2.14.6; do echo "nats-server $$version"; \

@@ -40,8 +40,9 @@ _PATIENCE: Final = 5
 class Messages:
     """Iterates over messages until it is closed; made by `Consumer.messages`.
 
-    It never ends by itself: what cannot be mended raises (`ConsumerDeleted`, `ConsumerIsPush`,
-    `BadPull`, `ConnectionClosed`), everything else is mended and told to `on_report`.
+    Without `stop_after` it never ends by itself: what cannot be mended raises
+    (`ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `ConnectionClosed`), everything else is mended
+    and told to `on_report`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Messages:
         self._epoch = 0
         self._grant = 0
         self._granted = 0
+        self._missed = 0
         self._taken_at = 0.0
         self._waited = False
         self._error: TwinstreamError | None = None
@@ -182,6 +184,7 @@ class Messages:
             self._taken_at = now = monotonic()
             if delivery.is_late(now):
                 self.late += 1
+                self._missed += 1
                 return None
         return Message(frame, delivery)
 
@@ -191,7 +194,13 @@ class Messages:
         self._grant = self._granted = 0
         if taken:
             engine.handed_over(0, monotonic(), taken)
+            self._count(engine, taken - self._missed)
+            self._missed = 0
             self._waited = False
+
+    def _count(self, engine: PullEngine, given: int) -> None:
+        if engine.still_wanted is not None:
+            engine.still_wanted -= given
 
     async def take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None when the iteration has ended."""
@@ -199,7 +208,7 @@ class Messages:
         if channel is None or engine is None:
             channel, engine = await self._open()
         self._settle(engine)
-        while not self._closed:
+        while not self._closed and engine.still_wanted != 0:
             now = monotonic()
             if engine.due(now):
                 await self._decide(channel, engine)
@@ -246,6 +255,7 @@ class Messages:
         if delivery.is_late(now):
             self.late += 1
             return None
+        self._count(engine, 1)
         self._grant = self._granted = engine.grant()
         return Message(frame, delivery)
 

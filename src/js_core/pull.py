@@ -104,6 +104,8 @@ class PullEngine:
         self._presumed_full: dict[bytes, _Request] = {}
         self.buffered = 0
         self.buffered_bytes = 0
+        self.still_wanted = limits.stop_after
+        """Messages that the owner still wants, the buffered ones included; None is no end."""
         self._allowed = limits.max_messages
         if limits.max_age is not None:
             self._allowed = min(limits.max_messages, _SMALL_START)
@@ -181,7 +183,8 @@ class PullEngine:
         if self._limits.max_bytes is not None:
             return 0
         threshold = min(self._limits.threshold, self._allowed // 2)
-        return max(0, min(self.buffered, self.buffered + self.outstanding - threshold - 1))
+        granted = max(0, min(self.buffered, self.buffered + self.outstanding - threshold - 1))
+        return granted if self.still_wanted is None else min(granted, self.still_wanted)
 
     def handed_over(self, size: int, now: float, count: int = 1) -> None:
         """Note messages given to the user, `size` bytes in all."""
@@ -332,7 +335,7 @@ class PullEngine:
         limits = self._limits
         if self.buffered > limits.threshold or not self._connected or self._stopped:
             return False
-        if now < self._paused_until:
+        if now < self._paused_until or self._room() <= 0:
             return False
         if limits.max_bytes is not None:
             if self.buffered_bytes + self.outstanding_bytes > limits.threshold_bytes:
@@ -344,13 +347,19 @@ class PullEngine:
             threshold = min(threshold, self._allowed // 2)
         return wanted <= threshold and wanted < self._allowed
 
+    def _room(self) -> int:
+        """Return how many messages may be asked for before there are as many as are wanted."""
+        if self.still_wanted is None:
+            return self._limits.max_messages
+        return self.still_wanted - self.buffered - self.outstanding
+
     def _pull(self, now: float) -> None:
         limits = self._limits
         token = self._tokens()
-        batch = self._allowed - self.buffered - self.outstanding
+        batch = min(self._allowed - self.buffered - self.outstanding, self._room())
         max_bytes = None
         if limits.max_bytes is not None:
-            batch = limits.max_messages
+            batch = min(limits.max_messages, self._room())
             max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
         self._requests[token] = _Request(batch, max_bytes, now, self._arrived)
         self._actions.append(SendPull(token, batch, max_bytes))

@@ -82,6 +82,8 @@ class PullLimits:
     max_age: float | None = None
     """Seconds that a message may wait in the buffer, by the user's pace; None is no bound."""
     priority: Priority | None = None
+    stop_after: int | None = None
+    """End after so many messages; None is no end."""
 
 
 def _positive(value: int, name: str) -> int:
@@ -126,6 +128,7 @@ def buffer_limits(
     threshold_bytes: int | None,
     priority: Priority | None = None,
     max_age: float | None = None,
+    stop_after: int | None = None,
 ) -> PullLimits:
     """Return the limits of a buffer that refills itself, with ADR-37's defaults and bounds."""
     if max_messages is not None and max_bytes is not None:
@@ -148,6 +151,7 @@ def buffer_limits(
         heartbeat=_heartbeat(heartbeat, lifetime),
         priority=priority,
         max_age=max_age,
+        stop_after=None if stop_after is None else _positive(stop_after, "stop_after"),
     )
 
 

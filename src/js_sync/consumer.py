@@ -191,6 +191,7 @@ class Consumer:
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,
         priority: Priority | None = None,
+        stop_after: int | None = None,
         on_deleted: OnDeleted = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Messages:
@@ -200,7 +201,8 @@ class Consumer:
         or at the threshold given; where the consumer's ack_wait is known (after `info` or
         `create`), no more than the user's pace can take in half of that, and what is buffered is
         kept alive. `expires` (30 s) is the life of one request, `heartbeat` its idle heartbeats
-        (half of that, 0.5 to 30 s). `on_deleted` says what to do when the consumer is gone. What
+        (half of that, 0.5 to 30 s). It ends after `stop_after` messages, if that is given, and
+        asks for no more than those. `on_deleted` says what to do when the consumer is gone. What
         is mended is told to `on_report`, so is a pin that is won or lost.
         """
         ack_wait = ack_wait_of(self.cached_info)
@@ -213,6 +215,7 @@ class Consumer:
             threshold_bytes=threshold_bytes,
             priority=priority,
             max_age=ack_wait * _AGE_SHARE if ack_wait is not None else None,
+            stop_after=stop_after,
         )
         missing = Missing(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
@@ -228,6 +231,7 @@ class Consumer:
         progress: bool = False,
         max_messages: int | None = None,
         priority: Priority | None = None,
+        stop_after: int | None = None,
         on_deleted: OnDeleted = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Consuming:
@@ -241,6 +245,7 @@ class Consumer:
         messages = self.messages(
             max_messages=max_messages,
             priority=priority,
+            stop_after=stop_after,
             on_deleted=on_deleted,
             on_report=on_report,
         )

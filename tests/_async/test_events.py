@@ -91,3 +91,21 @@ async def test_counts_return_to_where_they_were(server, name):
             with pytest.raises(js.NoResponders):
                 await connection.request(f"{name}.nobody")
         await eventually(back)
+
+
+async def test_others_of_the_cluster_are_learnt_and_used(cluster):
+    first = cluster.servers[0]
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    async with js.connect(first.url, reconnect=policy) as connection:
+        assert connection.server_info.server_name == first.name
+        assert len(connection.server_info.connect_urls) >= 3
+        events = connection.events()
+        first.kill()
+        try:
+            while not isinstance(await events.next(20), js.Connected):
+                continue
+            assert connection.server_info.server_name != first.name
+            await connection.flush()
+        finally:
+            first.restart()
+            cluster.wait_until_ready()

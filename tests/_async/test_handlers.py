@@ -154,6 +154,31 @@ async def test_what_is_buffered_does_not_age(opened, name):
         assert deliveries == [1] * 30
 
 
+async def test_it_ends_after_as_many_as_were_wanted(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 100)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for limit, count in ((500, 30), (7, 20)):
+            seen = []
+            async with consumer.messages(max_messages=limit, stop_after=count) as messages:
+                async for message in messages:
+                    seen.append(message.metadata.stream_seq)
+                    await message.ack()
+            assert len(seen) == count
+        handled = []
+
+        async def handler(message):
+            handled.append(message.metadata.stream_seq)
+            await message.ack()
+
+        async with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
+            await consuming.wait(10)
+        assert sorted(handled) == list(range(51, 61))
+        # Nothing beyond was asked for.
+        await eventually(settled, consumer, 60)
+        assert (await consumer.info()).delivered.stream_seq == 60
+
+
 async def test_bad_arguments_are_named(opened, name):
     async with opened() as jet:
         consumer = jet.bind_consumer(name, "c")
@@ -164,6 +189,7 @@ async def test_bad_arguments_are_named(opened, name):
             {"on_deleted": "shrug"},
             {"on_deleted": "recreate"},
             {"max_messages": 0},
+            {"stop_after": 0},
         ):
             with pytest.raises(js.BadArgument):
                 consumer.consume(print, **options)

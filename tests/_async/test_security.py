@@ -11,6 +11,7 @@ import pytest
 import js_async as js
 from js_models import ConsumerConfig, StreamConfig
 from tests.certificates import make_certificates
+from tests.operators import make_operator
 
 
 def tls_config(certificates, more=""):
@@ -136,3 +137,21 @@ async def test_a_permission_violation_reaches_who_asked(server_factory, name):
             told = await events.next(5)
             assert isinstance(told, js.ServerReported)
             await connection.flush()
+
+
+async def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
+    operator = make_operator()
+    file = tmp_path / "user.creds"
+    file.write_text(operator.credentials)
+    with server_factory(operator.config, jetstream=False) as server:
+        async with js.connect(server.url, credentials_file=str(file)) as connection:
+            async with await connection.subscribe("x") as subscription:
+                await connection.publish("x", b"in")
+                assert (await subscription.next(5)).data == b"in"
+        with pytest.raises(js.AuthenticationFailed):
+            await js.connect(server.url)
+        stranger = tmp_path / "stranger.creds"
+        stranger.write_text(make_operator().credentials)
+        with pytest.raises(js.AuthenticationFailed) as caught:
+            await js.connect(server.url, credentials_file=str(stranger))
+        assert "SU" not in str(caught.value)

@@ -155,6 +155,31 @@ def test_what_is_buffered_does_not_age(opened, name):
         assert deliveries == [1] * 30
 
 
+def test_it_ends_after_as_many_as_were_wanted(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 100)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for limit, count in ((500, 30), (7, 20)):
+            seen = []
+            with consumer.messages(max_messages=limit, stop_after=count) as messages:
+                for message in messages:
+                    seen.append(message.metadata.stream_seq)
+                    message.ack()
+            assert len(seen) == count
+        handled = []
+
+        def handler(message):
+            handled.append(message.metadata.stream_seq)
+            message.ack()
+
+        with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
+            consuming.wait(10)
+        assert sorted(handled) == list(range(51, 61))
+        # Nothing beyond was asked for.
+        eventually(settled, consumer, 60)
+        assert (consumer.info()).delivered.stream_seq == 60
+
+
 def test_bad_arguments_are_named(opened, name):
     with opened() as jet:
         consumer = jet.bind_consumer(name, "c")
@@ -165,6 +190,7 @@ def test_bad_arguments_are_named(opened, name):
             {"on_deleted": "shrug"},
             {"on_deleted": "recreate"},
             {"max_messages": 0},
+            {"stop_after": 0},
         ):
             with pytest.raises(js.BadArgument):
                 consumer.consume(print, **options)

@@ -12,6 +12,7 @@ import pytest
 import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
 from tests.certificates import make_certificates
+from tests.operators import make_operator
 
 
 def tls_config(certificates, more=""):
@@ -135,3 +136,21 @@ def test_a_permission_violation_reaches_who_asked(server_factory, name):
             told = events.next(5)
             assert isinstance(told, js.ServerReported)
             connection.flush()
+
+
+def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
+    operator = make_operator()
+    file = tmp_path / "user.creds"
+    file.write_text(operator.credentials)
+    with server_factory(operator.config, jetstream=False) as server:
+        with js.connect(server.url, credentials_file=str(file)) as connection:
+            with connection.subscribe("x") as subscription:
+                connection.publish("x", b"in")
+                assert (subscription.next(5)).data == b"in"
+        with pytest.raises(js.AuthenticationFailed):
+            js.connect(server.url)
+        stranger = tmp_path / "stranger.creds"
+        stranger.write_text(make_operator().credentials)
+        with pytest.raises(js.AuthenticationFailed) as caught:
+            js.connect(server.url, credentials_file=str(stranger))
+        assert "SU" not in str(caught.value)

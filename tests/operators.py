@@ -1,0 +1,76 @@
+"""An operator, an account and a user, as decentralised authentication knows them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from typing import Any
+
+import nkeys
+from attrs import frozen
+
+
+@frozen
+class Operator:
+    """A server's configuration, and the credentials file of a user that it lets in."""
+
+    config: str
+    credentials: str
+
+
+def make_operator() -> Operator:
+    """Make keys and JWTs, each signed by the one above it."""
+    operator, account, user = (
+        _pair(kind)
+        for kind in (
+            nkeys.PREFIX_BYTE_OPERATOR,
+            nkeys.PREFIX_BYTE_ACCOUNT,
+            nkeys.PREFIX_BYTE_USER,
+        )
+    )
+    no_limit = dict.fromkeys(("subs", "data", "payload", "imports", "exports", "conn", "leaf"), -1)
+    operator_jwt = _jwt(operator, operator, {"type": "operator", "version": 2})
+    limits = {**no_limit, "wildcards": True}
+    account_jwt = _jwt(operator, account, {"type": "account", "version": 2, "limits": limits})
+    user_claims = {"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1}
+    user_jwt = _jwt(account, user, user_claims)
+    config = f"""
+        operator: {operator_jwt}
+        resolver: MEMORY
+        resolver_preload: {{ {_public(account)}: {account_jwt} }}
+    """
+    seed = bytes(user.seed).decode()
+    credentials = (
+        f"-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+    )
+    return Operator(config, credentials)
+
+
+def _pair(kind: int) -> Any:
+    return nkeys.from_seed(bytearray(nkeys.encode_seed(os.urandom(32), kind)))
+
+
+def _public(pair: Any) -> str:
+    return bytes(pair.public_key).decode()
+
+
+def _jwt(issuer: Any, subject: Any, nats: dict[str, Any]) -> str:
+    claims = {
+        "jti": _encoded(os.urandom(16)),
+        "iat": int(time.time()),
+        "iss": _public(issuer),
+        "name": "test",
+        "sub": _public(subject),
+        "nats": nats,
+    }
+    header = _encoded(json.dumps({"typ": "JWT", "alg": "ed25519-nkey"}).encode())
+    body = _encoded(json.dumps(claims).encode())
+    signature = issuer.sign(f"{header}.{body}".encode())
+    return f"{header}.{body}.{_encoded(signature)}"
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

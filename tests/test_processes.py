@@ -1,0 +1,105 @@
+"""What happens to a blocking program: Ctrl-C, and forks."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from js_testing import NatsServer
+
+PRELUDE = """
+import os, sys
+import js_sync as js
+from js_models import ConsumerConfig, StreamConfig
+
+connection = js.connect(sys.argv[1])
+jet = connection.jetstream()
+stream = jet.create_or_update_stream(StreamConfig(name="PROC", subjects=["proc.>"]))
+consumer = stream.create_or_update_consumer(ConsumerConfig(durable_name="c"))
+"""
+
+WAITS = {
+    "fetch": "consumer.fetch(1, timeout=60)",
+    "next": "consumer.next(timeout=60)",
+    "messages": "next(iter(consumer.messages()))",
+    "subscription": "connection.subscribe('x').next()",
+    "request": "connection.subscribe('q'); connection.request('q', timeout=60)",
+    "ordered": "next(iter(stream.ordered()))",
+    "events": "connection.events().next()",
+}
+
+
+@pytest.fixture
+def program(server: NatsServer) -> Iterator[list[subprocess.Popen[str]]]:
+    """Programs that were started; ended with the test."""
+    running: list[subprocess.Popen[str]] = []
+    yield running
+    for each in running:
+        if each.poll() is None:
+            each.kill()
+        each.communicate()
+
+
+def start(text: str, url: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PRELUDE + text, url]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_ctrl_c_ends_every_wait(
+    server: NatsServer, program: list[subprocess.Popen[str]], what: str
+) -> None:
+    text = f"""
+try:
+    print("ready", flush=True)
+    {WAITS[what]}
+except KeyboardInterrupt:
+    print("interrupted", connection.is_connected, flush=True)
+    connection.close()
+    print("closed", flush=True)
+"""
+    running = start(text, server.url)
+    program.append(running)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    interrupted_at = time.monotonic()
+    while running.poll() is None and time.monotonic() - interrupted_at < 10:
+        # The wait may not have begun yet; a second signal does no harm then.
+        running.send_signal(signal.SIGINT)
+        if running.stdout.readline().startswith("interrupted"):
+            break
+    output, errors = running.communicate(timeout=10)
+    assert output.endswith("closed\n"), errors
+
+
+def test_a_forked_child_is_told_to_connect_anew(
+    server: NatsServer, program: list[subprocess.Popen[str]]
+) -> None:
+    text = """
+child = os.fork()
+if child == 0:
+    codes = 0
+    for use in (
+        lambda: jet.publish("proc.x"),
+        lambda: connection.publish("x"),
+        lambda: consumer.fetch(1, timeout=1),
+        lambda: connection.subscribe("x"),
+    ):
+        try:
+            use()
+        except js.WrongOwner:
+            codes += 1
+    os._exit(codes)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), jet.publish("proc.x").stream)
+connection.close()
+"""
+    running = start(text, server.url)
+    program.append(running)
+    output, errors = running.communicate(timeout=30)
+    assert output == "4 PROC\n", errors
