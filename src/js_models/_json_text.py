@@ -33,15 +33,16 @@ def read_json(text: str) -> Document:
     return _Parser(text).document()
 
 
-def read_as_server(text: str | bytes) -> dict[str, Any]:
+def read_as_server(text: str | bytes, *, several: bool = True) -> dict[str, Any]:
     """Return the members that a server reads in a body; ``TextError`` for what it refuses.
 
     Of keys that stand twice the last one wins, but objects are merged, and so are several values in
-    a row. Nothing at all and ``null`` are an empty object; broken UTF-8 is replaced.
+    a row, which only pull requests may not have. Nothing at all and ``null`` are an empty object;
+    broken UTF-8 is replaced.
     """
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
-    return _Parser(text).merged()
+    return _Parser(text).merged(several)
 
 
 class _Parser:
@@ -60,11 +61,13 @@ class _Parser:
             raise self._error(at, "there is more after the end of the value.")
         return self.read
 
-    def merged(self) -> dict[str, Any]:
+    def merged(self, several: bool) -> dict[str, Any]:
         members: dict[str, Any] = {}
-        at = self._skip(0)
+        at = first = self._skip(0)
         while at < len(self.text):
             start = at
+            if start != first and not several:
+                raise self._error(start, "there is more after the end of the value.")
             value, at = self._value(at, "", 0)
             if isinstance(value, dict):
                 _merge(members, cast("dict[str, Any]", value))

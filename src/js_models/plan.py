@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import Factory, frozen
 
 from js_models._json import JsonObject
+from js_models._reading import INVALID_JSON
 from js_models.effective import stored_consumer_members, stored_stream_members
 from js_models.problem import Problem
 from js_models.updates import validate_consumer_update, validate_stream_update
@@ -60,7 +61,7 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
     if old is None:
         return _creation(validate_stream(new, server))
     problems = validate_stream_update(old, new, server)
-    if _errors(problems):
+    if _unreadable(problems):
         return Plan("impossible", problems=problems)
     version = parse_version(server)
     before, after = (stored_stream_members(config, version) for config in (old, new))
@@ -69,7 +70,7 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
             members.pop("mirror_direct", None)
     changes = _changes(before, after)
     losses = [loss for change in changes for loss in _losses(change)]
-    return Plan("update" if changes else "nothing", changes, problems, losses)
+    return _change(changes, problems, losses)
 
 
 def plan_consumer(
@@ -86,14 +87,27 @@ def plan_consumer(
     if old is None:
         return _creation(validate_consumer(new, stream, server))
     problems = validate_consumer_update(old, new, stream, server)
-    if _errors(problems):
+    if _unreadable(problems):
         return Plan("impossible", problems=problems)
     version = parse_version(server)
     before, after = (stored_consumer_members(one, stream, version) for one in (old, new))
     for members in (before, after):
         members.pop("pause_until", None)
-    changes = _changes(before, after)
-    return Plan("update" if changes else "nothing", changes, problems)
+    return _change(_changes(before, after), problems, [])
+
+
+def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -> Plan:
+    """Return the plan for what exists; a server may refuse its own config, which needs no update."""
+    if not changes:
+        return Plan("nothing")
+    if _errors(problems):
+        return Plan("impossible", problems=problems)
+    return Plan("update", changes, problems, losses)
+
+
+def _unreadable(problems: list[Problem]) -> bool:
+    """Whether settings are missing from what was read, so that nothing can be compared."""
+    return any(problem.err_code == INVALID_JSON for problem in problems)
 
 
 def _creation(problems: list[Problem]) -> Plan:
@@ -115,7 +129,8 @@ def _changes(before: JsonObject, after: JsonObject) -> list[Change]:
 
 
 def _flat(members: JsonObject) -> JsonObject:
-    flat = {name: value for name, value in members.items() if name != "metadata"}
+    # An empty object means what its absence does; servers keep some and drop others.
+    flat = {name: value for name, value in members.items() if name != "metadata" and value != {}}
     for key, text in members.get("metadata", {}).items():
         if not key.startswith("_nats."):
             flat[f"metadata.{key}"] = text

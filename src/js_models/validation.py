@@ -74,29 +74,40 @@ def validate_pull(
 ) -> list[Problem]:
     """Return why a server would refuse this pull request; empty if it would not.
 
-    ``consumer`` is the config of the consumer; rules that look at it are left out without. The
-    server answers pull requests with statuses, so ``err_code`` is 400 or 409. It ignores members
-    that it does not know; a misspelt one is a problem all the same, with code 0.
+    ``consumer`` is the config of the consumer; rules that look at it are left out without. A text
+    that does not begin with ``{`` is the number of messages, or means 1. The server answers pull
+    requests with statuses, so ``err_code`` is 400 or 409. It ignores members that it does not know;
+    a misspelt one is a problem all the same, with code 0.
     """
     from js_models.rules.consumer_case import ConsumerCase
-    from js_models.rules.pull import PULL_RULES, PullCase
+    from js_models.rules.pull import FIRST_RULES, PULL_RULES, PullCase, members_of_text
 
     version = parse_version(server)
-    settings, problems = read(request, "PullRequest", version)
+    plain = members_of_text(request) if isinstance(request, (str, bytes)) else None
+    settings, problems = read(
+        request if plain is None else plain, "PullRequest", version, several=False
+    )
     problems = [evolve(one, err_code=400 if one.rule == "R-JSON" else 0) for one in problems]
     problems.sort(key=lambda one: not one.err_code)
-    if settings is None:
-        return problems
     found = None if consumer is None else read(consumer, "ConsumerConfig", version)[0]
     case = None if found is None else ConsumerCase(found, None, version)
-    return [*problems, *judge(PULL_RULES, PullCase(settings, case, version))]
+    pull = PullCase(settings or Settings("PullRequest"), case, version, is_json=plain is None)
+    first = judge(FIRST_RULES, pull)
+    if settings is None:
+        return [*first, *problems]
+    return [*first, *problems, *judge(PULL_RULES, pull)]
 
 
-def read(config: Config, record: str, version: Version) -> tuple[Settings | None, list[Problem]]:
-    """Return the settings as a server of ``version`` reads them, and what it would not read."""
+def read(
+    config: Config, record: str, version: Version, *, several: bool = True
+) -> tuple[Settings | None, list[Problem]]:
+    """Return the settings as a server of ``version`` reads them, and what it would not read.
+
+    With ``several`` a text may hold several objects, which are merged.
+    """
     reader = Reader(version)
     try:
-        members = members_of(config)
+        members = members_of(config, several=several)
     except TextError as error:
         line, column = error.fault.place
         message = f"line {line}, column {column}: {error.fault.message}"
@@ -105,12 +116,12 @@ def read(config: Config, record: str, version: Version) -> tuple[Settings | None
     return reader.record(members, record), reader.problems
 
 
-def members_of(config: Config) -> Mapping[str, Any]:
+def members_of(config: Config, *, several: bool = True) -> Mapping[str, Any]:
     """Return the members of a config in any of its forms; ``TextError`` for bad text."""
     if isinstance(config, Model):
         return encode(config)
     if isinstance(config, (str, bytes)):
         from js_models._json_text import read_as_server
 
-        return read_as_server(config)
+        return read_as_server(config, several=several)
     return config

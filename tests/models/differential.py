@@ -18,16 +18,22 @@ from typing import Any
 
 import nats
 from config_makers import PARENTS, ConsumerMaker, StreamMaker
+from config_strategies import drawn
 from known_differences import known
+from pull_fuzz import CONSUMERS, PullMaker, available, open_puller
 
 from js_models import (
     ConfigError,
     Model,
+    Plan,
     effective_consumer,
     effective_stream,
     encode,
+    plan_consumer,
+    plan_stream,
     validate_consumer,
     validate_consumer_update,
+    validate_pull,
     validate_stream,
     validate_stream_update,
 )
@@ -107,6 +113,15 @@ class Tally:
             if pair[0] != pair[1]:
                 self.differ.setdefault((key, str(pair)[:150]), []).append(config)
 
+    def planned(self, config: Any, plan: Callable[[], Plan], theirs: Verdict) -> None:
+        """A plan for what has just been made must be to do nothing."""
+        if theirs.code:
+            return
+        found = plan()
+        if found.action != "nothing":
+            changes = [str(one) for one in (*found.changes, *found.problems)]
+            self.differ.setdefault((f"plan {found.action}", str(changes)[:150]), []).append(config)
+
     def report(self) -> str:
         """Return the shares and an example of each disagreement."""
         lines = [
@@ -157,7 +172,7 @@ def theirs(answer: dict[str, Any]) -> Verdict:
     """Return the server's verdict."""
     error = answer.get("error")
     if error:
-        return Verdict(error.get("err_code", error["code"]), error.get("description", ""))
+        return Verdict(error.get("err_code") or error["code"], error.get("description", ""))
     return Verdict(0, config=answer.get("config", {}))
 
 
@@ -169,9 +184,10 @@ def first(problems: list[Any]) -> Verdict:
     return Verdict(0)
 
 
-def named(config: dict[str, Any]) -> Any:
-    """Return the name as the server reads it: keys fold, the last one wins."""
-    return next((config[key] for key in reversed(config) if key.lower() == "name"), None)
+def member(config: dict[str, Any], name: str) -> Any:
+    """Return a member as the server reads it: keys fold, the last one wins, null is nothing."""
+    found = (config[key] for key in reversed(config) if key.lower() == name)
+    return next((value for value in found if value is not None), None)
 
 
 def token(name: Any) -> str:
@@ -183,10 +199,10 @@ def token(name: Any) -> str:
 def our_stream(config: dict[str, Any], version: str) -> Verdict:
     """Judge a stream; what the lone server of the test cannot do is known here."""
     verdict = first(validate_stream(config, version))
-    name = named(config)
+    name = member(config, "name")
     if token(name) != name and isinstance(name, (str, type(None))) and verdict.code != 10025:
         return Verdict(10056, "name cannot stand in the subject")
-    replicas = config.get("num_replicas")
+    replicas = member(config, "num_replicas")
     if verdict.code in (0, 10049) and isinstance(replicas, int) and replicas > 1:
         return Verdict(10074, "no cluster")
     return verdict
@@ -202,12 +218,13 @@ async def stream_lane(url: str, lane: int, configs: list[Any], version: str, tal
             {"name": origin, "subjects": [f"origin.{origin}"], "storage": "memory"},
         )
     for config in configs:
-        name = token(named(config))
+        name = token(member(config, "name"))
         verdict = theirs(await ask(nc, f"$JS.API.STREAM.CREATE.{name}", config))
         while "creating store" in verdict.why:
             # The files of the last stream of this name are still on their way out.
             verdict = theirs(await ask(nc, f"$JS.API.STREAM.CREATE.{name}", config))
         tally.stored(config, partial(effective_stream, config, version), verdict)
+        tally.planned(config, partial(plan_stream, verdict.config, config, version), verdict)
         if not verdict.code:
             await ask(nc, f"$JS.API.STREAM.DELETE.{name}", "")
         tally.add(config, our_stream(config, version), verdict)
@@ -216,21 +233,23 @@ async def stream_lane(url: str, lane: int, configs: list[Any], version: str, tal
 
 def route(config: dict[str, Any]) -> str:
     """Return the end of the subject that a client would send this consumer to."""
-    name = config.get("name") or config.get("durable_name")
+    name = member(config, "name") or member(config, "durable_name")
     if not isinstance(name, str) or not name:
         return ""
-    if token(name) != name and not config.get("durable_name"):
+    if token(name) != name and not member(config, "durable_name"):
         return ""
-    only = config.get("filter_subject")
-    plain = isinstance(only, str) and only and not set(only) & set(" \t\r\n\f") and ".." not in only
-    return f".{token(name)}" + (f".{only}" if plain and not config.get("filter_subjects") else "")
+    only = member(config, "filter_subject")
+    plain = isinstance(only, str) and not set(only) & set(" \t\r\n\f") and all(only.split("."))
+    return f".{token(name)}" + (
+        f".{only}" if plain and not member(config, "filter_subjects") else ""
+    )
 
 
 def our_consumer(parent: str, config: dict[str, Any], version: str) -> Verdict:
     """Judge a consumer; what the lone server of the test cannot do is known here."""
     verdict = first(validate_consumer(config, PARENTS[parent], version))
-    replicas = config.get("num_replicas")
-    durable = config.get("durable_name")
+    replicas = member(config, "num_replicas")
+    durable = member(config, "durable_name")
     if (
         verdict.code not in (0, 10025)
         and isinstance(durable, str)
@@ -255,7 +274,10 @@ async def consumer_lane(
         body = {"stream_name": parent, "config": config}
         answer = await ask(nc, f"$JS.API.CONSUMER.CREATE.{parent}{route(config)}", body)
         verdict = theirs(answer)
-        tally.stored(config, partial(effective_consumer, config, PARENTS[parent], version), verdict)
+        stream = PARENTS[parent]
+        tally.stored(config, partial(effective_consumer, config, stream, version), verdict)
+        plan = partial(plan_consumer, verdict.config, config, stream, version)
+        tally.planned([parent, config], plan, verdict)
         if not verdict.code and "name" in answer:
             await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.{answer['name']}", "")
         tally.add([parent, config], our_consumer(parent, config, version), verdict)
@@ -280,7 +302,7 @@ async def stream_update_lane(
         verdict = theirs(await ask(nc, "$JS.API.STREAM.UPDATE.S1", new))
         problems = validate_stream_update(old, new, version)
         ours = first(problems)
-        if two_names(changed):
+        if two_names(new):
             continue
         replicas = new.get("num_replicas")
         if isinstance(replicas, int) and replicas > 1 and version >= "2.14" and is_late(ours):
@@ -334,11 +356,25 @@ async def consumer_update_lane(
         replicas = new.get("num_replicas")
         if ours.code not in (10025, 10131) and isinstance(replicas, int) and replicas > 1:
             ours = Verdict(10074, "no cluster")
-        if two_names(changed):
+        if two_names(new):
             continue
         tally.add([parent, base, new], ours, verdict)
         await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.C1", "")
     await nc.close()
+
+
+async def pull_lane(url: str, lane: int, requests: list[Any], version: str, tally: Tally) -> None:
+    """Try pull requests one after the other in one account."""
+    puller = await open_puller(url, f"u{lane}", version)
+    for consumer, body in requests:
+        if consumer not in available(version):
+            continue
+        status, why = await puller.status(consumer, body)
+        found = validate_pull(body, CONSUMERS[consumer], version)
+        # The server ignores what it does not know; people should know.
+        ours = first([one for one in found if one.err_code])
+        tally.add([consumer, body], ours, Verdict(status, why))
+    await puller.nc.close()
 
 
 def filtered(config: dict[str, Any]) -> str:
@@ -358,6 +394,13 @@ LANES_OF = {
     "consumer": consumer_lane,
     "stream-update": stream_update_lane,
     "consumer-update": consumer_update_lane,
+    "pull": pull_lane,
+}
+
+MAKERS: dict[str, type[StreamMaker | ConsumerMaker | PullMaker]] = {
+    "stream": StreamMaker,
+    "consumer": ConsumerMaker,
+    "pull": PullMaker,
 }
 
 
@@ -369,12 +412,20 @@ def changes(maker: StreamMaker | ConsumerMaker, config: Any) -> Any:
     return (*config, changed) if isinstance(config, tuple) else (config, changed)
 
 
+def configs_of(kind: str, count: int, seed: int) -> list[Any]:
+    """Return ``count`` cases: half mutations of good configs, half drawn from the spec."""
+    maker = MAKERS[kind.partition("-")[0]](seed)
+    mutated = count if kind == "pull" else count - count // 2
+    configs: list[Any] = [maker.config() for _ in range(mutated)]
+    configs += drawn(kind.partition("-")[0], count - mutated, seed)
+    if isinstance(maker, PullMaker) or not kind.endswith("update"):
+        return configs
+    return [changes(maker, one) for one in configs]
+
+
 async def compare(kind: str, count: int, seed: int, server: NatsServer) -> Tally:
     """Try ``count`` random configs on a server made with ``lanes_config``."""
-    maker = StreamMaker(seed) if kind.startswith("stream") else ConsumerMaker(seed)
-    configs: list[Any] = [maker.config() for _ in range(count)]
-    if kind.endswith("update"):
-        configs = [changes(maker, one) for one in configs]
+    configs = configs_of(kind, count, seed)
     if server.version < "2.12":
         # This one crashes on a source that is null.
         configs = [one for one in configs if not has_null_source(one)]

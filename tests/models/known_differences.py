@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pull_fuzz import CONSUMERS
+
 KNOWN: dict[str, tuple[str, Callable[[int, int, Any], bool]]] = {
     "empty list of transforms": (
         "A server keeps an empty list of a mirror's transforms apart from none and refuses an "
@@ -22,6 +24,12 @@ KNOWN: dict[str, tuple[str, Callable[[int, int, Any], bool]]] = {
         "deliver_subject cannot move while somebody listens on the old one, here a stream.",
         lambda ours, theirs, configs: theirs == 10013 and not ours,
     ),
+    "a hair above max_expires": (
+        "The server measures what is left of expires when it comes to the check.",
+        lambda ours, theirs, configs: (
+            ours == 409 and not theirs and _barely_above(configs, CONSUMERS["bound"]["max_expires"])
+        ),
+    ),
     "origin allows direct reads": (
         "A pedantic server compares mirror_direct with the origin's allow_direct.",
         lambda ours, theirs, configs: theirs == 10157 and _mentions(configs, "mirror_direct"),
@@ -35,6 +43,10 @@ def known(ours: int, theirs: int, configs: Any) -> str | None:
         if applies(ours, theirs, configs):
             return name
     return None
+
+
+def _barely_above(request: Any, bound: int) -> bool:
+    return any(f'"expires": {bound + more}' in request[1] for more in range(1, 10))
 
 
 def _mentions(value: Any, word: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from js_models._json import JsonObject
 from js_models._settings import Settings
 from js_models.rules.consumer_case import ConsumerCase
 from js_models.rules.rule import Found, Hit, Rule
@@ -12,12 +15,38 @@ CONFLICT = 409
 HIGHEST_PRIORITY = 9
 
 
+_COUNT = re.compile(r"[+-]?\d+", re.ASCII)
+_INT64_MAX = 2**63 - 1
+
+
+def members_of_text(text: str | bytes) -> JsonObject | None:
+    """Return the members that a request which is no JSON stands for; None for JSON.
+
+    The server takes a whole number for ``batch`` and everything else for 1.
+    """
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    text = text.strip()
+    if text.startswith("{"):
+        return None
+    count = int(text) if _COUNT.fullmatch(text) and len(text) < 20 else 1
+    return {"batch": count if abs(count) <= _INT64_MAX else 1}
+
+
 class PullCase:
     """A pull request and the consumer that it goes to."""
 
-    def __init__(self, settings: Settings, consumer: ConsumerCase | None, version: Version) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        consumer: ConsumerCase | None,
+        version: Version,
+        *,
+        is_json: bool = True,
+    ) -> None:
         """Judge ``settings``; without ``consumer``, rules that look at it find nothing."""
         self.settings = settings
+        self.is_json = is_json
         self.consumer = consumer
         self.version = version
         self.pedantic = False
@@ -67,13 +96,14 @@ def _overflow_only(case: PullCase) -> Found:
 
 
 def _group(case: PullCase) -> Found:
-    if case.consumer is None or case.policy == "none":
+    # A request that is a mere number cannot name a group, and the server lets it pass.
+    if case.consumer is None or case.policy == "none" or not case.is_json:
         return False
     group = case.settings["group"]
     return group not in case.consumer["priority_groups"] and [Hit("group", group or None)]
 
 
-PULL_RULES = (
+FIRST_RULES = (
     PR(
         "P-PUSH",
         CONFLICT,
@@ -82,6 +112,10 @@ PULL_RULES = (
         "Subscribe to its deliver_subject.",
         lambda case: case.consumer is not None and case.consumer.is_push and [Hit("")],
     ),
+)
+"""What the server looks at before it reads the request."""
+
+PULL_RULES = (
     PR(
         "P-HEARTBEAT",
         BAD_REQUEST,
