@@ -12,7 +12,8 @@ __all__ = ["read_answer", "read_object"]
 
 def read_object(text: bytes) -> dict[str, Any]:
     """Return a JSON object; raises ValueError for anything else."""
-    loaded: object = json.loads(text)
+    # Decoded here, because json would first look for which of five encodings it is.
+    loaded: object = json.loads(str(text, "utf-8"))
     if not isinstance(loaded, dict):
         raise ValueError("not a JSON object")
     return cast("dict[str, Any]", loaded)

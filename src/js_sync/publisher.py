@@ -77,7 +77,7 @@ class Publisher:
     ) -> PubAck | PublishFailure:
         """Return the oldest message's outcome; it leaves the window in the same step."""
         request, answer = under_way[0]
-        if isinstance(answer, Answer):
+        if isinstance(answer, Answer) and not answer.is_here():
             self._await(answer, signal, self._api.deadline(timeout))
         under_way.popleft()
         if isinstance(answer, TwinstreamError):
