@@ -97,7 +97,10 @@ def plan_consumer(
 
 
 def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -> Plan:
-    """Return the plan for what exists; a server may refuse its own config, which needs no update."""
+    """Return the plan for what exists.
+
+    A server may refuse the very config that it has; that one needs no update.
+    """
     if not changes:
         return Plan("nothing")
     if _errors(problems):

@@ -6,7 +6,7 @@ import asyncio
 
 import nats
 import pytest
-from differential import ask, compare, lanes_config, theirs
+from differential import LANES_OF, ask, compare, configs_of, lanes_config, theirs
 from texts import TEXTS
 
 from js_testing import NatsServer
@@ -32,6 +32,20 @@ def test_verdict_and_code_agree_on_updates(kind: str) -> None:
     assert tally.accepted > COUNT // 10
     assert tally.refused > COUNT // 10
     assert tally.odd == {}, tally.report()
+
+
+def test_status_agrees_on_pull_requests() -> None:
+    with NatsServer(lanes_config()) as server:
+        tally = asyncio.run(compare("pull", COUNT, SEED, server))
+    assert tally.total + tally.explained == COUNT
+    assert COUNT // 4 < tally.accepted < COUNT * 3 // 4
+    assert tally.odd == {}, tally.report()
+
+
+def test_the_same_seed_makes_the_same_configs() -> None:
+    for kind in LANES_OF:
+        assert configs_of(kind, 50, SEED) == configs_of(kind, 50, SEED)
+        assert configs_of(kind, 50, SEED) != configs_of(kind, 50, SEED + 1)
 
 
 def test_a_server_reads_text_as_we_say() -> None:

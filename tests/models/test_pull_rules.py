@@ -63,8 +63,30 @@ def test_misspelt_members_are_problems_though_the_server_ignores_them() -> None:
     assert problem.hint == "Did you mean 'batch'?"
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", 0),
+        (" 5 ", 0),
+        ("abc", 0),
+        (b"\xff", 0),
+        ("6", 409),
+        ("9" * 30, 0),
+        ('{"batch": 1} {"batch": 2}', 400),
+        ('{"batch": 1} x', 400),
+        ('{"BATCH": 6}', 409),
+    ],
+    ids=repr,
+)
+def test_texts_are_read_as_the_server_reads_them(text: str | bytes, code: int) -> None:
+    assert [one.err_code for one in validate_pull(text, BOUND)] == [code] * bool(code)
+    if not str(text).startswith("{"):
+        assert validate_pull("5", OVERFLOW) == []  # a number can name no group
+
+
 def test_push_consumers_take_no_pulls() -> None:
     assert validate_pull(PullRequest(batch=1), {"deliver_subject": "d"})[0].rule == "P-PUSH"
+    assert validate_pull("{", {"deliver_subject": "d"})[0].rule == "P-PUSH"
     assert validate_pull("{")[0].err_code == 400
 
 
