@@ -47,7 +47,8 @@ def effective_consumer(
     """Return what a server would store for a new consumer of ``stream``.
 
     The parameters and errors are those of ``validate_consumer`` and ``effective_stream``. A
-    consumer without a name gets one from the server, which is not part of its config.
+    consumer without a name gets one from the server, which is not part of its config; one with
+    ``direct`` and ``sourcing`` on a stream with limits gets random letters behind its name.
     """
     from js_models.generated.config.consumer import ConsumerConfig
 

@@ -27,7 +27,7 @@ KNOWN: dict[str, tuple[str, Callable[[int, int, Any], bool]]] = {
     "a hair above max_expires": (
         "The server measures what is left of expires when it comes to the check.",
         lambda ours, theirs, configs: (
-            ours == 409 and not theirs and _barely_above(configs, CONSUMERS["bound"]["max_expires"])
+            ours == 409 != theirs and _barely_above(configs, CONSUMERS["bound"]["max_expires"])
         ),
     ),
     "origin allows direct reads": (
@@ -41,6 +41,30 @@ def known(ours: int, theirs: int, configs: Any) -> str | None:
     """Return the name of the difference, None for one that nobody explained."""
     for name, (_, applies) in KNOWN.items():
         if applies(ours, theirs, configs):
+            return name
+    return None
+
+
+KNOWN_STORED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "a name of the server's own": (
+        "A named consumer with direct and sourcing gets random letters behind its name on a stream "
+        "that only limits empty.",
+        lambda config, stored: (
+            bool(config.get("direct") and config.get("sourcing"))
+            and str(stored.get("name", "")).startswith(f"{config.get('name')}-")
+        ),
+    ),
+    "mirror_direct of the origin": (
+        "Where the server can see a mirror's origin, mirror_direct is the origin's allow_direct.",
+        lambda config, stored: bool(config.get("mirror") and config.get("mirror_direct")),
+    ),
+}
+
+
+def known_stored(config: Any, stored: Any) -> str | None:
+    """Return the name of a difference in what is stored, None for one that nobody explained."""
+    for name, (_, applies) in KNOWN_STORED.items():
+        if applies(config, stored):
             return name
     return None
 

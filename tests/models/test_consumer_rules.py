@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from js_models import ConsumerConfig, StreamConfig, validate_consumer
+from js_models import ConsumerConfig, StreamConfig, effective_consumer, validate_consumer
 
 SECOND = 1_000_000_000
 PUSH = {"durable_name": "C", "deliver_subject": "d", "ack_policy": "explicit"}
@@ -158,6 +158,18 @@ def test_refused_by_its_stream(
 )
 def test_rules_follow_the_version(config: dict[str, Any], server: str, codes: list[int]) -> None:
     assert [problem.err_code for problem in validate_consumer(config, server=server)] == codes
+
+
+def test_the_consumer_of_a_source_is_made_durable_where_acks_empty_the_stream() -> None:
+    config = {"name": "C", "ack_policy": "none", "direct": True, "sourcing": True}
+    pushed = {**config, "deliver_subject": "d", "ack_wait": 5}
+    work = {"name": "W", "retention": "workqueue"}
+    assert [one.err_code for one in validate_consumer(config, work)][:1] == [10218]
+    assert validate_consumer(pushed, work) == []
+    stored = effective_consumer(pushed, work)
+    assert (stored.durable_name, stored.ack_policy, stored.direct) == ("C", "flow_control", None)
+    assert (stored.ack_wait, stored.inactive_threshold) == (None, None)
+    assert [one.err_code for one in validate_consumer(config, {"name": "L"})][:1] == [10090]
 
 
 def test_pedantic_requests_refuse_silent_changes() -> None:

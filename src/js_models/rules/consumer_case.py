@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from js_models._settings import Settings
-from js_models.rules.consumer_defaults import with_defaults
+from js_models.rules.consumer_defaults import as_prepared, with_defaults
 from js_models.rules.stream_case import StreamCase
 from js_models.version import Version
 
@@ -23,10 +23,12 @@ class ConsumerCase:
         pedantic: bool = False,
     ) -> None:
         """Judge ``settings``; without ``stream``, rules that look at it find nothing."""
-        self.given = settings
         self.version = version
         self.pedantic = pedantic
         self.stream = None if stream is None else StreamCase(stream, version)
+        if self.retention in ("interest", "workqueue"):
+            settings = as_prepared(settings)
+        self.given = settings
         self.settings = with_defaults(settings, self.stream_limits, version, filled=not pedantic)
 
     def __getitem__(self, member: str) -> Any:

@@ -27,6 +27,21 @@ RESETS_SINCE: Version = (2, 12, 0)
 """First server that resets negative numbers; older ones keep or refuse them."""
 
 
+def as_prepared(given: Settings) -> Settings:
+    """Return what becomes of the consumer of a source on a stream that acknowledgements empty.
+
+    Where such a stream is sourced, messages may only go once they are copied. So the server makes
+    a named consumer with both ``direct`` and ``sourcing`` a durable one with flow control, before
+    it judges anything. All others come back as they are.
+    """
+    name = given["name"] or given["durable_name"]
+    if not (given["direct"] and given["sourcing"] and name):
+        return given
+    cleared = dict.fromkeys(("ack_wait", "max_deliver", "inactive_threshold"), 0)
+    prepared = {"durable_name": name, "direct": False, "ack_policy": "flow_control"}
+    return Settings(given.record, {**given, **cleared, **prepared})
+
+
 def with_defaults(
     given: Settings, limits: Settings, version: Version, *, filled: bool = True
 ) -> Settings:
