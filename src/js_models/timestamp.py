@@ -15,8 +15,15 @@ from js_models.duration import Duration
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(
-    r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
+
+
+def _zone(text: str) -> tzinfo:
+    """Return the zone of an offset such as ``+02:00``, as ``datetime.fromisoformat`` does."""
+    zone = datetime.fromisoformat(f"2000-01-01T00:00:00{text}").tzinfo
+    assert zone is not None
+    return zone
 
 
 class Timestamp(datetime):
@@ -85,14 +92,24 @@ class Timestamp(datetime):
         match = _RFC3339.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} is not a time such as 2026-01-31T08:00:00Z")
-        date, time, fraction, zone = match.groups()
+        year, month, day, hour, minute, second, fraction, zone = match.groups()
         digits = (fraction or "").ljust(9, "0")
-        digits_end_in_zero = fraction is not None and fraction.endswith("0")
-        base = datetime.fromisoformat(f"{date}T{time}.{digits[:6]}{zone}")
-        self = cls.of(base)
+        # Straight to the base: answers are full of times, and the parts are known to be right.
+        self = datetime.__new__(
+            cls,
+            int(year),
+            int(month),
+            int(day),
+            int(hour),
+            int(minute),
+            int(second),
+            int(digits[:6]),
+            UTC if zone == "Z" else _zone(zone),
+        )
         self._nanosecond = int(digits[6:])
-        if digits_end_in_zero or zone in ("+00:00", "-00:00"):
-            self._text = text  # not how the server would write it
+        # Kept where it is not how the server would write it.
+        odd = (fraction is not None and fraction.endswith("0")) or zone in ("+00:00", "-00:00")
+        self._text = text if odd else None
         return self
 
     @classmethod

@@ -84,14 +84,19 @@ class Rule(Generic[C]):
     pedantic: bool = False
     """Whether only a pedantic request is refused; others are changed silently."""
 
+    def applies(self, version: Version, pedantic: bool) -> bool:
+        """Whether a server of ``version`` has the rule for such a request."""
+        return self.since <= version < self.until and (pedantic or not self.pedantic)
+
     def problems(self, case: C) -> Sequence[Problem]:
         """Return a problem for each place where the rule holds and is broken."""
-        # Nearly every rule is kept nearly always: no generator, nothing built before a hit.
-        if self.pedantic and not case.pedantic:
-            return ()
-        if not self.since <= case.version < self.until:
+        if not self.applies(case.version, case.pedantic):
             return ()
         found = self.test(case)
+        return () if found is False else self.explained(case, found)
+
+    def explained(self, case: C, found: Found) -> Sequence[Problem]:
+        """Return a problem for each place that the test found."""
         if found is False:
             return ()
         if found is True:
@@ -127,9 +132,35 @@ class ForEach(Generic[C, I]):
         return found
 
 
-def judge(table: Iterable[Judge[C]], case: C) -> list[Problem]:
+_Tests = list[tuple[Callable[[Any], Found] | None, Any]]
+
+_APPLICABLE: dict[tuple[int, Version, bool], tuple[object, _Tests]] = {}
+"""What of a table applies, by the table's identity; the table itself is kept, so that it lasts."""
+
+
+def judge(table: Sequence[Judge[C]], case: C) -> list[Problem]:
     """Return all problems in the order of the table: the first is the server's error."""
+    # Nearly every rule is kept nearly always: nothing but its test is run before a hit.
+    key = (id(table), case.version, case.pedantic)
+    known = _APPLICABLE.get(key)
+    if known is None:
+        known = _APPLICABLE[key] = (table, _applicable(table, case))
     found: list[Problem] = []
-    for entry in table:
-        found += entry.problems(case)
+    for test, entry in known[1]:
+        if test is None:
+            found += entry.problems(case)
+            continue
+        broken = test(case)
+        if broken is not False:
+            found += entry.explained(case, broken)
     return found
+
+
+def _applicable(table: Sequence[Judge[C]], case: C) -> _Tests:
+    tests: _Tests = []
+    for entry in table:
+        if not isinstance(entry, Rule):
+            tests.append((None, entry))
+        elif entry.applies(case.version, case.pedantic):
+            tests.append((entry.test, entry))
+    return tests
