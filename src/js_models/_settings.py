@@ -45,5 +45,9 @@ class Settings(dict[str, Any]):
         super().__init__(*members)
         self.record = record
 
+    def filled(self) -> Settings:
+        """Return a copy with every member, so that reading one takes no detour."""
+        return Settings(self.record, {**_ZEROS[self.record], **self})
+
     def __missing__(self, member: str) -> Any:
         return _ZEROS[self.record][member]

@@ -14,16 +14,7 @@ from typing import Any, Self, SupportsIndex, overload
 from js_models.duration import Duration
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
-)
-
-
-def _zone(text: str) -> tzinfo:
-    """Return the zone of an offset such as ``+02:00``, as ``datetime.fromisoformat`` does."""
-    zone = datetime.fromisoformat(f"2000-01-01T00:00:00{text}").tzinfo
-    assert zone is not None
-    return zone
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 class Timestamp(datetime):
@@ -92,23 +83,23 @@ class Timestamp(datetime):
         match = _RFC3339.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} is not a time such as 2026-01-31T08:00:00Z")
-        year, month, day, hour, minute, second, fraction, zone = match.groups()
-        digits = (fraction or "").ljust(9, "0")
-        # Straight to the base: answers are full of times, and the parts are known to be right.
+        fraction, zone = match.groups()
+        base = datetime.fromisoformat(text)  # cuts what is finer than a microsecond
+        # Straight to the base class: answers are full of times, and the parts are known to be fine.
         self = datetime.__new__(
             cls,
-            int(year),
-            int(month),
-            int(day),
-            int(hour),
-            int(minute),
-            int(second),
-            int(digits[:6]),
-            UTC if zone == "Z" else _zone(zone),
+            base.year,
+            base.month,
+            base.day,
+            base.hour,
+            base.minute,
+            base.second,
+            base.microsecond,
+            base.tzinfo,
         )
-        self._nanosecond = int(digits[6:])
+        self._nanosecond = int(fraction[6:].ljust(3, "0")) if fraction else 0
         # Kept where it is not how the server would write it.
-        odd = (fraction is not None and fraction.endswith("0")) or zone in ("+00:00", "-00:00")
+        odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
         self._text = text if odd else None
         return self
 

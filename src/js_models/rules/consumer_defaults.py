@@ -49,7 +49,7 @@ def with_defaults(
 
     What the server only fills in after its checks, it does not fill in here.
     """
-    done = Settings(given.record, given)
+    done = given.filled()
     _numbers(done, version)
     _acks(done)
     if not done["max_ack_pending"] and limits["max_ack_pending"]:
