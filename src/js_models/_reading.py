@@ -57,7 +57,7 @@ class Reader:
         for name, value in members.items():
             entry = shape.get(name)
             if entry is None:
-                name = _folded(name, shape)
+                name = _folded(str(name), shape)  # YAML has keys that are no text
                 entry = shape.get(name)
             place = f"{path}{name}"
             if entry is None:
@@ -71,7 +71,8 @@ class Reader:
                 continue
             read = self._value(value, kind, place)
             if read is not None:
-                settings[name] = read
+                # Another spelling of the same key adds to an object and replaces the rest.
+                settings[name] = _grown(settings[name], read) if name in settings else read
         return settings
 
     def refuse(self, path: str, value: object, message: str, hint: str = "") -> None:
@@ -111,7 +112,7 @@ class Reader:
     def _text(self, value: Any, path: str) -> Any:
         if not isinstance(value, str):
             return self._refused(path, value, f"expected text, got {show(value)}.", _quotes(value))
-        return value
+        return value if value.isascii() else _whole(value)
 
     def _bool(self, value: Any, path: str) -> Any:
         if not isinstance(value, bool):
@@ -171,7 +172,7 @@ class Reader:
         for key, item in cast("Mapping[str, Any]", value).items():
             read = "" if item is None else self._text(item, f"{path}.{key}")
             if read is not None:
-                texts[key] = read
+                texts[_whole(str(key))] = read
         return texts
 
     def _unknown(self, name: str, value: Any, path: str, known: list[str]) -> None:
@@ -218,6 +219,24 @@ def show(value: object) -> str:
     else:
         text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _grown(before: Any, read: Any) -> Any:
+    if not (isinstance(before, dict) and isinstance(read, dict)):
+        return read
+    grown = cast("dict[str, Any]", before)
+    for name, value in cast("dict[str, Any]", read).items():
+        grown[name] = _grown(grown[name], value) if name in grown else value
+    return grown
+
+
+def _whole(text: str) -> str:
+    """Return text without halves of letters, for which the server reads U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _folded(name: str, shape: Mapping[str, object]) -> str:

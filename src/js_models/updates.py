@@ -50,6 +50,7 @@ def validate_consumer_update(
     """
     from js_models.rules.consumer import EARLY_RULES, LATE_RULES
     from js_models.rules.consumer_case import ConsumerCase
+    from js_models.rules.consumer_defaults import with_start_of
     from js_models.rules.consumer_update import (
         UPDATE_ENVIRONMENT,
         UPDATE_RULES,
@@ -62,6 +63,9 @@ def validate_consumer_update(
         return problems
     parent = None if stream is None else _old(stream, "StreamCreateRequest", version)
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
+    if settings["sourcing"] and before["sourcing"]:
+        # The consumer of a source starts where the copy stands; what an update says is ignored.
+        settings = with_start_of(before.given, settings)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)
     notes = [evolve(note, needs_server=True) for note in judge(UPDATE_ENVIRONMENT, change)]

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from js_models._document import TextError
 from js_models._model import Model
-from js_models._reading import Reader
+from js_models._reading import Reader, show
 from js_models._settings import Settings
 from js_models.codec import encode
 from js_models.problem import Problem
@@ -112,6 +112,9 @@ def read(
         line, column = error.fault.place
         message = f"line {line}, column {column}: {error.fault.message}"
         reader.refuse("", None, message, error.fault.hint)
+        return None, reader.problems
+    if not isinstance(members, Mapping):  # such as the list that a YAML file held
+        reader.refuse("", members, f"expected an object, got {show(members)}.")
         return None, reader.problems
     return reader.record(members, record), reader.problems
 

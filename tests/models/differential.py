@@ -306,13 +306,13 @@ async def stream_update_lane(
         verdict = theirs(await ask(nc, "$JS.API.STREAM.UPDATE.S1", new))
         problems = validate_stream_update(old, new, version)
         ours = first(problems)
+        await ask(nc, "$JS.API.STREAM.DELETE.S1", "")
         if two_names(new):
             continue
         replicas = new.get("num_replicas")
         if isinstance(replicas, int) and replicas > 1 and version >= "2.14" and is_late(ours):
             ours = Verdict(10074, "no cluster")
         tally.add([config, new], ours, verdict)
-        await ask(nc, "$JS.API.STREAM.DELETE.S1", "")
     await nc.close()
 
 
@@ -360,10 +360,10 @@ async def consumer_update_lane(
         replicas = new.get("num_replicas")
         if ours.code not in (10025, 10131) and isinstance(replicas, int) and replicas > 1:
             ours = Verdict(10074, "no cluster")
+        await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.C1", "")
         if two_names(new):
             continue
         tally.add([parent, base, new], ours, verdict)
-        await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.C1", "")
     await nc.close()
 
 

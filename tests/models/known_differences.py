@@ -30,6 +30,10 @@ KNOWN: dict[str, tuple[str, Callable[[int, int, Any], bool]]] = {
             ours == 409 != theirs and _barely_above(configs, CONSUMERS["bound"]["max_expires"])
         ),
     ),
+    "messages of the origin": (
+        "The server compares max_msg_size with that of an origin that it can see.",
+        lambda ours, theirs, configs: theirs in (10030, 10046) and _mentions(configs, "name"),
+    ),
     "origin allows direct reads": (
         "A pedantic server compares mirror_direct with the origin's allow_direct.",
         lambda ours, theirs, configs: theirs == 10157 and _mentions(configs, "mirror_direct"),

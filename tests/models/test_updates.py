@@ -61,6 +61,19 @@ CONSUMERS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
 ]
 
 
+def test_an_update_is_judged_again_after_its_silent_changes() -> None:
+    old = {"name": "S", "allow_msg_counter": True}
+    new = {**old, "subject_delete_marker_ttl": 10**9}
+    assert [one.rule for one in validate_stream_update(old, new)] == ["U-CTR-MARKER"]
+
+
+def test_the_consumer_of_a_source_keeps_its_start() -> None:
+    old = {"durable_name": "C", "ack_policy": "explicit", "sourcing": True}
+    assert validate_consumer_update(old, {**old, "opt_start_seq": 5}) == []
+    other = {**old, "sourcing": False}
+    assert validate_consumer_update(other, {**other, "opt_start_seq": 5}) != []
+
+
 @pytest.mark.parametrize(("old", "new", "rules"), STREAMS, ids=str)
 def test_stream_updates(old: dict[str, Any], new: dict[str, Any], rules: list[str]) -> None:
     before, after = {"name": "S", **old}, {"name": "S", **new}

@@ -42,6 +42,13 @@ def as_prepared(given: Settings) -> Settings:
     return Settings(given.record, {**given, **cleared, **prepared})
 
 
+def with_start_of(old: Settings, new: Settings) -> Settings:
+    """Return ``new`` with the start of ``old``."""
+    start = ("deliver_policy", "opt_start_seq", "opt_start_time")
+    kept = {name: value for name, value in new.items() if name not in start}
+    return Settings(new.record, {**kept, **{name: old[name] for name in start if name in old}})
+
+
 def with_defaults(
     given: Settings, limits: Settings, version: Version, *, filled: bool = True
 ) -> Settings:

@@ -80,6 +80,20 @@ def _republish(case: StreamUpdateCase) -> Found:
 
 UPDATE_RULES = (
     UR(
+        # An update is judged once more after the silent changes; a marker had turned TTLs on.
+        "U-CTR-MARKER",
+        INVALID,
+        "subject_delete_marker_ttl",
+        "counters and subject_delete_marker_ttl exclude each other in an update.",
+        "Remove one of them.",
+        lambda case: bool(
+            case.settings["allow_msg_counter"]
+            and case.settings["subject_delete_marker_ttl"] > 0
+            and not case.settings["allow_msg_ttl"]
+        ),
+        since="2.12.0",
+    ),
+    UR(
         "U-NAME",
         10056,
         "name",
