@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from attrs import evolve, field, frozen
@@ -92,6 +93,11 @@ def _positive(value: int, name: str) -> int:
     return value
 
 
+# Programs ask for the same again and again: it need be checked and written only once.
+_remembered = lru_cache(maxsize=256, typed=True)
+
+
+@_remembered
 def fetch_limits(
     max_messages: int,
     max_bytes: int | None,
@@ -176,6 +182,7 @@ def _heartbeat(value: Seconds | None, expires: float) -> float:
     return heartbeat
 
 
+@_remembered
 def request_body(
     batch: int, max_bytes: int | None, limits: PullLimits, pin: str | None = None
 ) -> bytes:

@@ -73,7 +73,11 @@ class Message(CoreMessage):
 
     def ack(self) -> None:
         """Say that the message is done."""
-        self._finish(ACK)
+        if self._done or not self._frame[1]:
+            self._check()
+        # Written out, not through _finish: most messages end here.
+        self._delivery.transport.send(self._frame[1], b"", b"", ACK)
+        self._done = True
 
     def nak(self, delay: Seconds | None = None) -> None:
         """Ask for another delivery, `delay` seconds from now; None is at once.
