@@ -63,8 +63,8 @@ def validate_consumer_update(
         return problems
     parent = None if stream is None else _old(stream, "StreamCreateRequest", version)
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
-    if settings["sourcing"] and before["sourcing"]:
-        # The consumer of a source starts where the copy stands; what an update says is ignored.
+    if settings["sourcing"] and before["sourcing"] and settings["durable_name"]:
+        # Such a consumer starts where its copy stands; what an update says of it is ignored.
         settings = with_start_of(before.given, settings)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)
