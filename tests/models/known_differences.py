@@ -20,6 +20,10 @@ KNOWN: dict[str, tuple[str, Callable[[int, int, Any], bool]]] = {
         "A consumer whose inactive_threshold is a few nanoseconds is gone before the update.",
         lambda ours, theirs, configs: theirs == 10149 and _mentions(configs, "inactive_threshold"),
     ),
+    "another name on the way": (
+        "An update to direct and sourcing goes to a name with random letters, which nobody has.",
+        lambda ours, theirs, configs: theirs == 10149 and _mentions(configs, "sourcing"),
+    ),
     "somebody listens": (
         "deliver_subject cannot move while somebody listens on the old one, here a stream.",
         lambda ours, theirs, configs: theirs == 10013 and not ours,
