@@ -204,11 +204,30 @@ def test_what_only_the_server_knows_is_marked() -> None:
     assert all(problem.needs_server for problem in problems)
 
 
+# What 2.11 does not look at before it copies: transforms of a source in another account.
+EXTERNAL: dict[str, Any] = {
+    "name": "S",
+    "sources": [
+        {
+            "name": "O",
+            "external": {"api": "$JS.X.API"},
+            "subject_transforms": [
+                {"src": "a..b", "dest": "c"},
+                {"src": "d", "dest": ".e"},
+                {"src": "f"},
+            ],
+        }
+    ],
+}
+
+
 @pytest.mark.parametrize(
     ("config", "server", "codes"),
     [
         ({"name": "S", "bogus": 1}, "2.11", []),
         ({"name": "S", "bogus": 1}, "2.12", [10025]),
+        (EXTERNAL, "2.11", [10049, 10049]),
+        (EXTERNAL, "2.12", [10145, 10146]),
         ({"name": "S", "allow_batched": True}, "2.12.8", [10025]),
         ({"name": "S", "allow_batched": True}, "2.14", []),
         ({"name": "S", "allow_msg_counter": True, "discard": "new"}, "2.12", [10052]),

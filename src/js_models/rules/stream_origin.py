@@ -365,10 +365,37 @@ def _filter_syntax(case: OriginCase) -> Found:
     ]
 
 
+def _transform_of_external(case: OriginCase) -> Found:
+    """2.11 skips the transforms of an external source, and stumbles when it starts to copy."""
+    if case.stream.update or not is_unseen(case) or not case.path.startswith("sources"):
+        return False
+    return [
+        Hit(f"{case.path}.subject_transforms[{index}].dest", transform["dest"])
+        for index, transform in enumerate(case.origin["subject_transforms"])
+        if transform["dest"] and _cannot_be_built(transform, case)
+    ]
+
+
+def _cannot_be_built(transform: Settings, case: OriginCase) -> bool:
+    source = transform["src"]
+    if source and not is_subject(source):
+        # The filter rule below tells of it.
+        return False
+    return not source or bool(transform_fault(source, transform["dest"], case.version))
+
+
 ORIGIN_FILTER_RULES = (
     ForEach(
         origins,
         (
+            Rule[OriginCase](
+                "S-SOURCE-TR-LATE",
+                10049,
+                "",
+                "the transform to {value} is not valid.",
+                "Compare source and destination token by token.",
+                _transform_of_external,
+            ),
             Rule[OriginCase](
                 "S-ORIGIN-FILTER",
                 10049,
