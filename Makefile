@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group bui
 FIRST := pip|setuptools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup gen check fresh lint types test demo bench soak versions fuzz goldens build lock format clean
+.PHONY: help setup gen check fresh lint types equal test demo bench soak versions fuzz goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ $(VENV)/.ready: $(VENV)/.packages pyproject.toml
 gen: setup ## write all generated code: models, schema bundle, blocking twin, Spark types
 	$(BIN)/python codegen/gen.py
 
-check: fresh lint types ## prove generated code fresh, then lint and types
+check: fresh lint types equal ## prove generated code fresh, then lint, types and equal twins
 
 fresh: setup ## prove generated code fresh
 	$(BIN)/python codegen/gen.py --check
@@ -50,6 +50,9 @@ lint: setup ## ruff: rules and format
 types: setup ## mypy and pyright, both strict
 	$(BIN)/mypy
 	$(BIN)/pyright
+
+equal: setup ## prove that both twins have the same public names and signatures
+	$(BIN)/python -m pytest -q tests/test_twins.py tests/test_layering.py
 
 test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
 	$(BIN)/python -m pytest $(ARGS)

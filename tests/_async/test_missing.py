@@ -36,6 +36,26 @@ async def test_a_consumer_that_is_not_durable_says_why_it_is_gone(opened, name):
                 await messages.next(20)
 
 
+async def test_a_deleted_stream_takes_its_consumers_along(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        async def read():
+            async with consumer.messages() as messages:
+                await (await messages.next(10)).ack()
+                with pytest.raises(js.ConsumerDeleted):
+                    await messages.next(20)
+            with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
+                await consumer.fetch(1, timeout=20)
+
+        async def delete():
+            await eventually(waiting, consumer)
+            await jet.delete_stream(name)
+
+        await together(read, delete)
+
+
 @pytest.mark.parametrize("policy", ["wait", "recreate"])
 async def test_a_deleted_consumer_comes_back(opened, name, policy):
     async with opened() as jet:

@@ -37,6 +37,26 @@ def test_a_consumer_that_is_not_durable_says_why_it_is_gone(opened, name):
                 messages.next(20)
 
 
+def test_a_deleted_stream_takes_its_consumers_along(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+
+        def read():
+            with consumer.messages() as messages:
+                (messages.next(10)).ack()
+                with pytest.raises(js.ConsumerDeleted):
+                    messages.next(20)
+            with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
+                consumer.fetch(1, timeout=20)
+
+        def delete():
+            eventually(waiting, consumer)
+            jet.delete_stream(name)
+
+        together(read, delete)
+
+
 @pytest.mark.parametrize("policy", ["wait", "recreate"])
 def test_a_deleted_consumer_comes_back(opened, name, policy):
     with opened() as jet:
