@@ -356,7 +356,9 @@ def _filter_syntax(case: OriginCase) -> Found:
     wanted = case.origin["filter_subject"]
     if case.stream.update:
         return False
-    if wanted and not is_subject(wanted):
+    # Beside transforms, which 2.11 lets pass for external origins, the filter is not used.
+    unused = is_unseen(case) and bool(case.origin["subject_transforms"])
+    if wanted and not is_subject(wanted) and not unused:
         return case.hit("filter_subject")
     return [
         Hit(f"{case.path}.subject_transforms[{index}].src", transform["src"])
