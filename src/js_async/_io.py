@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from asyncio import CancelledError, Lock
+from asyncio import Lock
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -24,7 +24,6 @@ from typing import Any, Generic, TypeVar
 from js_core.deadline import NEVER, Deadline
 
 __all__ = [
-    "CancelledError",
     "Handler",
     "Lock",
     "Opening",

@@ -17,7 +17,6 @@ from typing import Annotated, Final, Protocol, TypeVar
 from js_core.deadline import NEVER, Deadline
 
 __all__ = [
-    "CancelledError",
     "Handler",
     "Lock",
     "Opening",
@@ -44,10 +43,6 @@ LONGEST: Final = 3600.0
 
 Opening = Annotated[T, "open already"]
 """Something that was opened; use it in `with`, which closes it."""
-
-
-class CancelledError(BaseException):
-    """Never raised: a blocking call is ended by `close` or by a signal handler."""
 
 
 def opening(work: T) -> T:
