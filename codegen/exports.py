@@ -23,6 +23,7 @@ HAND_WRITTEN = {
     "js_models.problem": ["Problem"],
     "js_models.size": ["headers_size", "storage_size"],
     "js_models.timestamp": ["Timestamp"],
+    "js_models.transforms": ["partition", "transform_subject"],
     "js_models.updates": ["validate_consumer_update", "validate_stream_update"],
     "js_models.validation": ["validate_consumer", "validate_pull", "validate_stream"],
 }

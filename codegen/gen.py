@@ -16,6 +16,7 @@ from pathlib import Path
 
 import bundle
 import error_codes
+import event_subjects
 import exports
 import shapes
 from schemas import FOLDER, ROOT, Schemas
@@ -31,6 +32,7 @@ def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
         MODELS / "_index.py": lambda: exports.index(schemas),
         MODELS / "__init__.py": lambda: exports.package(schemas),
         MODELS / "error_codes.py": lambda: error_codes.module(),
+        MODELS / "event_subjects.py": lambda: event_subjects.module(schemas),
         MODELS / "_shapes.py": lambda: shapes.module(schemas),
         MODELS / "schema.json": lambda: bundle.document(schemas),
     }

@@ -174,7 +174,9 @@ if TYPE_CHECKING:
         ClientInfo,
         ClusterInfo,
         ErrorResponse,
+        MigrationOrigin,
         MigrationStatus,
+        MigrationTarget,
         PeerInfo,
         Placement,
         UnknownEvent,
@@ -226,6 +228,10 @@ if TYPE_CHECKING:
     )
     from js_models.timestamp import (
         Timestamp,
+    )
+    from js_models.transforms import (
+        partition,
+        transform_subject,
     )
     from js_models.updates import (
         validate_consumer_update,
@@ -308,7 +314,9 @@ __all__ = [
     "MetaServerEvacuateResponse",
     "MetaServerRemoveRequest",
     "MetaServerRemoveResponse",
+    "MigrationOrigin",
     "MigrationStatus",
+    "MigrationTarget",
     "Model",
     "Nak",
     "NakOptions",
@@ -394,10 +402,12 @@ __all__ = [
     "lint_consumer",
     "lint_stream",
     "load_configs",
+    "partition",
     "plan_consumer",
     "plan_stream",
     "schema_names",
     "storage_size",
+    "transform_subject",
     "validate_consumer",
     "validate_consumer_update",
     "validate_pull",

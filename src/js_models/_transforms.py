@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from attrs import frozen
+
 from js_models.version import Version
 
 _FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\(([^)]*)\)\s*\}\}", re.ASCII)
@@ -29,6 +31,42 @@ _INDEX_AND_NUMBER = (
 # Functions that need no wildcard in the source, and the first server that lets them do without.
 _FREE_SINCE: Version = (2, 12, 0)
 _LEFT_RIGHT_SINCE: Version = (2, 15, 0)
+
+
+@frozen
+class TokenFunction:
+    """What stands in the place of a destination token."""
+
+    name: str
+    indexes: tuple[int, ...] = ()
+    """Numbers of wildcards of the source, from 1 up."""
+    number: int = 0
+    separator: str = ""
+
+
+def token_function(target: str) -> TokenFunction | None:
+    """Read a destination token without faults; None for plain text."""
+    if len(target) > 1 and target[0] == "$" and _INTEGER.fullmatch(target[1:]):
+        return TokenFunction(_ONE_INDEX, (int(target[1:]),))
+    match = _FUNCTION.search(target) if _is_call(target) else None
+    name = _known(match[1]) if match else None
+    if match is None or name is None:
+        return None
+    arguments = _arguments(match)
+    if name == "split":
+        return TokenFunction(name, (int(arguments[0]),), separator=arguments[1])
+    numbers = _integers(arguments)
+    if name in ("partition", "random"):
+        return TokenFunction(name, tuple(numbers[1:]), numbers[0])
+    return TokenFunction(name, (numbers[0],), numbers[-1])
+
+
+def _is_call(target: str) -> bool:
+    return len(target) > 4 and target.startswith("{{") and target.endswith("}}")
+
+
+def _arguments(match: re.Match[str]) -> list[str]:
+    return [argument.strip() for argument in match[2].split(",")] if match[2].strip() else []
 
 
 def transform_fault(
@@ -71,7 +109,7 @@ def _target_fault(target: str, sources: list[str], version: Version, strict: boo
         if not _INTEGER.fullmatch(target[1:]):
             return None
         return _indexes_fault([int(target[1:])], wildcards, target)
-    if len(target) > 4 and target.startswith("{{") and target.endswith("}}"):
+    if _is_call(target):
         return _function_fault(target, wildcards, ">" in sources, version, strict)
     if strict and not _BLANKS.isdisjoint(target):
         return f"{target!r} has a blank"
@@ -87,12 +125,16 @@ def _function_fault(
         return f"{target} is not a function that the server knows"
     if strict and name in ("left", "right") and version < _LEFT_RIGHT_SINCE:
         return f"{name} needs server 2.15"
-    arguments = [argument.strip() for argument in match[2].split(",")] if match[2].strip() else []
+    arguments = _arguments(match)
     if version < _FREE_SINCE:
         fault = _old_partition_fault(name, arguments, target)
         if fault or name == "partition":
             return fault or _indexes_fault(_integers(arguments[1:]), wildcards, target)
-    return _FUNCTIONS[name](arguments, wildcards, target) or _free_fault(name, wildcards, target)
+    fault = _FUNCTIONS[name](arguments, wildcards, target) or _free_fault(name, wildcards, target)
+    if not fault and name == "partition" and has_rest and max([0, *_integers(arguments[1:])]):
+        # Without any wildcard the server does not look at the indexes; > is one, but has no index.
+        return _indexes_fault(_integers(arguments[1:]), wildcards, target)
+    return fault
 
 
 def _old_partition_fault(name: str, arguments: list[str], target: str) -> str | None:

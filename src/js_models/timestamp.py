@@ -133,13 +133,16 @@ class Timestamp(datetime):
 
     def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:
         """Return a copy with other fields, as ``datetime.replace``; the nanoseconds stay."""
-        changed = self.of(super().replace(*fields, **named))
+        # By way of a plain one: the base class would make a Timestamp that was never initialised.
+        plain = datetime.combine(self.date(), self.timetz())
+        changed = self.of(plain.replace(*fields, **named))
         changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond
         return changed
 
     def astimezone(self, tz: tzinfo | None = None) -> Self:
         """Return the same moment in another zone."""
-        moved = self.of(super().astimezone(tz))
+        # As a plain datetime: some zones add to what they are given, which would come back here.
+        moved = self.of(datetime.combine(self.date(), self.timetz()).astimezone(tz))
         moved._nanosecond = self._nanosecond
         return moved
 

@@ -85,14 +85,31 @@ class PeerInfo(Model):
 
 
 @frozen(kw_only=True, repr=False)
+class MigrationOrigin(Model):
+    """A stream or consumer before its move."""
+
+    replicas: int | None = None
+    """Number of copies."""
+
+    placement: Placement | None = None
+    """Where it was to be."""
+
+    retention: str | None = None
+    """Retention that holds until the move is finished."""
+
+
+@frozen(kw_only=True, repr=False)
 class MigrationStatus(Model):
-    """The target of a stream or consumer that is on the move."""
+    """What a move is waiting for."""
 
-    cluster: str | None = None
-    """Name of the target cluster."""
+    description: str | None = None
+    """One line for people."""
 
-    replicas: list[str] | None = field(default=None, converter=_convert.optional_strings)
-    """Servers that will hold the asset."""
+    type: str | None = None
+    """What has to change: meta, membership, snapshot, catchup, quorum, blocked or unavailable."""
+
+    err: str | None = None
+    """The failure behind it, if it lasts."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -181,6 +198,26 @@ class UnknownEvent(Model):
 
 
 @frozen(kw_only=True, repr=False)
+class MigrationTarget(Model):
+    """The target of a stream or consumer that is on the move."""
+
+    created: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    """When the move was asked for."""
+
+    name: str | None = None
+    """Name of the target cluster."""
+
+    replicas: list[PeerInfo] | None = None
+    """Servers that will hold the asset."""
+
+    origin: MigrationOrigin | None = None
+    """What the asset was like before."""
+
+    status: MigrationStatus | None = None
+    """What the move is waiting for."""
+
+
+@frozen(kw_only=True, repr=False)
 class ClusterInfo(Model):
     """The servers that hold a replicated asset, or the account's meta group."""
 
@@ -205,5 +242,5 @@ class ClusterInfo(Model):
     replicas: list[PeerInfo] | None = None
     """The followers."""
 
-    desired: MigrationStatus | None = None
+    desired: MigrationTarget | None = None
     """Where a running move is going to. Since server 2.15.0."""

@@ -1,0 +1,32 @@
+"""Write the module that says on which subject each event comes."""
+
+from __future__ import annotations
+
+from schemas import Schemas
+
+HEADER = '''"""On which subject each advisory and metric comes, by its type.
+
+Generated from schema/advisory and schema/metric by codegen/event_subjects.py. Edit those instead.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+'''
+
+
+def module(schemas: Schemas) -> str:
+    """Return the text of ``event_subjects.py``."""
+    rows: dict[str, tuple[str, str]] = {}
+    for name, (path, schema) in schemas.definitions().items():
+        if path.startswith(("advisory/", "metric/")) and "x-subject" in schema:
+            rows[schema["properties"]["type"]["const"]] = (name, schema["x-subject"])
+    # The commas at the ends have each entry written over several lines.
+    lines = "".join(
+        f'    "{kind}": ("{name}", "{subject}",),\n'
+        for kind, (name, subject) in sorted(rows.items())
+    )
+    doc = "The class of each type, and where it comes; words in braces are one token each."
+    table = f"EVENT_SUBJECTS: Final[dict[str, tuple[str, str]]] = {{\n{lines}}}\n"
+    return f'{HEADER}{table}"""{doc}"""\n'
