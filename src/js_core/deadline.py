@@ -6,6 +6,7 @@ Monotonic, so that a step of the system clock neither ends nor prolongs a wait.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
@@ -13,11 +14,28 @@ from typing import Final
 
 from js_core.errors import BadArgument
 
-__all__ = ["Clock", "Deadline", "Seconds", "finite_seconds", "monotonic", "seconds"]
+__all__ = [
+    "Clock",
+    "Deadline",
+    "Seconds",
+    "finite_seconds",
+    "monotonic",
+    "seconds",
+    "unsleeping",
+]
 
 Clock = Callable[[], float]
 Seconds = float | int | timedelta
 """A duration argument: seconds, or a timedelta."""
+
+
+# Linux stops `monotonic` while the machine is suspended, where the server's clock goes on.
+_AWAKE_OR_NOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def unsleeping() -> float:
+    """Return the time of a monotonic clock that also counts the machine's sleep, where it can."""
+    return time.clock_gettime(_AWAKE_OR_NOT)
 
 
 def seconds(value: Seconds, name: str = "timeout") -> float:

@@ -14,7 +14,14 @@
     ├── ServerError                      the server sent -ERR
     │   └── PermissionDenied             … for a subject the user may not use
     ├── RequestTimeout (TimeoutError)    the deadline passed without an answer
+    ├── OutcomeUnknown                   whether the message was stored cannot be told
+    ├── SubjectTaken                     another message has the subject that was to be its own
+    ├── NotPromised                      the stream's settings do not give what was asked for
     ├── NoResponders                     nobody serves the subject
+    │   ├── NoStream                     … because no stream has it
+    │   ├── NoLeader                     … because its stream has no leader now
+    │   └── JetStreamOff                 … because JetStream is not served here
+    ├── PublishFailures                  what failed and nobody looked at, at the end of publishing
     ├── BadAnswer                        an answer that is not what JetStream sends
     ├── JetStreamError                   the JetStream API answered with an error (err_code)
     │   ├── JetStreamNotEnabled, StreamNotFound, ConsumerNotFound, MessageNotFound,
@@ -24,6 +31,9 @@
     │   ├── PullRefused                  a limit of the consumer: which, asked, allowed
     │   ├── ConsumerDeleted, ConsumerIsPush
     │   └── BadPull                      the server calls the request wrong
+    ├── LeaseLost                        a lock, place or term is not held any more, and why
+    ├── AtomicBatchFailed                an atomic batch is closed, or its commit was not confirmed
+    │   └── AtomicBatchUnknown           … and may be stored or not (an OutcomeUnknown, too)
     └── AcknowledgementError
         ├── AlreadyAcknowledged
         └── NotAcknowledgeable           not a JetStream message, or its consumer wants no acks
@@ -31,13 +41,21 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
+from js_core.atomic_outcome import AtomicOutcome
 from js_core.difference import Difference
+from js_core.hole import Hole
+
+if TYPE_CHECKING:
+    from js_core.publish import PublishFailure
 
 __all__ = [
     "AcknowledgementError",
     "AlreadyAcknowledged",
+    "AtomicBatchFailed",
+    "AtomicBatchUnknown",
     "AuthenticationFailed",
     "BadAnswer",
     "BadArgument",
@@ -52,12 +70,19 @@ __all__ = [
     "InvalidConfig",
     "JetStreamError",
     "JetStreamNotEnabled",
+    "JetStreamOff",
+    "LeaseLost",
     "MessageExists",
     "MessageNotFound",
+    "NoLeader",
     "NoResponders",
+    "NoStream",
     "NotAcknowledgeable",
+    "NotPromised",
+    "OutcomeUnknown",
     "PermissionDenied",
     "ProtocolError",
+    "PublishFailures",
     "PullError",
     "PullRefused",
     "RequestTimeout",
@@ -66,6 +91,7 @@ __all__ = [
     "StreamExists",
     "StreamNotFound",
     "SubjectOverlap",
+    "SubjectTaken",
     "TwinstreamError",
     "Unsupported",
     "WrongLastMessageId",
@@ -108,6 +134,10 @@ class WrongOwner(TwinstreamError):
     """The connection belongs to another process or event loop; connect anew there."""
 
 
+class LeaseLost(TwinstreamError):
+    """A lock, a place of a semaphore or a leader's term is not held any more; the text says why."""
+
+
 class ProtocolError(TwinstreamError):
     """Bytes that are not the NATS protocol."""
 
@@ -124,8 +154,63 @@ class RequestTimeout(TwinstreamError, TimeoutError):
     """The deadline passed without an answer."""
 
 
+class OutcomeUnknown(TwinstreamError):
+    """Whether the server stored the message cannot be told; the cause says what was met last.
+
+    Writing it anew may store it twice, unless the write is one that cannot (see `insert`).
+    """
+
+
+class SubjectTaken(TwinstreamError):
+    """The subject that a message was to have for itself holds another message."""
+
+
+class NotPromised(TwinstreamError):
+    """The stream's settings do not give the promise that a call is made for.
+
+    `holes` says setting by setting what is wrong and what to set instead.
+    """
+
+    def __init__(self, stream: str, promise: str, holes: tuple[Hole, ...]) -> None:
+        self.stream = stream
+        self.promise = promise
+        self.holes = holes
+        super().__init__(f"{stream} does not promise {promise}: {'; '.join(map(str, holes))}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (NotPromised, (self.stream, self.promise, self.holes))
+
+
 class NoResponders(TwinstreamError):
     """Nobody serves the subject: no such stream or consumer, or no leader now."""
+
+
+class NoStream(NoResponders):
+    """No stream of this account and domain has the subject, so the message is not stored."""
+
+
+class NoLeader(NoResponders):
+    """A stream has the subject but no leader now, so the message is not stored; try again."""
+
+
+class JetStreamOff(NoResponders):
+    """JetStream is not served: off for the server or account, or another prefix or domain."""
+
+
+class PublishFailures(TwinstreamError):
+    """Messages that were not acknowledged, and that nobody had looked at before the end.
+
+    `count` is how many, `failures` the first of them.
+    """
+
+    def __init__(self, failures: Sequence[PublishFailure], count: int) -> None:
+        self.failures = tuple(failures)
+        self.count = count
+        shown = "; ".join(str(each.error) for each in self.failures[:3])
+        super().__init__(f"{count} messages were not acknowledged: {shown}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (PublishFailures, (self.failures, self.count))
 
 
 class BadAnswer(TwinstreamError):
@@ -174,7 +259,7 @@ class MessageNotFound(JetStreamError):
 
 
 class StreamExists(JetStreamError):
-    """A stream of that name exists with another configuration (10058)."""
+    """A stream of that name exists with another configuration, or at all (10058, 10130)."""
 
 
 class ConsumerExists(JetStreamError):
@@ -245,6 +330,7 @@ _BY_CODE: dict[int, type[JetStreamError]] = {
     10076: JetStreamNotEnabled,
     10077: StoreRefused,
     10105: ConsumerExists,
+    10130: StreamExists,
     10148: ConsumerExists,
     10149: ConsumerNotFound,
     10164: WrongLastSequence,
@@ -312,3 +398,23 @@ class AlreadyAcknowledged(AcknowledgementError):
 
 class NotAcknowledgeable(AcknowledgementError):
     """The message did not come from a JetStream consumer that wants acknowledgements."""
+
+
+class AtomicBatchFailed(TwinstreamError):
+    """An atomic batch is closed and takes nothing more, or its commit was not confirmed.
+
+    `outcome` tells whether nothing is stored, or whether that is unknown; `reason` tells why.
+    """
+
+    def __init__(self, text: str, outcome: AtomicOutcome, reason: str) -> None:
+        self.text = text
+        self.outcome = outcome
+        self.reason = reason
+        super().__init__(text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.text, self.outcome, self.reason))
+
+
+class AtomicBatchUnknown(AtomicBatchFailed, OutcomeUnknown):
+    """A commit was sent, and whether it took effect could not be found out."""

@@ -41,6 +41,20 @@ def frame_size(frame: Frame) -> int:
 class Fetch:
     """The state of one fetch."""
 
+    __slots__ = (
+        "_give_up_at",
+        "_heard_at",
+        "_limits",
+        "_size",
+        "_token",
+        "detail",
+        "end",
+        "error",
+        "frames",
+        "is_clean",
+        "is_over",
+    )
+
     def __init__(self, limits: PullLimits, token: bytes, now: float, patience: float) -> None:
         self._limits: Final = limits
         self._token: Final = token
@@ -48,16 +62,13 @@ class Fetch:
         self._give_up_at: Final = now + patience + GRACE
         self._size = 0
         self.frames: Final[list[Frame]] = []
+        # Whether it ended, well (`end`) or not (`error`). Asked all the time, so no property.
+        self.is_over = False
         self.end: BatchEnd | None = None
         self.detail = ""
         self.error: TwinstreamError | None = None
+        # Whether the server ended the request, so that nothing can come any more.
         self.is_clean = True
-        """Whether the server ended the request, so that nothing can come any more."""
-
-    @property
-    def is_over(self) -> bool:
-        """Tell whether the fetch ended, well or not."""
-        return self.end is not None or self.error is not None
 
     def take(self, frame: Frame) -> bool:
         """Take one frame that arrived; tell whether it was a message of this fetch."""
@@ -73,10 +84,20 @@ class Fetch:
         if limits.max_bytes is not None:
             self._size += frame_size(frame)
             if self._size >= limits.max_bytes:
-                self.end = BatchEnd.BYTES_FILLED
+                self._finish(BatchEnd.BYTES_FILLED)
         if len(self.frames) >= limits.max_messages:
-            self.end = BatchEnd.FILLED
+            self._finish(BatchEnd.FILLED)
         return True
+
+    def _finish(self, end: BatchEnd, detail: str | None = None) -> None:
+        self.is_over = True
+        self.end = end
+        if detail is not None:
+            self.detail = detail
+
+    def _fail(self, error: TwinstreamError) -> None:
+        self.is_over = True
+        self.error = error
 
     def _status(self, status: Status) -> None:
         if not status.ends or self.is_over:
@@ -85,25 +106,26 @@ class Fetch:
         # Whether a status of a later server ends a request is a guess.
         self.is_clean = status.kind is not Kind.UNKNOWN
         if status.kind is Kind.DELETED and self.frames:
-            self.end = BatchEnd.DELETED
+            self._finish(BatchEnd.DELETED)
         elif status.kind is Kind.TOO_BIG and not self.frames:
-            self.error = PullError(
-                f"the next message is bigger than the {self._limits.max_bytes} bytes asked for:"
-                " raise max_bytes"
+            self._fail(
+                PullError(
+                    f"the next message is bigger than the {self._limits.max_bytes} bytes asked"
+                    " for: raise max_bytes"
+                )
             )
         elif status.kind in _ENDS:
-            self.end = _ENDS[status.kind]
+            self._finish(_ENDS[status.kind])
         elif self.frames:
             # An error would lose these; the next fetch meets it again, with nothing in its hands.
-            self.end = BatchEnd.INTERRUPTED
+            self._finish(BatchEnd.INTERRUPTED)
         else:
-            self.error = pull_error(status, self._limits)
+            self._fail(pull_error(status, self._limits))
 
     def lost(self) -> None:
         """Note that the link the request was sent over is gone, and the request with it."""
         if not self.is_over:
-            self.end = BatchEnd.INTERRUPTED
-            self.detail = "the connection broke"
+            self._finish(BatchEnd.INTERRUPTED, "the connection broke")
             # The server may not have noticed: on a new link the inbox would serve the request.
             self.is_clean = False
 
@@ -114,11 +136,10 @@ class Fetch:
             return
         self.is_clean = False
         if now >= self._give_up_at:
-            self.end = BatchEnd.EXPIRED
-            self.detail = "the server did not end the request in time"
+            self._finish(BatchEnd.EXPIRED, "the server did not end the request in time")
         else:
-            self.end = BatchEnd.INTERRUPTED
-            self.detail = f"nothing heard for {2 * self._limits.heartbeat:g} s, two heartbeats"
+            silence = f"nothing heard for {2 * self._limits.heartbeat:g} s, two heartbeats"
+            self._finish(BatchEnd.INTERRUPTED, silence)
 
     def wake_at(self) -> float:
         """Return when `check` may give up."""

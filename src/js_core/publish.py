@@ -1,21 +1,20 @@
-"""Publishing into a stream: the headers of its promises, and reading the acknowledgement.
+"""Publishing into a stream: a message, its conditions, and the headers that say them.
 
 Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from attrs import frozen
 
-from js_core.answers import read_answer
 from js_core.deadline import Seconds, finite_seconds
-from js_core.errors import BadAnswer, BadArgument, TwinstreamError
+from js_core.errors import BadArgument, TwinstreamError
 from js_core.headers import Headers, HeaderValues, encode_headers
-from js_core.protocol import Frame
-from js_models import PubAck
+from js_core.pub_ack import read_pub_ack
+from js_core.subjects import check_filter
 
 __all__ = ["PublishFailure", "PublishRequest", "publish_headers", "read_pub_ack"]
 
@@ -24,7 +23,11 @@ EXPECTED_STREAM: Final = "Nats-Expected-Stream"
 EXPECTED_LAST_SEQ: Final = "Nats-Expected-Last-Sequence"
 EXPECTED_LAST_MSG_ID: Final = "Nats-Expected-Last-Msg-Id"
 EXPECTED_LAST_SUBJECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
+ROLLUP: Final = "Nats-Rollup"
 TTL: Final = "Nats-TTL"
+
+_ROLLUPS: Final = ("sub", "all")
 
 
 @frozen(kw_only=True)
@@ -41,8 +44,37 @@ class PublishRequest:
     expected_last_msg_id: str | None = None
     expected_last_subject_seq: int | None = None
     """0: the subject must hold nothing yet."""
+    expected_last_subject_seq_subject: str | None = None
+    """Another subject, or a filter, whose last sequence is meant (server 2.11)."""
+    rollup: str | None = None
+    """`sub` removes what the subject held before, `all` what the stream did."""
     ttl: Seconds | None = None
     """Seconds until the server removes the message, whole ones from 1 up (server 2.11)."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether subject and data are all there is to it."""
+        return (
+            not self.headers
+            and self.msg_id is None
+            and self.expected_stream is None
+            and self.ttl is None
+            and self.rollup is None
+            and self.expected_last_seq is None
+            and self.expected_last_subject_seq is None
+            and self.expected_last_msg_id is None
+            and self.expected_last_subject_seq_subject is None
+        )
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether sending it again cannot store it twice."""
+        return (
+            self.msg_id is not None
+            or self.expected_last_seq is not None
+            or self.expected_last_subject_seq is not None
+            or self.expected_last_msg_id is not None
+        )
 
 
 @frozen
@@ -54,22 +86,13 @@ class PublishFailure:
 
 
 def publish_headers(request: PublishRequest) -> bytes:
-    """Return the header block for a message and its promises, empty when there is none."""
-    promises: dict[str, str] = {}
-    if request.msg_id is not None:
-        if not request.msg_id:
-            raise BadArgument("msg_id may not be empty: leave it out for no deduplication")
-        promises[MSG_ID] = request.msg_id
-    if request.expected_stream is not None:
-        promises[EXPECTED_STREAM] = request.expected_stream
-    if request.expected_last_seq is not None:
-        promises[EXPECTED_LAST_SEQ] = str(request.expected_last_seq)
-    if request.expected_last_msg_id is not None:
-        promises[EXPECTED_LAST_MSG_ID] = request.expected_last_msg_id
-    if request.expected_last_subject_seq is not None:
-        promises[EXPECTED_LAST_SUBJECT_SEQ] = str(request.expected_last_subject_seq)
-    if request.ttl is not None:
-        promises[TTL] = _ttl(request.ttl)
+    """Return the header block for a message and its promises, empty when there is none.
+
+    Raises `BadArgument` for what no server could keep.
+    """
+    if request.is_plain:
+        return b""
+    promises = dict(_promises(request))
     if not request.headers:
         return encode_headers(promises)
     doubled = promises.keys() & set(request.headers)
@@ -78,6 +101,41 @@ def publish_headers(request: PublishRequest) -> bytes:
     given = request.headers
     both: dict[str, str | Iterable[str]] = {name: _values(given, name) for name in given}
     return encode_headers(both | promises)
+
+
+def _promises(request: PublishRequest) -> Iterator[tuple[str, str]]:
+    if request.msg_id is not None:
+        if not request.msg_id:
+            raise BadArgument("msg_id may not be empty: leave it out for no deduplication")
+        yield MSG_ID, request.msg_id
+    if request.expected_stream is not None:
+        yield EXPECTED_STREAM, request.expected_stream
+    if request.expected_last_seq is not None:
+        yield EXPECTED_LAST_SEQ, _sequence(request.expected_last_seq, "expected_last_seq")
+    if request.expected_last_msg_id is not None:
+        yield EXPECTED_LAST_MSG_ID, request.expected_last_msg_id
+    seq, subject = request.expected_last_subject_seq, request.expected_last_subject_seq_subject
+    if seq is not None:
+        yield EXPECTED_LAST_SUBJECT_SEQ, _sequence(seq, "expected_last_subject_seq")
+    if subject is not None:
+        if seq is None:
+            raise BadArgument(
+                "expected_last_subject_seq_subject says of which subject, so give the sequence"
+                " too, as expected_last_subject_seq"
+            )
+        yield EXPECTED_LAST_SUBJECT_SEQ_SUBJECT, check_filter(subject).decode()
+    if request.rollup is not None:
+        if request.rollup not in _ROLLUPS:
+            raise BadArgument(f"rollup must be 'sub' or 'all', got {request.rollup!r}")
+        yield ROLLUP, request.rollup
+    if request.ttl is not None:
+        yield TTL, _ttl(request.ttl)
+
+
+def _sequence(value: int, name: str) -> str:
+    if type(value) is not int or value < 0:
+        raise BadArgument(f"{name} must be a sequence, 0 for none yet, got {value!r}")
+    return str(value)
 
 
 def _values(headers: HeaderValues, name: str) -> str | Iterable[str]:
@@ -91,23 +149,3 @@ def _ttl(ttl: Seconds) -> str:
             f"ttl must be whole seconds from 1 up, got {ttl!r}: the server cuts parts"
         )
     return str(int(whole))
-
-
-def read_pub_ack(frame: Frame, subject: str) -> PubAck:
-    """Return the acknowledgement in an answer, or raise what it says instead."""
-    _, _, header_size, body = frame
-    answer = read_answer(body[header_size:-2], subject)
-    stream, seq = answer.get("stream"), answer.get("seq")
-    if not isinstance(stream, str) or type(seq) is not int:
-        raise BadAnswer(f"{subject}: the answer is not a publish acknowledgement: {body[:80]!r}")
-    if seq == 0 and not answer.get("duplicate"):
-        raise BadAnswer(f"{subject}: acknowledged with sequence 0, so nothing was stored")
-    return PubAck(
-        stream=stream,
-        seq=seq,
-        domain=answer.get("domain"),
-        duplicate=answer.get("duplicate"),
-        val=answer.get("val"),
-        batch=answer.get("batch"),
-        count=answer.get("count"),
-    )

@@ -66,7 +66,8 @@ class Priority:
     rank: int | None = field(default=None, converter=_rank)
 
 
-@frozen(kw_only=True)
+# The key under which request bodies are remembered, so the hash is too.
+@frozen(kw_only=True, cache_hash=True)
 class PullLimits:
     """What the requests of one fetch or one buffer ask for. Durations in seconds."""
 
@@ -193,10 +194,13 @@ def request_body(
     body: dict[str, Any] = {"batch": batch}
     if max_bytes is not None:
         body["max_bytes"] = max_bytes
-    if limits.expires is not None:
-        body["expires"] = round(limits.expires * 1e9)
+    expires = None if limits.expires is None else round(limits.expires * 1e9)
+    if expires is not None:
+        body["expires"] = expires
     if limits.heartbeat != float("inf"):
-        body["idle_heartbeat"] = round(limits.heartbeat * 1e9)
+        heartbeat = round(limits.heartbeat * 1e9)
+        # Half of an odd number of nanoseconds is rounded up here, and refused by the server.
+        body["idle_heartbeat"] = heartbeat if expires is None else min(heartbeat, expires // 2)
     if limits.no_wait:
         body["no_wait"] = True
     priority = limits.priority

@@ -27,6 +27,8 @@ from typing import Final, TypeAlias, TypeVar
 
 from attrs import frozen
 
+from js_core.read_report import ReadEnd
+
 #: Messages asked for in one page. Direct get reaches most of its speed at some thousands a page,
 #: and a page of 200-byte messages stays well inside ``PAGE_BYTES``.
 PAGE_MESSAGES: Final = 20_000
@@ -35,6 +37,9 @@ PAGE_MESSAGES: Final = 20_000
 #: The server's own default is the whole of its pending limit (64 MiB), at which it drops a client
 #: that reads slowly; a quarter of that leaves room.
 PAGE_BYTES: Final = 16 * 1024 * 1024
+
+#: An end behind every sequence: the read goes on until the leader has nothing left.
+OPEN_END: Final = 1 << 63
 
 #: First and longest pause in seconds while a replica catches up. Replicas lag by milliseconds;
 #: the upper bound keeps a long stall from becoming a busy loop.
@@ -99,6 +104,7 @@ class RangeRead:
         "_page_messages",
         "_pause",
         "_step",
+        "reason",
     )
 
     def __init__(
@@ -121,6 +127,8 @@ class RangeRead:
         self._kept = 0
         self._first = 0
         self._last = 0
+        #: How the range is known to be complete; `CLOSED` as long as it is not.
+        self.reason = ReadEnd.CLOSED if end > start else ReadEnd.EMPTY
         self._step: Step = self._page_or_finish()
 
     @property
@@ -129,9 +137,19 @@ class RangeRead:
         return self._step
 
     @property
+    def is_open(self) -> bool:
+        """Whether it goes on until the leader has nothing left, however late that is."""
+        return self._end == OPEN_END
+
+    @property
     def next_seq(self) -> int:
         """The first sequence that is not settled yet: where a new reader would continue."""
         return self._next
+
+    @property
+    def last_seq(self) -> int:
+        """The last sequence that was kept, 0 as long as there is none."""
+        return self._last
 
     @property
     def first_seq(self) -> int:
@@ -161,7 +179,7 @@ class RangeRead:
         """Report the end of a page; ``more`` is the answering server's opinion of what is left."""
         page = self._expect(Page)
         if self._next >= self._end:
-            self._finish()
+            self._finish(ReadEnd.SEEN)
         elif more and self._next > page.seq:
             self._pause = FIRST_PAUSE
             self._step = self._page_or_finish()
@@ -172,7 +190,7 @@ class RangeRead:
         """Report that a page broke off: continue at the first unsettled sequence after a pause."""
         self._expect(Page)
         if self._next >= self._end:
-            self._finish()
+            self._finish(ReadEnd.SEEN)
         else:
             self._wait()
 
@@ -180,7 +198,7 @@ class RangeRead:
         """Report the leader's next message at or after the asked sequence, ``None`` for nothing."""
         asked = self._expect(AskLeader)
         if seq is None or seq >= self._end:
-            self._finish()
+            self._finish(ReadEnd.LEADER)
             return
         if seq < asked.seq:
             raise ValueError(f"the leader answered sequence {seq}, below the asked {asked.seq}")
@@ -204,7 +222,8 @@ class RangeRead:
         self._step = Pause(self._pause)
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
 
-    def _finish(self) -> None:
+    def _finish(self, reason: ReadEnd) -> None:
+        self.reason = reason
         self._next = self._end
         self._step = Finished(self._kept, self._first, self._last)
 

@@ -6,7 +6,15 @@ from attrs import frozen
 
 from js_core.status import Status
 
-__all__ = ["Pinned", "PullReport", "PullWarning", "Recreated", "Unpinned"]
+__all__ = [
+    "HandlerFailed",
+    "Pinned",
+    "PullReport",
+    "PullWarning",
+    "Recreated",
+    "Unpinned",
+    "WorkReport",
+]
 
 
 @frozen
@@ -44,3 +52,20 @@ class Recreated:
 
 
 PullReport = PullWarning | Pinned | Unpinned | Recreated
+
+
+@frozen
+class HandlerFailed:
+    """A handler failed at a message; `retry_in` is in seconds, None when the message is given up.
+
+    `attempt` counts from 1, over all deliveries.
+    """
+
+    subject: str
+    stream_seq: int
+    attempt: int
+    error: Exception
+    retry_in: float | None
+
+
+WorkReport = PullReport | HandlerFailed

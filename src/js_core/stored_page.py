@@ -7,8 +7,9 @@ text and times are decoded later, in bulk, and only where somebody looks at them
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from attrs import field, frozen
 
@@ -18,8 +19,10 @@ from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
 from js_core.range_read import RangeRead
 from js_core.status import Kind, Status, is_status, read_status
+from js_core.stream_message import StreamMessage
+from js_models import Timestamp
 
-__all__ = ["DirectAnswer", "PageEnd", "PullAnswer", "StoredPage"]
+__all__ = ["DirectAnswer", "PageEnd", "PullAnswer", "StoredPage", "direct_tail"]
 
 # What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
 # Stored headers may hold the same names (a republished message does): the last block counts.
@@ -29,6 +32,15 @@ _TAIL: Final = re.compile(
     rb"(?:Nats-Last-Sequence: \d+\r\n)?\r\n"
 )
 _TAIL_START: Final = b"\r\nNats-Stream: "
+
+
+def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
+    """Return what the server appended to the stored headers: subject, sequence, time, pending.
+
+    The match begins where the stored headers end, behind the `NATS/1.0` line at least.
+    """
+    start = body.rfind(_TAIL_START, 0, header_size)
+    return _TAIL.match(body, start + 2) if start >= 0 else None
 
 
 @frozen
@@ -48,6 +60,34 @@ class StoredPage:
 
     def __len__(self) -> int:
         return len(self.seqs)
+
+    def add_stored(self, stored: Mapping[str, Any]) -> None:
+        """Add a message as the leader gives it in JSON."""
+        block = b64decode(stored.get("hdrs") or "")
+        self.seqs.append(int(stored["seq"]))
+        self.subjects.append(str(stored["subject"]).encode("utf-8", "surrogateescape"))
+        self.times.append(str(stored["time"]).encode())
+        self.headers.append(block[:-2])
+        self.payloads.append(b64decode(stored.get("data") or ""))
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether sequences between the first and the last message are missing."""
+        return bool(self.seqs) and self.seqs[-1] - self.seqs[0] >= len(self.seqs)
+
+    def message(self, at: int, stream: str) -> StreamMessage:
+        """Return the message in one row."""
+        time = self.times[at]
+        return StreamMessage(
+            stream=stream,
+            subject=self.subjects[at].decode("utf-8", "surrogateescape"),
+            seq=self.seqs[at],
+            time=Timestamp.from_ns(time)
+            if isinstance(time, int)
+            else Timestamp.parse(time.decode()),
+            data=self.payloads[at],
+            headers=Headers.parse(self.headers[at]) if self.headers[at] else Headers(),
+        )
 
 
 @frozen
@@ -92,8 +132,7 @@ class DirectAnswer:
                 continue
             if header_size > 8 and body[8] == 32:
                 return _direct_end(body[:header_size])
-            start = body.rfind(_TAIL_START, 0, header_size)
-            found = _TAIL.match(body, start + 2) if start >= 0 else None
+            found = direct_tail(body, header_size)
             if found is None or found[4] is None:
                 raise BadAnswer(f"not an answer to a direct get batch: {body[:header_size]!r}")
             seq = int(found[2])
@@ -101,7 +140,8 @@ class DirectAnswer:
                 page.seqs.append(seq)
                 page.subjects.append(found[1])
                 page.times.append(found[3])
-                page.headers.append(body[: start + 2] if start > 8 else b"")
+                start = found.start()
+                page.headers.append(body[:start] if start > 10 else b"")
                 page.payloads.append(body[header_size:-2])
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from js_core.subjects import check_filter
 
-__all__ = ["matcher"]
+__all__ = ["covers", "matcher"]
 
 
 def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
@@ -25,3 +25,16 @@ def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
 def _pattern(subject: bytes) -> bytes:
     wild = {b"*": rb"[^.]+", b">": rb".+"}
     return rb"\.".join(wild.get(token) or re.escape(token) for token in subject.split(b"."))
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Tell whether a filter matches everything that another one matches."""
+    tests, tokens = wide.split("."), narrow.split(".")
+    for index, test in enumerate(tests):
+        if index >= len(tokens):
+            return False
+        if test == ">":
+            return True
+        if tokens[index] == ">" or (test not in {"*", tokens[index]}):
+            return False
+    return len(tokens) == len(tests)

@@ -103,8 +103,17 @@ class ApiSubjects:
         """Return the subject of the account's limits and usage."""
         return f"{self.prefix}.INFO"
 
+    def cluster(self, verb: str) -> str:
+        """Return the subject of a call on the cluster: META.LEADER.STEPDOWN, SERVER.REMOVE."""
+        return f"{self.prefix}.{verb}"
+
+    def account(self, verb: str, account: str, stream: str | None = None) -> str:
+        """Return the subject of an operator's call on an account: PURGE, STREAM.MOVE."""
+        subject = f"{self.prefix}.ACCOUNT.{verb}.{check_name(account, 'account')}"
+        return subject if stream is None else f"{subject}.{check_name(stream, 'stream')}"
+
     def stream(self, verb: str, name: str) -> str:
-        """Return the subject of a call on one stream: CREATE, UPDATE, INFO, DELETE, PURGE."""
+        """Return the subject of a call on one stream: CREATE, UPDATE, INFO, LEADER.STEPDOWN."""
         return f"{self.prefix}.STREAM.{verb}.{check_name(name, 'stream')}"
 
     def streams(self, verb: str) -> str:

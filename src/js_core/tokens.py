@@ -39,6 +39,10 @@ class Tokens:
         """Return a token that was never returned before."""
         return str(next(self._numbers))
 
+    def next_bytes(self) -> bytes:
+        """Return such a token as it stands on the wire."""
+        return b"%d" % next(self._numbers)
+
     def inbox(self) -> str:
         """Return the subject of a new inbox; subscribe to it, or to it with `.*` appended."""
         return f"{self._inbox}.{self._unique}.{self.next()}"

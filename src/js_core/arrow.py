@@ -1,0 +1,99 @@
+"""Pages of stored messages as Arrow arrays. pyarrow is loaded when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from js_core.errors import Unsupported
+from js_core.headers import Headers
+from js_core.stored_page import StoredPage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["arrow_schema", "header_pairs", "record_batch", "require_arrow", "table", "text_array"]
+
+
+def require_arrow() -> None:
+    """Raise `Unsupported` where pyarrow is not installed."""
+    if find_spec("pyarrow") is None:
+        raise Unsupported("Arrow tables need pyarrow: pip install pyarrow")
+
+
+def arrow_schema() -> pa.Schema:
+    """Return the columns of a read: subject, seq, time, headers, data.
+
+    `time` is in nanoseconds, UTC; `headers` has all values of each name and is null where a
+    message has none. Raises `Unsupported` without pyarrow.
+    """
+    require_arrow()
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("subject", pa.string()),
+            pa.field("seq", pa.int64()),
+            pa.field("time", pa.timestamp("ns", "UTC")),
+            pa.field("headers", pa.map_(pa.string(), pa.list_(pa.string()))),
+            pa.field("data", pa.binary()),
+        ]
+    )
+
+
+def record_batch(page: StoredPage) -> pa.RecordBatch:
+    """Return a page as a record batch of `arrow_schema`."""
+    import pyarrow as pa
+
+    schema = arrow_schema()
+    arrays = [
+        text_array(page.subjects),
+        pa.array(page.seqs, pa.int64()),
+        _times(page.times),
+        pa.array([header_pairs(each) for each in page.headers], schema.field("headers").type),
+        pa.array(page.payloads, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Return record batches as one table."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches, schema=arrow_schema())
+
+
+def _times(times: Sequence[bytes | int]) -> pa.Array:
+    import pyarrow as pa
+
+    moment = pa.timestamp("ns", "UTC")
+    # A page holds one kind: numbers from a consumer, text from everything else.
+    if times and isinstance(times[0], int):
+        return pa.array(times, pa.int64()).cast(moment)
+    return pa.array(times, pa.binary()).cast(pa.string()).cast(moment)
+
+
+def text_array(values: list[bytes]) -> pa.Array:
+    """Return text; bytes that are not UTF-8, which subjects may hold, become U+FFFD."""
+    import pyarrow as pa
+
+    array = pa.array(values, pa.binary())
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([each.decode("utf-8", "replace") for each in values], pa.string())
+
+
+def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:
+    """Return the names of a stored header block with all their values, None when it is empty."""
+    if not block:
+        return None
+    headers = Headers.parse(block)
+    return [(_clean(name), [_clean(each) for each in headers.get_all(name)]) for name in headers]
+
+
+def _clean(text: str) -> str:
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

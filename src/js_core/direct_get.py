@@ -1,0 +1,116 @@
+"""Single messages read from a stream: what is asked, and the two forms of the answer.
+
+The leader answers in JSON (`STREAM.MSG.GET`); a direct get is answered by any replica with the
+message itself, its place among the headers (ADR-31).
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, Final
+
+from js_core.errors import BadAnswer, BadArgument, JetStreamError, MessageNotFound
+from js_core.headers import Headers, parse_status
+from js_core.protocol import Frame
+from js_core.stored_page import direct_tail
+from js_core.stream_message import StreamMessage
+from js_core.subjects import check_filter
+from js_models import StoredMessage, Timestamp
+
+__all__ = [
+    "EVERYTHING",
+    "from_direct",
+    "from_leader",
+    "last_request",
+    "next_request",
+    "payload_of",
+    "seq_request",
+]
+
+EVERYTHING: Final = ">"
+"""The filter that every subject matches."""
+
+_NOT_FOUND: Final = 404
+_NO_MESSAGE_FOUND: Final = 10037
+
+
+def seq_request(seq: int) -> dict[str, Any]:
+    """Return the request for the message at a sequence. Raises `BadArgument`."""
+    return {"seq": _natural(seq)}
+
+
+def last_request(subject: str) -> dict[str, Any]:
+    """Return the request for the last message of a subject. Raises `BadArgument`."""
+    check_filter(subject)
+    return {"last_by_subj": subject}
+
+
+def next_request(
+    subject: str, seq: int | None = None, start_time: datetime | None = None
+) -> dict[str, Any]:
+    """Return the request for the first message of a subject at or after a sequence or a time.
+
+    From the beginning without either. Raises `BadArgument`.
+    """
+    check_filter(subject)
+    if seq is not None and start_time is not None:
+        raise BadArgument("give seq or start_time, not both")
+    if start_time is not None:
+        return {"start_time": _moment(start_time).rfc3339(), "next_by_subj": subject}
+    return {"seq": 1 if seq is None else _natural(seq), "next_by_subj": subject}
+
+
+def _natural(seq: int) -> int:
+    if not isinstance(seq, int) or seq < 1:
+        raise BadArgument(f"a sequence is a whole number from 1 up, got {seq!r}")
+    return seq
+
+
+def _moment(time: datetime) -> Timestamp:
+    try:
+        return Timestamp.of(time)
+    except (TypeError, ValueError) as error:
+        raise BadArgument(f"start_time: {error}") from error
+
+
+def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> StreamMessage:
+    """Return the message of a leader's answer, without headers if so wished."""
+    return StreamMessage(
+        stream=stream,
+        subject=stored.subject,
+        seq=stored.seq,
+        time=stored.time,
+        data=stored.data or b"",
+        headers=Headers.parse(stored.hdrs) if headers and stored.hdrs else Headers(),
+    )
+
+
+def from_direct(frame: Frame, stream: str, subject: str, *, headers: bool = True) -> StreamMessage:
+    """Return the message that answers a direct get to `subject`, without headers if so wished.
+
+    Raises `MessageNotFound`, another `JetStreamError` for a status, or `BadAnswer`.
+    """
+    _, _, header_size, body = frame
+    block = body[:header_size]
+    code, text = parse_status(block)
+    if code == _NOT_FOUND:
+        raise MessageNotFound(text, code=code, err_code=_NO_MESSAGE_FOUND, subject=subject)
+    if code:
+        raise JetStreamError(text or "no reason given", code=code, err_code=0, subject=subject)
+    found = direct_tail(body, header_size)
+    if found is None:
+        raise BadAnswer(f"{subject}: not an answer to a direct get: {block!r}")
+    return StreamMessage(
+        stream=stream,
+        subject=found[1].decode("utf-8", "surrogateescape"),
+        seq=int(found[2]),
+        time=Timestamp.parse(found[3].decode()),
+        data=body[header_size:-2],
+        headers=Headers.parse(body[: found.start()]) if headers else Headers(),
+    )
+
+
+def payload_of(request: dict[str, Any]) -> bytes:
+    """Return a request as the bytes of a direct get."""
+    return json.dumps(request, separators=(",", ":"), ensure_ascii=False).encode()

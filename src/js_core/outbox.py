@@ -1,0 +1,95 @@
+"""Events that wait in an outbox, in which order they go, and which errors are an event's own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+from js_core.errors import BadArgument, JetStreamError, SubjectTaken, TwinstreamError
+from js_core.headers import Headers
+from js_core.publish import PublishRequest
+
+__all__ = ["Lanes", "OutboxEvent", "OutboxReport", "is_fault_of_event"]
+
+# What the server says to a message that no repeat makes better: too large, headers too large,
+# rollup, time to live, counters, schedules, a condition that cannot be read.
+_FAULTS: Final = frozenset({10054, 10097, 10111, 10165, 10166, *range(10168, 10174), 10193})
+
+
+@frozen(kw_only=True)
+class OutboxEvent:
+    """A message that is to be stored once. Those of one `key` are stored in the order of `number`.
+
+    `id` is its identity for ever, made when it was added.
+    """
+
+    number: int
+    id: str
+    subject: str
+    data: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    key: str | None = None
+
+    def request(self, stream: str) -> PublishRequest:
+        """Return the message to publish into a stream."""
+        headers = Headers(self.headers) if self.headers else None
+        return PublishRequest(
+            subject=self.subject,
+            data=self.data,
+            headers=headers,
+            msg_id=self.id,
+            expected_stream=stream,
+        )
+
+
+@frozen(kw_only=True)
+class OutboxReport:
+    """Something that a relay met: an event that is `refused` for good, or trouble that passes."""
+
+    error: TwinstreamError
+    event: OutboxEvent | None = None
+    refused: bool = False
+
+    def __str__(self) -> str:
+        if self.event is None:
+            return str(self.error)
+        verdict = "refused" if self.refused else "not stored yet"
+        return f"event {self.event.number} ({self.event.subject}) {verdict}: {self.error}"
+
+
+class Lanes:
+    """A page of events as waves: of each key one event a wave, all of those without a key."""
+
+    def __init__(self, events: Iterable[OutboxEvent]) -> None:
+        self._free: list[OutboxEvent] = []
+        self._lanes: dict[str, deque[OutboxEvent]] = {}
+        for event in events:
+            if event.key is None:
+                self._free.append(event)
+            else:
+                self._lanes.setdefault(event.key, deque()).append(event)
+
+    def next_wave(self) -> list[OutboxEvent]:
+        """Return the events that may be under way together now; empty when all went."""
+        wave, self._free = self._free, []
+        for key in list(self._lanes):
+            lane = self._lanes[key]
+            wave.append(lane.popleft())
+            if not lane:
+                del self._lanes[key]
+        return wave
+
+    def hold(self, event: OutboxEvent) -> None:
+        """Let nothing more of the event's key go: it was not stored."""
+        if event.key is not None:
+            self._lanes.pop(event.key, None)
+
+
+def is_fault_of_event(error: TwinstreamError) -> bool:
+    """Tell whether an error is of the event, so that trying again does not help."""
+    if isinstance(error, JetStreamError):
+        return error.err_code in _FAULTS
+    return isinstance(error, BadArgument | SubjectTaken)

@@ -1,0 +1,116 @@
+"""When a publish is sent again, and what its last failure means.
+
+A message may be sent again when it is certain that nothing was stored: nobody took it (503), or
+the server said that it could not judge it yet. After a time-out or a broken link that is unknown,
+and only a message id or an expectation keeps a repeat from being stored twice.
+
+Peers repeat a 503 twice, 250 milliseconds apart, which is about what the election of a leader
+takes; that is the default here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from attrs import field, frozen
+
+from js_core.deadline import Seconds, finite_seconds
+from js_core.errors import (
+    BadArgument,
+    ConnectionLost,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+    TwinstreamError,
+)
+
+__all__ = ["RetryPolicy", "Step", "leaves_doubt", "needs_pause", "next_step", "passes"]
+
+# The id is being stored, the expectation cannot be judged yet, too many requests: each says that
+# this attempt was not stored, and passes.
+_PASSING: Final = frozenset({10158, 10163, 10167})
+
+# What a leader that has just stepped down says before 2.12, with no code: it proposed nothing.
+_NOT_LEADER: Final = "raft: not leader"
+
+# The part of the whole time that is kept for asking why no acknowledgement comes (seconds).
+_QUESTION: Final = 1.0
+
+
+def _retries(value: int) -> int:
+    if type(value) is not int or value < 0:
+        raise BadArgument(f"retries must be a number from 0 up, got {value!r}")
+    return value
+
+
+def _wait(value: Seconds) -> float:
+    return finite_seconds(value, "retry_wait")
+
+
+@frozen
+class RetryPolicy:
+    """How often a publish is sent again, and seconds between attempts that were turned away."""
+
+    retries: int = field(default=2, converter=_retries)
+    wait: float = field(default=0.25, converter=_wait)
+
+    def patience(self, left: float, repeatable: bool, attempts: int) -> float:
+        """Return how many of the `left` seconds to wait for the answer to the next attempt.
+
+        `attempts` were made before. Where a repeat is possible, all get an equal share;
+        otherwise a little is kept back for asking why there is no answer.
+        """
+        if repeatable and attempts < self.retries:
+            return left / (self.retries + 1 - attempts)
+        return max(left * 0.8, left - _QUESTION)
+
+
+class Step(Enum):
+    """What to do after an attempt failed."""
+
+    REPEAT = auto()
+    """Send it again."""
+    PROVE = auto()
+    """Find out whether an attempt without an answer was stored after all."""
+    EXPLAIN = auto()
+    """Find out why nobody answers, then fail."""
+    FAIL = auto()
+    """The error says it all."""
+
+
+def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: int) -> Step:
+    """Return what to do after an attempt failed.
+
+    `repeatable` is that of the message, `left` how many attempts there may be, and `doubt`
+    whether an earlier one may have been stored.
+    """
+    match error:
+        case NoResponders():
+            return Step.REPEAT if left else Step.EXPLAIN
+        case RequestTimeout():
+            return Step.REPEAT if left and repeatable else Step.EXPLAIN
+        case ConnectionLost():
+            return Step.REPEAT if left and repeatable else Step.FAIL
+        case JetStreamError() if left and passes(error):
+            return Step.REPEAT
+        case JetStreamError() if doubt:
+            # It may be refused because the earlier one is there.
+            return Step.PROVE
+        case _:
+            return Step.FAIL
+
+
+def passes(error: JetStreamError) -> bool:
+    """Tell whether a refusal says that nothing was stored now, and that trying again may do."""
+    return error.err_code in _PASSING or error.description == _NOT_LEADER
+
+
+def leaves_doubt(error: TwinstreamError) -> bool:
+    """Tell whether the attempt that failed may have been stored."""
+    return isinstance(error, RequestTimeout | ConnectionLost)
+
+
+def needs_pause(error: TwinstreamError) -> bool:
+    """Tell whether the next attempt should wait: the server was there and turned this one away."""
+    return isinstance(error, NoResponders | JetStreamError)

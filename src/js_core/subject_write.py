@@ -1,0 +1,100 @@
+"""Insert, update and upsert: what came of a write, and when to write again.
+
+A write goes out with an identity, so that a message found under its subject can be told to be this
+very one. Servers differ in what they say to a repeat of a write that was stored (an acknowledgement
+marked as duplicate, or a refusal, when the condition is judged first: 2.12 to 2.15 unreplicated),
+so a refusal is no proof that somebody else was faster: the message that is there is looked at.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from attrs import frozen
+
+from js_core.errors import (
+    ConnectionLost,
+    JetStreamError,
+    MessageExists,
+    NoResponders,
+    RequestTimeout,
+    TwinstreamError,
+    WrongLastSequence,
+)
+from js_core.stream_message import StreamMessage
+
+__all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
+
+MSG_ID: Final = "Nats-Msg-Id"
+
+_IN_PROCESS: Final = 10158
+# In process elsewhere, leader not ready, overloaded, cluster in motion: the same write may pass
+# a moment later.
+_PASSING: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
+
+
+@frozen(kw_only=True)
+class Stored:
+    """The message is in the stream.
+
+    `repeated` tells that an earlier attempt stored it, of this call or, with a `msg_id` of the
+    program's own, of an earlier one.
+    """
+
+    stream: str
+    seq: int
+    repeated: bool = False
+
+
+@frozen(kw_only=True)
+class AlreadyThere:
+    """The subject holds another message, and nothing was stored.
+
+    `message` is what it holds; None when this `msg_id` was stored at `seq` before, was removed
+    since, and the duplicate window is not over.
+    """
+
+    stream: str
+    seq: int
+    message: StreamMessage | None
+
+
+class Refusal(Enum):
+    """What an error of an attempt to write means."""
+
+    HELD = auto()
+    """The condition does not hold, or the subject is full: look what is there."""
+
+    IN_PROCESS = auto()
+    """The server has seen the id and cannot say more: look, then try again."""
+
+    PASSING = auto()
+    """Not stored; it may be soon: try again."""
+
+    LOST = auto()
+    """No answer: stored or not."""
+
+    FINAL = auto()
+    """Not stored, and trying again would not help."""
+
+
+def judge(error: TwinstreamError) -> Refusal:
+    """Return what an error of an attempt means."""
+    if isinstance(error, WrongLastSequence | MessageExists):
+        return Refusal.HELD
+    if isinstance(error, RequestTimeout | ConnectionLost):
+        return Refusal.LOST
+    if isinstance(error, NoResponders):
+        return Refusal.PASSING
+    if isinstance(error, JetStreamError):
+        if error.err_code == _IN_PROCESS:
+            return Refusal.IN_PROCESS
+        if error.err_code in _PASSING:
+            return Refusal.PASSING
+    return Refusal.FINAL
+
+
+def is_mine(message: StreamMessage, msg_id: str) -> bool:
+    """Tell whether a stored message carries an identity."""
+    return message.headers.get(MSG_ID) == msg_id

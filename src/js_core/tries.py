@@ -1,0 +1,55 @@
+"""The attempts of one write under one deadline: what is unknown so far, and when to try again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_core.deadline import Deadline
+from js_core.errors import OutcomeUnknown, TwinstreamError
+
+__all__ = ["Tries"]
+
+# Seconds between attempts that were answered; doubles up to the last. A new leader takes about
+# a second, a lost one four.
+_PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
+# A lost answer may not eat the time that the next attempt needs.
+_SHARE: Final = 3.0
+_SHORTEST: Final = 0.5
+
+
+class Tries:
+    """Keeps the books of one write; `total` is the seconds it may take."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline: Final = deadline
+        self._patience: Final = max(deadline.remaining() / _SHARE, _SHORTEST)
+        self._answered = 0
+        self.unknown = False
+        """Whether an attempt was made of which nothing is known."""
+
+    def patience(self) -> float:
+        """Return how many seconds the next attempt may wait for its answer."""
+        return min(self.deadline.remaining(), self._patience)
+
+    def lost(self) -> None:
+        """Note an attempt without an answer."""
+        self.unknown = True
+
+    def pause(self, error: TwinstreamError, what: str) -> float:
+        """Return the seconds to wait before the next attempt, after `error` or a lost answer.
+
+        Raises when there is no time left: `OutcomeUnknown` after a lost answer, else the error.
+        """
+        pause = _PAUSES[min(self._answered, len(_PAUSES) - 1)]
+        self._answered += 1
+        if self.deadline.remaining() <= pause:
+            raise self.end(error, what)
+        return pause
+
+    def end(self, error: TwinstreamError, what: str) -> TwinstreamError:
+        """Return the error that the write ends with, when it ends with `error` now."""
+        if not self.unknown:
+            return error
+        unknown = OutcomeUnknown(f"{what}: an answer was lost, and then: {error}")
+        unknown.__cause__ = error
+        return unknown
