@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import threading
 from asyncio import Lock
 from collections.abc import (
     AsyncGenerator,
@@ -19,17 +21,20 @@ from collections.abc import (
     Generator,
     Iterable,
 )
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
+from js_core.errors import BadArgument
 
 __all__ = [
     "Handler",
+    "Interrupts",
     "Lock",
     "Opening",
     "Signal",
     "Stream",
     "Task",
+    "aside",
     "call",
     "each",
     "opening",
@@ -79,38 +84,43 @@ async def each(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[T]:
             yield item
 
 
-async def call(handler: Handler[T], item: T) -> None:
-    """Run a function of the user."""
-    await handler(item)
+async def call(handler: Handler[T], item: T) -> object:
+    """Run a function of the user and return its result."""
+    return await handler(item)
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """Run a function that blocks, so that everything else goes on; return its result."""
+    return await asyncio.to_thread(work)
 
 
 class Signal:
     """A flag that waiters sleep on."""
 
-    __slots__ = ("_raised", "_sleepers")
+    __slots__ = ("_sleepers", "raised")
 
     def __init__(self) -> None:
-        self._raised = False
+        self.raised = False
         self._sleepers: list[asyncio.Future[bool]] = []
 
     def is_set(self) -> bool:
         """Tell whether the flag is up."""
-        return self._raised
+        return self.raised
 
     def set(self) -> None:
         """Raise the flag and wake who sleeps on it."""
-        self._raised = True
+        self.raised = True
         for sleeper in self._sleepers:
             if not sleeper.done():
                 sleeper.set_result(True)
 
     def clear(self) -> None:
         """Lower the flag."""
-        self._raised = False
+        self.raised = False
 
     async def sleep(self, deadline: Deadline) -> bool:
         """Sleep until the flag is up or the deadline passes; tell which."""
-        if self._raised:
+        if self.raised:
             return True
         loop = asyncio.get_running_loop()
         sleeper: asyncio.Future[bool] = loop.create_future()
@@ -124,7 +134,38 @@ class Signal:
             self._sleepers.remove(sleeper)
             if alarm is not None:
                 alarm.cancel()
-        return self._raised
+        return self.raised
+
+
+class Interrupts:
+    """SIGINT and SIGTERM raise a flag while it is entered; a second one acts as before.
+
+    Only for the main thread of a program: raises `BadArgument` in another.
+    """
+
+    def __init__(self, flag: Signal) -> None:
+        self._flag = flag
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            raise BadArgument("signals reach the main thread only: pass signals=False")
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.getsignal(number)
+            loop.add_signal_handler(number, self._note)
+        return self
+
+    def _note(self) -> None:
+        self._flag.set()
+        self.__exit__()
+
+    def __exit__(self, *_: object) -> None:
+        loop = asyncio.get_running_loop()
+        while self._before:
+            number, handler = self._before.popitem()
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
 
 
 class Forks:

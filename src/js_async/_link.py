@@ -48,8 +48,10 @@ class _Receiver(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self.writable.clear()
+        self._link.is_full = True
 
     def resume_writing(self) -> None:
+        self._link.is_full = False
         self.writable.set()
 
 
@@ -68,6 +70,8 @@ class Link:
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
+        # Whether the peer is so far behind that `drain` should be awaited.
+        self.is_full = False
         self._out: deque[bytes] = deque()
         self._flushing = False
 
@@ -150,6 +154,7 @@ class Link:
     def _drop(self, error: Exception | None) -> None:
         self._transport = None
         self._receiver = None
+        self.is_full = False
         self._out.clear()
         self._on_end(error)
 
@@ -159,6 +164,15 @@ class Link:
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
+
+    def offer(self, data: bytes) -> bool:
+        """Write if the peer keeps up; tell whether it was done."""
+        receiver = self._receiver
+        if receiver is None or not receiver.writable.is_set():
+            return False
+        self.check_owner()
+        self.write(data)
+        return True
 
     def post(self, data: bytes) -> None:
         """Put bytes on the way at once, without ever waiting for the peer."""
@@ -172,11 +186,6 @@ class Link:
             data = b"".join(self._out)
             self._out.clear()
             self._transport.write(data)
-
-    @property
-    def is_full(self) -> bool:
-        """Tell whether the peer is so far behind that `drain` should be awaited."""
-        return self._receiver is not None and not self._receiver.writable.is_set()
 
     async def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written."""

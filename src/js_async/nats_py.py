@@ -15,8 +15,14 @@ from js_async._replies import Replies
 from js_async._transport import Box
 from js_async.jetstream import JetStream
 from js_core.deadline import Deadline, Seconds, monotonic
-from js_core.errors import BadArgument, ConnectionClosed, ConnectionLost, RequestTimeout
-from js_core.handshake import ServerInfo
+from js_core.errors import (
+    BadArgument,
+    ConnectionClosed,
+    ConnectionLost,
+    PermissionDenied,
+    RequestTimeout,
+)
+from js_core.handshake import ServerInfo, denied_subject
 from js_core.headers import Headers, encode_headers
 from js_core.mailbox import Mailbox
 from js_core.protocol import Frame, Sink
@@ -58,7 +64,10 @@ class NatsPyTransport:
             raise BadArgument("the nats-py client is not connected: await its connect() first")
         self._client: Final = client
         self._timeout: Final = Deadline.after(timeout).remaining()
-        self._tokens: Final = Tokens(secrets.token_bytes(16))
+        # Inboxes of its own, below the prefix that the application's permissions ask for.
+        inbox = client.new_inbox().rpartition(".")[0]
+        self._tokens: Final = Tokens(secrets.token_bytes(16), inbox)
+        self._last_error: Exception | None = client.last_error
         self._subscriptions: dict[bytes, Subscription] = {}
         self._boxes: dict[bytes, Box] = {}
         self._numbers = 0
@@ -122,6 +131,10 @@ class NatsPyTransport:
                 raise RequestTimeout("the nats-py client did not reconnect in time")
             await sleep(min(_LOOK, deadline.remaining()))
 
+    def try_send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bool:
+        """Tell that `send` is to be used: nats-py has no way to publish without waiting."""
+        return False
+
     async def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
         await self.ready(Deadline.after(self._timeout))
@@ -178,7 +191,28 @@ class NatsPyTransport:
                 return True
             slice_ = Deadline.after(min(deadline.remaining(), _LOOK))
             await signal.sleep(slice_)
+            self._look_for_denial()
         return signal.is_set()
+
+    def _look_for_denial(self) -> None:
+        """Tell who waits that the user may not do that; nats-py keeps the last error only."""
+        last = self._client.last_error
+        if last is self._last_error:
+            return
+        self._last_error = last
+        denied = denied_subject(str(last))
+        if denied is None:
+            return
+        publishing, subject = denied
+        error = PermissionDenied(str(last))
+        if publishing:
+            self._replies.fail_subject(subject.encode(), error)
+            return
+        for box in list(self._boxes.values()):
+            if box.subject.lower() == subject.encode():
+                box.error = error
+                box.signal.set()
+                self._replies.deny(box, error)
 
 
 async def _drain(subscription: Subscription) -> None:

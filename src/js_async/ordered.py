@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Self
+from typing import Final
 
 from js_async import _control
 from js_async._api import Api
 from js_async._create import create_consumer
 from js_async._io import Signal
 from js_async._pulls import PullChannels
+from js_async.iteration import Iteration
 from js_async.message import Message
 from js_async.messages import Messages
 from js_async.missing import Missing
-from js_core.deadline import NEVER, Deadline, Seconds
+from js_core.deadline import Deadline
 from js_core.errors import (
     BadArgument,
     ConnectionLost,
@@ -37,7 +38,7 @@ _LONGEST_PAUSE: Final = 10.0
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost)
 
 
-class OrderedMessages:
+class OrderedMessages(Iteration[Message]):
     """Iterates over a stream in order until it is closed; made by `Stream.ordered`.
 
     Every message comes once, whatever happens to the link, the consumer or its leader. Raises
@@ -70,23 +71,6 @@ class OrderedMessages:
         return self._read.position
 
     # ---- iterating
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Message:
-        """Return the next message; the iteration ends after `close`."""
-        message = await self.take(NEVER)
-        if message is None:
-            raise StopAsyncIteration
-        return message
-
-    async def next(self, timeout: Seconds) -> Message:
-        """Return the next message within `timeout` seconds; raises `RequestTimeout`."""
-        message = await self.take(Deadline.after(timeout))
-        if message is None:
-            raise BadArgument("the iteration has ended: it was closed")
-        return message
 
     async def take(self, deadline: Deadline) -> Message | None:
         """Return the next message in order, or None when the iteration was closed."""
@@ -175,9 +159,3 @@ class OrderedMessages:
             self._closed = True
             self._ended.set()
             await self._leave()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()

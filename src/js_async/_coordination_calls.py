@@ -1,0 +1,24 @@
+"""The call of a JetStream context that leads to locks and their kin."""
+
+from __future__ import annotations
+
+from js_async._api import ApiCalls
+from js_async.coordination import Coordination, open_coordination
+
+__all__ = ["CoordinationCalls"]
+
+
+class CoordinationCalls(ApiCalls):
+    """The part of a JetStream context that is about coordination."""
+
+    async def coordination(
+        self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
+    ) -> Coordination:
+        """Return what makes locks, semaphores, rate limits and leaders, kept in a stream.
+
+        `create` makes the stream where there is none, with so many `replicas`. `owner` is shown to
+        those who look who holds something; host and process unless given. Raises `NotPromised`,
+        which names the settings that break a promise, `StreamNotFound`, `SubjectOverlap`,
+        `Unsupported` (before server 2.11) or another `JetStreamError`.
+        """
+        return await open_coordination(self._api, stream, create, replicas, owner)

@@ -1,0 +1,133 @@
+"""Fast ingest: many messages into one stream, acknowledged in intervals (server 2.14, ADR-50)."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import AsyncIterable, Iterable
+from typing import Final, Self
+
+from js_async._api import Api
+from js_async._ingest import Entry, Ingest
+from js_async._io import Stream as Generated
+from js_async._io import each
+from js_core.errors import PublishFailures
+from js_core.fast_ingest import Gaps, Ingested
+from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish_limits import PublishLimits
+from js_models import PubAck
+
+__all__ = ["FastIngest"]
+
+# Failures that an error lists; it counts the others.
+_LISTED: Final = 100
+
+
+class FastIngest:
+    """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
+
+    An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `async with`, it ends
+    the batch at the end of the block where the iteration was left early, and raises
+    `PublishFailures` if a message failed whose outcome nobody took. One task or thread at a time.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        requests: Iterable[PublishRequest] | AsyncIterable[PublishRequest],
+        gaps: Gaps,
+        limits: PublishLimits,
+    ) -> None:
+        self._requests: Final = requests
+        self._ingest: Final = Ingest(api, stream, gaps, limits)
+        # In the order of sending, until the outcome is taken.
+        self._order: Final[deque[Entry]] = deque()
+        self._managed = False
+        self._closed = False
+        self._outcomes: Final = self._run()
+
+    @property
+    def under_way(self) -> int:
+        """How many messages were sent and have no outcome yet, those in front of them included."""
+        return len(self._order)
+
+    @property
+    def last_ack(self) -> PubAck | None:
+        """The end of the last batch: `seq` is that of the last message it stored.
+
+        None before the first end. A batch also ends whenever nothing was sent for a second.
+        """
+        return self._ingest.last_ack
+
+    def __aiter__(self) -> Generated[Ingested | PublishFailure]:
+        return self._outcomes
+
+    async def __aenter__(self) -> Self:
+        self._managed = True
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            await self.close()
+            return
+        try:
+            await self.close()
+        except PublishFailures as failures:
+            # What the program raised is the news; this goes along with it.
+            error.add_note(str(failures))
+
+    async def close(self) -> None:
+        """Send no more, wait for what is under way; raises `PublishFailures`.
+
+        Closing again does nothing.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._ingest.flush()
+        finally:
+            await self._ingest.close()
+        outcomes = [entry.outcome for entry in self._order]
+        self._order.clear()
+        failures = [found for found in outcomes if isinstance(found, PublishFailure)]
+        if failures:
+            raise PublishFailures(failures[:_LISTED], len(failures))
+
+    async def _run(self) -> Generated[Ingested | PublishFailure]:
+        ingest, order = self._ingest, self._order
+        await ingest.open()
+        try:
+            async for request in each(self._requests):
+                entry = ingest.prepare(request)
+                order.append(entry)
+                if entry.outcome is None:
+                    await ingest.send(entry)
+                while order and order[0].outcome is not None:
+                    yield self._take(order[0].outcome)
+                    if self._closed:
+                        return
+            await ingest.flush()
+            while order and order[0].outcome is not None:
+                yield self._take(order[0].outcome)
+                if self._closed:
+                    return
+        finally:
+            if not self._closed and not (self._managed and order):
+                self._warn()
+                self._closed = True
+                await ingest.close()
+
+    def _take(self, outcome: Ingested | PublishFailure) -> Ingested | PublishFailure:
+        self._order.popleft()
+        return outcome
+
+    def _warn(self) -> None:
+        if self._order:
+            warnings.warn(
+                f"fast_ingest was left with {len(self._order)} messages under way; use it in a"
+                " `with` block, or close it, to know what became of them",
+                ResourceWarning,
+                stacklevel=2,
+            )

@@ -1,0 +1,53 @@
+"""What all endless iterations have in common: iterate, take one in time, close with a block."""
+
+from __future__ import annotations
+
+from typing import Generic, Self, TypeVar
+
+from js_core.deadline import NEVER, Deadline, Seconds
+from js_core.errors import BadArgument
+
+__all__ = ["Iteration"]
+
+T = TypeVar("T")
+
+
+class Iteration(Generic[T]):
+    """The base of iterations that end when they are closed; a subclass says how to take one."""
+
+    async def take(self, deadline: Deadline) -> T | None:
+        """Return the next one, or None when the iteration has ended.
+
+        Raises `RequestTimeout` when none came before the deadline.
+        """
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """End the iteration."""
+        raise NotImplementedError
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        """Return the next one; the iteration ends after `close`."""
+        item = await self.take(NEVER)
+        if item is None:
+            raise StopAsyncIteration
+        return item
+
+    async def next(self, timeout: Seconds) -> T:
+        """Return the next one within `timeout` seconds; raises `RequestTimeout`.
+
+        Raises `BadArgument` when the iteration has ended.
+        """
+        item = await self.take(Deadline.after(timeout))
+        if item is None:
+            raise BadArgument("the iteration has ended: it was drained or closed")
+        return item
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,253 @@
+"""The relay: takes events out of an outbox and stores each once, until the outbox is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Self
+
+from js_async._io import Signal, Task, aside, sleep, spawn
+from js_async.once_writer import By, ByIdentity, OnceWriter, Written, once_writer
+from js_async.outbox_store import OutboxStore
+from js_async.outbox_window import OutboxWindow
+from js_core.deadline import Deadline, Seconds, seconds
+from js_core.errors import (
+    BadArgument,
+    ConnectionClosed,
+    NotPromised,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from js_core.outbox import Lanes, OutboxEvent, OutboxReport, is_fault_of_event
+from js_core.subject_write import Stored
+
+if TYPE_CHECKING:
+    from js_async.jetstream import JetStream
+    from js_async.promised_streams import PromisedStreams
+
+__all__ = ["OutboxRelay"]
+
+# Events that are read from the outbox at once; as many acknowledgements may be under way.
+_PAGE: Final = 500
+# Stored events are taken out of the outbox so many at once: each time costs a write to disk.
+_TOGETHER: Final = 100
+_LONGEST_PAUSE: Final = 5.0
+
+
+class OutboxRelay:
+    """Stores the events of an outbox; made by `JetStream.outbox`.
+
+    Used in a `with` block it works beside the program until the end of the block; `drain` works
+    until nothing waits. What it met is told to `on_report`.
+    """
+
+    def __init__(
+        self,
+        jet: JetStream,
+        streams: PromisedStreams,
+        store: OutboxStore,
+        stream: str,
+        by: By,
+        *,
+        poll: Seconds,
+        timeout: Seconds,
+        on_report: Callable[[OutboxReport], None] | None,
+    ) -> None:
+        self._jet: Final = jet
+        self._store: Final = store
+        self._stream: Final = stream
+        self._timeout: Final = seconds(timeout)
+        self._poll: Final = max(seconds(poll, "poll"), 0.001)
+        self._on_report: Final = on_report
+        self._writer: Final[OnceWriter] = once_writer(jet, streams, stream, by, self._timeout)
+        self._window: OutboxWindow | None = None
+        self._claimed = False
+        self._stop: Final = Signal()
+        self._awake: Final = Signal()
+        self._task: Task | None = None
+        self._error: Exception | None = None
+        self._pause = self._poll
+        self.stored = 0
+        """Events that were stored, by this relay or found stored."""
+        self.refused = 0
+        """Events that were put by, for they cannot be stored."""
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Start to work beside the program; raises `NotPromised`, `StreamNotFound`."""
+        if self._task is not None:
+            raise BadArgument("the relay was started already")
+        await self._writer.check()
+        self._task = spawn(self._run, "twinstream-outbox")
+
+    async def stop(self, timeout: Seconds = 30.0) -> None:
+        """End; what waits stays in the outbox. Raises the error that ended the work, if one did.
+
+        Raises `RequestTimeout` when that takes longer than `timeout` seconds.
+        """
+        self._stop.set()
+        self._awake.set()
+        await self.wait(timeout)
+        await self._release()
+
+    async def wait(self, timeout: Seconds | None = None) -> None:
+        """Return when the relay has ended: by `stop`, or by an error, which is raised here."""
+        if self._task is not None and not await self._task.join(Deadline.after(timeout)):
+            raise RequestTimeout("the relay is still working")
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    def wake(self) -> None:
+        """Look into the outbox at once, in place of at the next poll."""
+        self._awake.set()
+
+    async def drain(self, timeout: Seconds | None = None) -> int:
+        """Store what waits, and return how many events were stored, when no more do.
+
+        Events that are refused, and those of their keys, stay. Not for a relay that was started.
+        Raises `RequestTimeout` after `timeout` seconds, with the last trouble.
+        """
+        if self._task is not None:
+            raise BadArgument("the relay works by itself: it was started")
+        deadline = Deadline.after(timeout)
+        before = self.stored
+        try:
+            while True:
+                trouble = await self._claim() or await self._round()
+                if trouble is None:
+                    return self.stored - before
+                if deadline.remaining() < self._pause:
+                    raise RequestTimeout(f"events are still waiting; {trouble}") from trouble
+                await self._rest()
+        finally:
+            await self._release()
+
+    # ---- work
+
+    async def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._awake.clear()
+                trouble = await self._claim() or await self._round()
+                if trouble is None:
+                    self._pause = self._poll
+                    await self._awake.sleep(Deadline.after(self._poll))
+                elif not self._stop.is_set():
+                    await self._rest()
+        except Exception as error:
+            self._error = error
+        finally:
+            await self._release()
+
+    async def _rest(self) -> None:
+        """Pause after trouble, longer each time."""
+        if self._task is None:
+            await sleep(self._pause)
+        else:
+            await self._stop.sleep(Deadline.after(self._pause))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    async def _claim(self) -> TwinstreamError | None:
+        """Become the only relay of the outbox; return why that is not so yet."""
+        if self._claimed:
+            return None
+        if not await aside(self._store.claim):
+            return self._tell(TwinstreamError("another relay works on this outbox"))
+        self._claimed = True
+        return None
+
+    async def _release(self) -> None:
+        self._window = None
+        if self._claimed:
+            self._claimed = False
+            await aside(self._store.release)
+
+    async def _round(self) -> TwinstreamError | None:
+        """Send what waits, once; return the last trouble, None when nothing waits any more."""
+        try:
+            if isinstance(self._writer, ByIdentity) and self._window is None:
+                stream = await self._writer.check()
+                window = OutboxWindow(self._jet, self._store, stream, self._timeout)
+                await window.look()
+                self._window = window
+                self.stored += window.found
+            else:
+                await self._writer.check()
+            while not self._stop.is_set():
+                events = await aside(lambda: self._store.pending(_PAGE))
+                if not events:
+                    return None
+                trouble = await self._page(events)
+                if trouble is not None:
+                    return trouble
+        except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
+            raise
+        except TwinstreamError as error:
+            return self._tell(error)
+        return None
+
+    async def _page(self, events: list[OutboxEvent]) -> TwinstreamError | None:
+        lanes = Lanes(events)
+        done: list[int] = []
+        trouble: TwinstreamError | None = None
+        while wave := lanes.next_wave():
+            if self._window is not None and not self._window.may_send(wave):
+                await self._finish(done)
+                done = []
+                await self._look_again(self._window)
+                return trouble
+            requests = [event.request(self._stream) for event in wave]
+            results = await self._writer.write(requests)
+            for event, result in zip(wave, results, strict=True):
+                if isinstance(result, Stored):
+                    done.append(event.number)
+                    self._pause = self._poll
+                else:
+                    lanes.hold(event)
+                    trouble = await self._failed(event, result) or trouble
+            if len(done) >= _TOGETHER:
+                await self._finish(done)
+                done = []
+        await self._finish(done)
+        return trouble
+
+    async def _look_again(self, window: OutboxWindow) -> None:
+        before = window.found
+        await window.look()
+        self.stored += window.found - before
+
+    async def _finish(self, done: list[int]) -> None:
+        if done:
+            await aside(lambda: self._store.done(done))
+            self.stored += len(done)
+            if self._window is not None:
+                self._window.forget(done)
+
+    async def _failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
+        """Put by what cannot be stored; return the trouble of what can, later."""
+        if isinstance(error, Stored):
+            return None
+        if isinstance(error, ConnectionClosed):
+            raise error
+        refused = is_fault_of_event(error)
+        if refused:
+            self.refused += 1
+            await aside(lambda: self._store.refuse(event.number, str(error)))
+        self._tell(error, event, refused)
+        return None if refused else error
+
+    def _tell(
+        self, error: TwinstreamError, event: OutboxEvent | None = None, refused: bool = False
+    ) -> TwinstreamError:
+        if self._on_report is not None:
+            self._on_report(OutboxReport(error=error, event=event, refused=refused))
+        return error
