@@ -7,12 +7,21 @@ Both have the same names. Start with `connect`.
 from __future__ import annotations
 
 from js_core.ack_reply import Metadata
+from js_core.advisories import Event
+from js_core.arrow import arrow_schema
+from js_core.atomic_outcome import AtomicOutcome
 from js_core.auth import Credentials
+from js_core.backup import Backup, TransferProgress
 from js_core.batch import Batch, BatchEnd
+from js_core.coordination import coordination_config
+from js_core.counters import Counter
+from js_core.dead_letter import DeadLetter
 from js_core.difference import Difference
 from js_core.errors import (
     AcknowledgementError,
     AlreadyAcknowledged,
+    AtomicBatchFailed,
+    AtomicBatchUnknown,
     AuthenticationFailed,
     BadAnswer,
     BadArgument,
@@ -27,12 +36,19 @@ from js_core.errors import (
     InvalidConfig,
     JetStreamError,
     JetStreamNotEnabled,
+    JetStreamOff,
+    LeaseLost,
     MessageExists,
     MessageNotFound,
+    NoLeader,
     NoResponders,
+    NoStream,
     NotAcknowledgeable,
+    NotPromised,
+    OutcomeUnknown,
     PermissionDenied,
     ProtocolError,
+    PublishFailures,
     PullError,
     PullRefused,
     RequestTimeout,
@@ -41,6 +57,7 @@ from js_core.errors import (
     StreamExists,
     StreamNotFound,
     SubjectOverlap,
+    SubjectTaken,
     TwinstreamError,
     Unsupported,
     WrongLastMessageId,
@@ -58,32 +75,81 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
+from js_core.fast_ingest import Ingested
 from js_core.handshake import ServerInfo
 from js_core.headers import Headers
+from js_core.health import Finding, Health, Thresholds
+from js_core.hole import Hole
+from js_core.lease_record import SlotRecord
 from js_core.options import ConnectOptions
+from js_core.outbox import OutboxEvent, OutboxReport
+from js_core.processing import ProcessReport, Reject
 from js_core.publish import PublishFailure, PublishRequest
 from js_core.pull_request import Priority
-from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
+from js_core.read_report import ReadEnd, ReadReport
+from js_core.reports import (
+    HandlerFailed,
+    Pinned,
+    PullReport,
+    PullWarning,
+    Recreated,
+    Unpinned,
+    WorkReport,
+)
+from js_core.retry import Retry, TryLater
+from js_core.schedules import Schedule, StoredSchedule
 from js_core.servers import ReconnectPolicy
+from js_core.snapshot import Snapshot
 from js_core.stream_message import StreamMessage
+from js_core.subject_write import AlreadyThere, Stored
 from js_core.tls import TlsOptions
+from js_sync._backup_files import read_backup
+from js_sync.atomic_batch import AtomicBatch
 from js_sync.connection import Connection, Stats, connect, connect_with
 from js_sync.connection_events import ConnectionEvents
 from js_sync.consumer import Consumer
 from js_sync.consuming import Consuming
+from js_sync.coordination import Coordination, Taken
 from js_sync.core_message import CoreMessage
+from js_sync.counters import Counters
+from js_sync.dead_letters import DeadLetters
+from js_sync.events import Events
+from js_sync.fast_ingest import FastIngest
 from js_sync.jetstream import JetStream
+from js_sync.leader import Leader
+from js_sync.lease import Lease
+from js_sync.listing import Listing
+from js_sync.lock import Lock, Semaphore
 from js_sync.message import Message
 from js_sync.messages import Messages
+from js_sync.meta import Meta
+from js_sync.once import Once, OnceResult
 from js_sync.ordered import OrderedMessages
+from js_sync.outbox_relay import OutboxRelay
+from js_sync.outbox_store import OutboxStore
+from js_sync.processing import Processing
+from js_sync.publish_many import PublishMany
+from js_sync.publisher import Publisher, PublishHandle
 from js_sync.push import PushMessages
+from js_sync.rate_limiter import Permit, RateLimiter
+from js_sync.replicas import Replicas
+from js_sync.schedules import Schedules
+from js_sync.sqlite_outbox import SqliteOutbox
 from js_sync.stream import Stream
+from js_sync.stream_read import StreamRead
 from js_sync.subscription import Subscription
+from js_sync.worker import Worker
 
 __all__ = [
     "AcknowledgementError",
     "AlreadyAcknowledged",
+    "AlreadyThere",
+    "AtomicBatch",
+    "AtomicBatchFailed",
+    "AtomicBatchUnknown",
+    "AtomicOutcome",
     "AuthenticationFailed",
+    "Backup",
     "BadAnswer",
     "BadArgument",
     "BadPull",
@@ -104,59 +170,121 @@ __all__ = [
     "ConsumerIsPush",
     "ConsumerNotFound",
     "Consuming",
+    "Coordination",
     "CoreMessage",
+    "Counter",
+    "Counters",
     "Credentials",
+    "DeadLetter",
+    "DeadLetters",
     "Difference",
     "Disconnected",
+    "Event",
+    "Events",
+    "FastIngest",
+    "Finding",
+    "HandlerFailed",
     "Headers",
+    "Health",
+    "Hole",
+    "Ingested",
     "InvalidConfig",
     "JetStream",
     "JetStreamError",
     "JetStreamNotEnabled",
+    "JetStreamOff",
     "LameDuck",
+    "Leader",
+    "Lease",
+    "LeaseLost",
+    "Listing",
+    "Lock",
     "Message",
     "MessageExists",
     "MessageNotFound",
     "Messages",
     "MessagesDropped",
+    "Meta",
     "Metadata",
+    "NoLeader",
     "NoResponders",
+    "NoStream",
     "NotAcknowledgeable",
+    "NotPromised",
+    "Once",
+    "OnceResult",
     "OrderedMessages",
+    "OutboxEvent",
+    "OutboxRelay",
+    "OutboxReport",
+    "OutboxStore",
+    "OutcomeUnknown",
     "PermissionDenied",
+    "Permit",
     "Pinned",
     "Priority",
+    "ProcessReport",
+    "Processing",
     "ProtocolError",
     "PublishFailure",
+    "PublishFailures",
+    "PublishHandle",
+    "PublishMany",
     "PublishRequest",
+    "Publisher",
     "PullError",
     "PullRefused",
     "PullReport",
     "PullWarning",
     "PushMessages",
+    "RateLimiter",
+    "ReadEnd",
+    "ReadReport",
     "ReconnectPolicy",
     "Recreated",
+    "Reject",
+    "Replicas",
     "RequestTimeout",
+    "Retry",
+    "Schedule",
+    "Schedules",
+    "Semaphore",
     "ServerError",
     "ServerInfo",
     "ServerReported",
     "ServersDiscovered",
+    "SlotRecord",
+    "Snapshot",
+    "SqliteOutbox",
     "Stats",
     "StoreRefused",
+    "Stored",
+    "StoredSchedule",
     "Stream",
     "StreamExists",
     "StreamMessage",
     "StreamNotFound",
+    "StreamRead",
     "SubjectOverlap",
+    "SubjectTaken",
     "Subscription",
+    "Taken",
+    "Thresholds",
     "TlsOptions",
+    "TransferProgress",
+    "TryLater",
     "TwinstreamError",
     "Unpinned",
     "Unsupported",
+    "WorkReport",
+    "Worker",
     "WrongLastMessageId",
     "WrongLastSequence",
     "WrongOwner",
     "WrongStream",
+    "arrow_schema",
     "connect",
     "connect_with",
+    "coordination_config",
+    "read_backup",
 ]

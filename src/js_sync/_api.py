@@ -14,7 +14,7 @@ from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 from js_sync._transport import Transport
 
-__all__ = ["Api"]
+__all__ = ["Api", "ApiCalls"]
 
 M = TypeVar("M", bound=Model)
 
@@ -27,7 +27,8 @@ class Api:
     ) -> None:
         self.transport: Final = transport
         self.subjects: Final = subjects
-        self._timeout: Final = (
+        # Seconds that a call may take unless told otherwise.
+        self.timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
         )
 
@@ -40,7 +41,7 @@ class Api:
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
         """Return the deadline of a call: `timeout` seconds from now, or the default."""
-        return Deadline.after(self._timeout if timeout is None else timeout)
+        return Deadline.after(self.timeout if timeout is None else timeout)
 
     def call(
         self,
@@ -76,6 +77,13 @@ class Api:
                 f" or the prefix {self.subjects.prefix} (its domain) is not served here"
             ) from error
         return read_answer(frame[3][frame[2] : -2], subject)
+
+
+class ApiCalls:
+    """A group of calls on an API; `JetStream` is made of several."""
+
+    def __init__(self, api: Api) -> None:
+        self._api: Final = api
 
 
 def _payload(body: Model | Mapping[str, Any] | None) -> bytes:

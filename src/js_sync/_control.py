@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Final
 
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
@@ -12,13 +13,28 @@ from js_models import (
     ConsumerDeleteResponse,
     ConsumerInfo,
     ConsumerInfoResponse,
+    ConsumerLeaderStepdownResponse,
     ConsumerPauseResponse,
     ConsumerResetResponse,
     ConsumerUnpinResponse,
 )
+from js_sync import _groups
 from js_sync._api import Api
 
-__all__ = ["delete", "info", "pause", "require_there", "reset", "unpin"]
+__all__ = [
+    "delete",
+    "gone",
+    "info",
+    "pause",
+    "pause_end",
+    "require_there",
+    "reset",
+    "step_down",
+    "unpin",
+]
+
+# A group without a leader does not answer at all, and messages wait meanwhile (seconds).
+_LOOK: Final = 1.0
 
 
 def info(api: Api, stream: str, name: str) -> ConsumerInfo:
@@ -27,13 +43,24 @@ def info(api: Api, stream: str, name: str) -> ConsumerInfo:
     return api.call(subject, None, ConsumerInfoResponse)
 
 
+def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
+    """Ask the server; return the error to raise when it says that there is no such consumer.
+
+    Raises what the question meets otherwise: nobody can tell then.
+    """
+    subject = api.subjects.consumer("INFO", stream, name)
+    try:
+        api.call(subject, None, ConsumerInfoResponse, Deadline.after(_LOOK))
+    except (ConsumerNotFound, StreamNotFound) as error:
+        return ConsumerDeleted(f"{stream}/{name}: {error.description}")
+    return None
+
+
 def require_there(api: Api, stream: str, name: str) -> None:
     """Raise `ConsumerDeleted` when the server says that there is no such consumer."""
-    try:
-        subject = api.subjects.consumer("INFO", stream, name)
-        api.call(subject, None, ConsumerInfoResponse, Deadline.after(1.0))
-    except (ConsumerNotFound, StreamNotFound) as error:
-        raise ConsumerDeleted(f"{stream}/{name}: {error.description}") from error
+    found = gone(api, stream, name)
+    if found is not None:
+        raise found
 
 
 def delete(api: Api, stream: str, name: str) -> None:
@@ -42,17 +69,44 @@ def delete(api: Api, stream: str, name: str) -> None:
     api.call(subject, None, ConsumerDeleteResponse)
 
 
-def pause(api: Api, stream: str, name: str, duration: float | None) -> None:
-    """Pause for a duration in seconds, or resume."""
+def pause(api: Api, stream: str, name: str, until: datetime | None) -> ConsumerPauseResponse:
+    """Pause up to a moment of the server's clock, or resume."""
     api.require((2, 11, 0), "pausing a consumer")
-    body: dict[str, Any] | None = None
-    if duration is not None:
-        if duration <= 0:
-            raise BadArgument(f"duration must be above 0 seconds, got {duration:g}")
-        until = datetime.now(UTC) + timedelta(seconds=duration)
-        body = {"pause_until": until.isoformat()}
+    body = {"pause_until": until.isoformat()} if until is not None else None
     subject = api.subjects.consumer("PAUSE", stream, name)
-    api.call(subject, body, ConsumerPauseResponse)
+    answer = api.call(subject, body, ConsumerPauseResponse)
+    if until is not None and not answer.paused:
+        raise BadArgument(
+            f"{stream}/{name} is not paused: {until.isoformat()} is past by the server's clock"
+        )
+    return answer
+
+
+def pause_end(duration: float | None, until: datetime | None) -> datetime:
+    """Return the end of a pause that is given in one of the two ways."""
+    if (duration is None) == (until is None):
+        raise BadArgument("give the duration of the pause or its end (until), one of them")
+    if until is not None:
+        if until.tzinfo is None:
+            raise BadArgument(f"until={until} has no time zone: whose clock is that?")
+        return until
+    if not duration or duration <= 0:
+        raise BadArgument(f"duration must be above 0 seconds, got {duration:g}")
+    return datetime.now(UTC) + timedelta(seconds=duration)
+
+
+def step_down(
+    api: Api,
+    stream: str,
+    name: str,
+    preferred: str | None,
+    cluster: str | None,
+    tags: Sequence[str],
+) -> None:
+    """Ask the consumer's leader to hand over."""
+    subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
+    kind = ConsumerLeaderStepdownResponse
+    _groups.step_down(api, subject, kind, preferred, cluster, tags)
 
 
 def reset(api: Api, stream: str, name: str, seq: int | None) -> ConsumerInfo:

@@ -1,28 +1,78 @@
 # Generated from src/js_async/_create.py by codegen/twin.py. Edit that file instead.
-"""Creating and changing consumers, and telling how an existing one differs."""
+"""Creating and changing streams and consumers, and telling how an existing consumer differs."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from attrs import evolve
 
 from js_core.deadline import Deadline
 from js_core.difference import differences
-from js_core.errors import ConsumerExists, JetStreamError, TwinstreamError
+from js_core.errors import (
+    BadArgument,
+    ConsumerExists,
+    JetStreamError,
+    StreamNotFound,
+    TwinstreamError,
+)
+from js_core.subjects import check_filter
 from js_models import (
     AckPolicy,
     ConsumerConfig,
     ConsumerCreateResponse,
     ConsumerInfo,
     ConsumerInfoResponse,
+    StreamConfig,
+    StreamCreateResponse,
+    StreamInfo,
+    StreamNamesResponse,
+    StreamUpdateResponse,
     encode,
 )
 from js_sync._api import Api
 
-__all__ = ["CreateAction", "create_consumer"]
+__all__ = ["CreateAction", "create_consumer", "create_stream", "name_by_subject", "update_stream"]
+
+_STREAM_NOT_FOUND: Final = 10059
 
 CreateAction = Literal["", "create", "update"]
+
+
+def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
+    """Create a stream."""
+    subject = api.subjects.stream("CREATE", name)
+    return api.call(subject, _stream_body(api, config, pedantic), StreamCreateResponse)
+
+
+def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
+    """Replace the configuration of a stream."""
+    subject = api.subjects.stream("UPDATE", name)
+    return api.call(subject, _stream_body(api, config, pedantic), StreamUpdateResponse)
+
+
+def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
+    return {**encode(config), **_pedantry(api, pedantic)}
+
+
+def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
+    if pedantic:
+        api.require((2, 11, 0), "pedantic=True")
+    return {"pedantic": True} if pedantic else {}
+
+
+def name_by_subject(api: Api, subject: str) -> str:
+    """Return the name of the one stream that holds a subject."""
+    target = api.subjects.streams("NAMES")
+    check_filter(subject)
+    answer = api.call(target, {"subject": subject}, StreamNamesResponse)
+    names = answer.streams or []
+    if len(names) > 1:
+        raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
+    if not names:
+        text = f"no stream holds the subject {subject}"
+        raise StreamNotFound(text, code=404, err_code=_STREAM_NOT_FOUND, subject=target)
+    return names[0]
 
 
 def create_consumer(
@@ -31,6 +81,8 @@ def create_consumer(
     config: ConsumerConfig,
     action: CreateAction,
     deadline: Deadline | None = None,
+    *,
+    pedantic: bool = False,
 ) -> ConsumerInfo:
     """Create or change a consumer; an empty action does whichever is due.
 
@@ -46,6 +98,7 @@ def create_consumer(
     filters = [config.filter_subject] if config.filter_subject else []
     subject = api.subjects.create_consumer(stream, name, filters)
     body: dict[str, Any] = {"stream_name": stream, "config": encode(config), "action": action}
+    body |= _pedantry(api, pedantic)
     try:
         return api.call(subject, body, ConsumerCreateResponse, deadline)
     except ConsumerExists as error:

@@ -8,21 +8,26 @@ the twins.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
 from threading import Lock
-from typing import Annotated, Final, Protocol, TypeVar
+from types import FrameType
+from typing import Annotated, Any, Final, Protocol, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
+from js_core.errors import BadArgument
 
 __all__ = [
     "Handler",
+    "Interrupts",
     "Lock",
     "Opening",
     "Signal",
     "Stream",
     "Task",
+    "aside",
     "call",
     "each",
     "opening",
@@ -55,9 +60,14 @@ def each(items: Iterable[T]) -> Iterable[T]:
     return items
 
 
-def call(handler: Handler[T], item: T) -> None:
-    """Run a function of the user."""
-    handler(item)
+def call(handler: Handler[T], item: T) -> object:
+    """Run a function of the user and return its result."""
+    return handler(item)
+
+
+def aside(work: Callable[[], T]) -> T:
+    """Run a function that blocks; return its result."""
+    return work()
 
 
 class Releasable(Protocol):
@@ -71,34 +81,61 @@ class Releasable(Protocol):
 class Signal:
     """A flag that waiters sleep on."""
 
-    __slots__ = ("_raised", "sleepers")
+    __slots__ = ("raised", "sleepers")
 
     def __init__(self) -> None:
-        self._raised = False
+        self.raised = False
         self.sleepers: Final[list[Releasable]] = []
 
     def is_set(self) -> bool:
         """Tell whether the flag is up."""
-        return self._raised
+        return self.raised
 
     def set(self) -> None:
         """Raise the flag and wake who sleeps on it."""
-        self._raised = True
+        self.raised = True
         for gate in tuple(self.sleepers):
             open_gate(gate)
 
     def clear(self) -> None:
         """Lower the flag."""
-        self._raised = False
+        self.raised = False
 
     def sleep(self, deadline: Deadline) -> bool:
         """Sleep until the flag is up or the deadline passes; tell which."""
-        while not self._raised:
+        while not self.raised:
             if deadline.expired():
                 return False
             with Gate(self) as gate:
                 gate.pause(deadline.remaining())
         return True
+
+
+class Interrupts:
+    """SIGINT and SIGTERM raise a flag while it is entered; a second one acts as before.
+
+    Only for the main thread of a program: raises `BadArgument` in another.
+    """
+
+    def __init__(self, flag: Signal) -> None:
+        self._flag = flag
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            raise BadArgument("signals reach the main thread only: pass signals=False")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._flag.set()
+        self.__exit__()
+
+    def __exit__(self, *_: object) -> None:
+        while self._before:
+            number, handler = self._before.popitem()
+            signal.signal(number, handler)
 
 
 class Forks:

@@ -16,7 +16,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -52,9 +51,7 @@ class _Waker:
         self._near, self._far = socket.socketpair()
         self._near.setblocking(False)
         self._far.setblocking(False)
-
-    def fileno(self) -> int:
-        return self._near.fileno()
+        self.number = self._near.fileno()
 
     def release(self) -> None:
         """Wake the reader, unless it raised the flag itself by what it read."""
@@ -123,7 +120,10 @@ class Link:
         self._sleepers: deque[Lock] = deque()
         self._waits = 0
         self._tls = False
-        self._entering: AbstractContextManager[object] = nullcontext()
+        # OpenSSL must not be entered by a reader and a writer at once; a plain socket may.
+        self._entering: Final = Lock()
+        # Whether `drain` should be called: never, for `write` blocks while the peer is behind.
+        self.is_full = False
         self._sending: Final = Lock()
         self._out: deque[bytes] = deque()
         self._out_size = 0
@@ -162,36 +162,22 @@ class Link:
 
     def _adopt(self, sock: socket.socket) -> None:
         sock.setblocking(False)
-        # OpenSSL must not be entered by a reader and a writer at once; a plain socket may.
         self._tls = hasattr(sock, "pending")
-        self._entering = Lock() if self._tls else nullcontext()
         poll = select.poll()
         poll.register(sock.fileno(), select.POLLIN)
-        poll.register(self._waker.fileno(), select.POLLIN)
+        poll.register(self._waker.number, select.POLLIN)
         self._poll = poll
         self._socket = sock
 
     # ---- reading: leader and followers
 
-    def _read(self, sock: socket.socket, deadline: Deadline) -> None:
-        """Read once for all, or return when woken or when the deadline passes."""
-        timeout = min(deadline.remaining(), LONGEST)
-        ready = self._poll.poll(timeout * 1000)
-        for number, _ in ready:
-            if number == self._waker.fileno():
-                self._waker.drain()
-            else:
-                self._receive(sock)
-
-    def _receive(self, sock: socket.socket) -> None:
-        more = True
-        while more:
-            more = self._receive_some(sock)
-
-    def _receive_some(self, sock: socket.socket) -> bool:
+    def _receive(self, sock: socket.socket) -> bool:
         """Read once; tell whether TLS holds more that poll() does not see."""
         try:
-            with self._entering:
+            if self._tls:
+                with self._entering:
+                    data = sock.recv(_READ_SIZE)
+            else:
                 data = sock.recv(_READ_SIZE)
         except OSError as error:
             if not _not_ready(error):
@@ -212,11 +198,18 @@ class Link:
         self._waker.owner = threading.get_ident()
         signal.sleepers.append(self._waker)
         try:
-            while not signal.is_set() and not deadline.expired():
-                sock = self._socket
-                if sock is None or (self._reader_yields and (self._sleepers or self._lingering)):
+            while not signal.raised:
+                sock, left = self._socket, deadline.at - monotonic()
+                if sock is None or left <= 0:
                     break
-                self._read(sock, deadline)
+                if self._reader_yields and (self._sleepers or self._lingering):
+                    break
+                for number, _ in self._poll.poll(min(left, LONGEST) * 1000):
+                    if number == self._waker.number:
+                        self._waker.drain()
+                    else:
+                        while self._receive(sock):
+                            pass
         finally:
             signal.sleepers.remove(self._waker)
 
@@ -232,7 +225,9 @@ class Link:
         with self._mutex:
             self._reading = False
             self._reader_yields = False
-        self._pass_on()
+            heir = self._sleepers[0] if self._sleepers else None
+        if heir is not None:
+            open_gate(heir)
 
     def _pass_on(self) -> None:
         """Wake one sleeper to read, unless somebody reads."""
@@ -261,21 +256,19 @@ class Link:
         """Send what was written, then sleep until the flag is up or the deadline passes."""
         self.check_owner()
         if self._out:
-            self.flush()
+            self._flush(block=False)
         self._waits += 1
-        while not signal.is_set():
-            if deadline.expired():
-                break
-            if not self._try_to_lead(yields=False):
+        while not signal.raised and deadline.at > monotonic():
+            if self._try_to_lead(yields=False):
+                try:
+                    self._lead(signal, deadline)
+                finally:
+                    self._step_back()
+            else:
                 self._follow(signal, deadline)
-                continue
-            try:
-                self._lead(signal, deadline)
-            finally:
-                self._step_back()
         if self._sleepers:
             self._pass_on()
-        return signal.is_set()
+        return signal.raised
 
     def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
         """Wait as `wait` does, but read only while nobody in the foreground does."""
@@ -351,6 +344,13 @@ class Link:
         else:
             self._ask_keeper()
 
+    def offer(self, data: bytes) -> bool:
+        """Write; tell whether it was done, which here it always is: `write` blocks if need be."""
+        if self._forks != Forks.count:
+            self.check_owner()
+        self.write(data)
+        return True
+
     def post(self, data: bytes) -> None:
         """Put bytes on the way at once, without ever waiting for the peer."""
         self._out.append(data)
@@ -392,8 +392,13 @@ class Link:
         if sock is None:
             return True
         pieces: list[bytes] = []
-        for _ in range(len(self._out)):
-            pieces.append(self._out.popleft())
+        take = self._out.popleft
+        try:
+            for _ in range(len(self._out)):
+                pieces.append(take())
+        except IndexError:
+            # The link broke meanwhile, which empties it.
+            pass
         self._out_size = 0
         rest = memoryview(b"")
         try:
@@ -411,8 +416,12 @@ class Link:
         rest = memoryview(data)
         while rest:
             try:
-                with self._entering:
-                    rest = rest[sock.send(rest) :]
+                if self._tls:
+                    with self._entering:
+                        sent = sock.send(rest)
+                else:
+                    sent = sock.send(rest)
+                rest = rest[sent:]
             except OSError as error:
                 if not _not_ready(error):
                     raise
@@ -426,11 +435,6 @@ class Link:
                 if self._socket is not sock:
                     return rest
         return rest
-
-    @property
-    def is_full(self) -> bool:
-        """Tell whether the peer is so far behind that `drain` should be called."""
-        return False
 
     def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written: `write` blocks until then."""

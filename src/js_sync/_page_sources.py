@@ -1,65 +1,56 @@
 # Generated from src/js_async/_page_sources.py by codegen/twin.py. Edit that file instead.
-"""The two ways to read a page of stored messages: direct get, and an ephemeral consumer.
+"""The ways to read a page of stored messages: direct get, an ephemeral consumer, the leader.
 
 Direct get leaves no trace on the server and works for every retention policy, but needs
 `allow_direct` and takes one subject filter. A consumer works without `allow_direct` and takes
-several filters, but work-queue streams refuse it.
+several filters, but work-queue streams refuse it. The leader gives one message at a time, always.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from js_core.deadline import Deadline
-from js_core.errors import ConnectionLost, ConsumerNotFound, RequestTimeout, TwinstreamError
+from attrs import frozen
+
+from js_core.direct_get import EVERYTHING, next_request
+from js_core.errors import (
+    ConnectionLost,
+    ConsumerNotFound,
+    JetStreamError,
+    MessageNotFound,
+    RequestTimeout,
+    TwinstreamError,
+)
 from js_core.range_read import Page, RangeRead
 from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 from js_core.subject_match import matcher
 from js_sync._api import Api
+from js_sync._inbox import Inbox
 from js_sync._transport import Box
 
-__all__ = ["ConsumerPages", "DirectPages"]
-
-# Silence in the middle of a page that means it is lost, in seconds. The server sends a page
-# without a break; the default of a JetStream request is the same.
-_SILENCE: Final = 5.0
+__all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 
 # How long the server keeps a consumer that nobody pulls from, in nanoseconds. A reader that is
 # held up longer gets a new one.
 _IDLE: Final = 60_000_000_000
 
+# Messages of a page that the leader gives one by one: some tenths of a second of round trips.
+_LEADER_PAGE: Final = 500
+_NO_LEADER: Final = 503
+_UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
-class _Inbox:
-    """One subscription for all pages of a reader, a token for each page."""
 
-    def __init__(self, api: Api) -> None:
-        self._api: Final = api
-        self._prefix = ""
-        self._box: Box | None = None
+@frozen
+class _Asked:
+    """A page that was asked for; `token` names it, `count` is how many messages it may hold."""
 
-    def open(self) -> tuple[Box, str]:
-        """Return the mailbox, and the reply subject of the next page."""
-        if self._box is None:
-            self._prefix = self._api.transport.tokens.inbox()
-            self._box = self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
-        return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
-
-    def wait(self, box: Box, epoch: int) -> None:
-        """Return when frames came; raises when the link broke or the server fell silent."""
-        transport = self._api.transport
-        came = transport.wait(box.signal, Deadline.after(_SILENCE))
-        if transport.epoch != epoch or not transport.is_connected:
-            raise ConnectionLost("the link broke in the middle of a page")
-        if not came:
-            raise RequestTimeout(f"a page fell silent for {_SILENCE:g} s")
-
-    def close(self) -> None:
-        """Unsubscribe."""
-        if self._box is not None:
-            self._api.transport.close_mailbox(self._box)
-            self._box = None
+    page: Page
+    box: Box
+    epoch: int
+    token: bytes
+    count: int
 
 
 class DirectPages:
@@ -74,24 +65,32 @@ class DirectPages:
         single = len(filter_subjects) == 1
         self._filter: Final = filter_subjects[0] if single else None
         self._matches: Final = None if single else matcher(filter_subjects)
-        self._inbox: Final = _Inbox(api)
+        self._inbox: Final = Inbox(api)
+        self._asked: _Asked | None = None
 
-    def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
-        """Read one page."""
+    def begin(self, ask: Page) -> None:
+        """Ask for a page."""
         transport = self._api.transport
         transport.ready(self._api.deadline())
         box, reply = self._inbox.open()
         body: dict[str, Any] = {"seq": ask.seq, "batch": ask.batch, "max_bytes": ask.max_bytes}
         if self._filter is not None:
             body["next_by_subj"] = self._filter
-        epoch, token = transport.epoch, reply.encode()
-        transport.send(self._subject, token, b"", _json(body))
-        answer = DirectAnswer(token, read, page, self._matches)
+        asked = _Asked(ask, box, transport.epoch, reply.encode(), ask.batch)
+        transport.send(self._subject, asked.token, b"", _json(body))
+        self._asked = asked
+
+    def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
+        """Read one page."""
+        if self._asked is None or self._asked.page != ask:
+            self.begin(ask)
+        asked, self._asked = cast("_Asked", self._asked), None
+        answer = DirectAnswer(asked.token, read, page, self._matches)
         while True:
-            end = answer.take(box.take_all())
+            end = answer.take(asked.box.take_all())
             if end is not None:
                 return end
-            self._inbox.wait(box, epoch)
+            self._inbox.wait(asked.box, asked.epoch)
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -101,21 +100,50 @@ class DirectPages:
 class ConsumerPages:
     """Pages by pulls of an ephemeral consumer that wants no acknowledgements."""
 
-    def __init__(self, api: Api, stream: str, filter_subjects: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        filter_subjects: Sequence[str] = (),
+        *,
+        last_per_subject: bool = False,
+    ) -> None:
         self._api: Final = api
         self._stream: Final = stream
         self._filters: Final = list(filter_subjects)
-        self._inbox: Final = _Inbox(api)
+        self._last_per_subject = last_per_subject
+        self._inbox: Final = Inbox(api)
+        self._asked: _Asked | None = None
         self._name = ""
         self._whole = False
 
-    def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
-        """Read one page; a consumer that is gone is made anew at the next one."""
+    def open(self, seq: int) -> None:
+        """Make the consumer, unless it is there."""
         self._api.transport.ready(self._api.deadline())
         if not self._name:
-            self._create(ask.seq)
+            self._create(seq)
+
+    def begin(self, ask: Page) -> None:
+        """Ask for a page; a consumer that is gone is made anew."""
+        transport = self._api.transport
+        self.open(ask.seq)
+        box, reply = self._inbox.open()
+        body: dict[str, Any] = {"batch": ask.batch, "no_wait": True, "max_bytes": ask.max_bytes}
+        if self._whole:
+            body = {"batch": 1, "no_wait": True}
+        subject = self._api.subjects.next_message(self._stream, self._name).encode()
+        token = reply[reply.rfind(".") + 1 :].encode()
+        asked = _Asked(ask, box, transport.epoch, token, body["batch"])
+        transport.send(subject, reply.encode(), b"", _json(body))
+        self._asked = asked
+
+    def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
+        """Read one page."""
         try:
-            end = self._pull(ask, read, page)
+            if self._asked is None or self._asked.page != ask:
+                self.begin(ask)
+            asked, self._asked = cast("_Asked", self._asked), None
+            end = self._take(asked, read, page)
         except TwinstreamError:
             self._drop()
             raise
@@ -125,21 +153,13 @@ class ConsumerPages:
         self._whole = end.more and not page.seqs
         return end
 
-    def _pull(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
-        transport = self._api.transport
-        box, reply = self._inbox.open()
-        body: dict[str, Any] = {"batch": ask.batch, "no_wait": True, "max_bytes": ask.max_bytes}
-        if self._whole:
-            body = {"batch": 1, "no_wait": True}
-        subject = self._api.subjects.next_message(self._stream, self._name).encode()
-        epoch, token = transport.epoch, reply[reply.rfind(".") + 1 :].encode()
-        transport.send(subject, reply.encode(), b"", _json(body))
-        answer = PullAnswer(token, read, page, body["batch"])
+    def _take(self, asked: _Asked, read: RangeRead, page: StoredPage) -> PageEnd:
+        answer = PullAnswer(asked.token, read, page, asked.count)
         while True:
-            end = answer.take(box.take_all())
+            end = answer.take(asked.box.take_all())
             if end is not None:
                 return end
-            self._inbox.wait(box, epoch)
+            self._inbox.wait(asked.box, asked.epoch)
 
     def _create(self, seq: int) -> None:
         name = self._api.transport.tokens.name()
@@ -153,16 +173,24 @@ class ConsumerPages:
             "num_replicas": 1,
             "inactive_threshold": _IDLE,
         }
-        if len(self._filters) == 1:
-            config["filter_subject"] = self._filters[0]
-        elif self._filters:
-            config["filter_subjects"] = self._filters
-        target = self._api.subjects.create_consumer(self._stream, name, self._filters)
+        filters = self._filters
+        if self._last_per_subject:
+            # Once: a consumer that takes its place gives all that came since, which is more.
+            self._last_per_subject = False
+            config["deliver_policy"] = "last_per_subject"
+            del config["opt_start_seq"]
+            filters = filters or [EVERYTHING]
+        if len(filters) == 1:
+            config["filter_subject"] = filters[0]
+        elif filters:
+            config["filter_subjects"] = filters
+        target = self._api.subjects.create_consumer(self._stream, name, filters)
         self._api.call_raw(target, {"stream_name": self._stream, "config": config})
         self._name = name
 
     def _drop(self) -> None:
         """Forget the consumer; late deliveries of it must not reach the next one's pages."""
+        self._asked = None
         self._inbox.close()
         name, self._name = self._name, ""
         if name:
@@ -175,6 +203,66 @@ class ConsumerPages:
     def close(self) -> None:
         """Delete the consumer and unsubscribe."""
         self._drop()
+
+
+class LeaderPages:
+    """Pages from the leader, a request for each message: slow, but every stream has it.
+
+    For work queues without `allow_direct`, where a consumer would take messages away.
+    """
+
+    def __init__(self, api: Api, stream: str, filter_subjects: Sequence[str] = ()) -> None:
+        self._api: Final = api
+        self._target: Final = api.subjects.message("GET", stream)
+        # By filter, the next message that it has; None when it has none.
+        self._next: Final[dict[str, dict[str, Any] | None]] = {}
+        self._filters: Final = tuple(filter_subjects) or (EVERYTHING,)
+
+    def begin(self, ask: Page) -> None:
+        """Do nothing: there is no more than one message to ask for."""
+
+    def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
+        """Read one page."""
+        self._next.clear()
+        seq = ask.seq
+        for _ in range(min(ask.batch, _LEADER_PAGE)):
+            try:
+                found = self._after(seq)
+            except JetStreamError as error:
+                if error.code != _NO_LEADER:
+                    raise
+                return PageEnd(failure=str(error))
+            if found is None:
+                return PageEnd()
+            seq = int(found["seq"]) + 1
+            if not read.accept(seq - 1):
+                break
+            page.add_stored(found)
+        return PageEnd(more=True)
+
+    def _after(self, seq: int) -> dict[str, Any] | None:
+        """Return the first message at or after a sequence that a filter lets pass."""
+        for subject in self._filters:
+            known = self._next.get(subject, _UNKNOWN)
+            if known is not None and int(known["seq"]) < seq:
+                self._next[subject] = self._ask(subject, seq)
+        found = [each for each in self._next.values() if each is not None]
+        return min(found, key=_seq, default=None)
+
+    def _ask(self, subject: str, seq: int) -> dict[str, Any] | None:
+        try:
+            answer = self._api.call_raw(self._target, next_request(subject, seq))
+        except MessageNotFound:
+            return None
+        message: dict[str, Any] = answer["message"]
+        return message
+
+    def close(self) -> None:
+        """Do nothing: the server keeps nothing."""
+
+
+def _seq(message: dict[str, Any]) -> int:
+    return int(message["seq"])
 
 
 def _json(body: dict[str, Any]) -> bytes:

@@ -1,27 +1,27 @@
 # Generated from src/js_async/_paging.py by codegen/twin.py. Edit that file instead.
-"""Lists that the server answers in pages: ask again until `total` is reached."""
+"""The lists of the JetStream API: streams, consumers, and the subjects of a stream."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from js_models import (
     ConsumerInfo,
     ConsumerListResponse,
     ConsumerNamesResponse,
     StreamInfo,
+    StreamInfoResponse,
     StreamListResponse,
     StreamNamesResponse,
 )
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
+from js_sync.listing import Listing, ListPage
 
-__all__ = ["consumer_names", "consumers", "stream_names", "streams"]
-
-T = TypeVar("T")
+__all__ = ["ConsumerInfos", "ConsumerNames", "StreamInfos", "StreamNames", "subjects"]
 
 
-def _body(offset: int, subject: str | None) -> dict[str, Any] | None:
+def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
     # An empty body is what servers of every age take for "all from the start".
     body: dict[str, Any] = {"offset": offset} if offset else {}
     if subject is not None:
@@ -29,57 +29,84 @@ def _body(offset: int, subject: str | None) -> dict[str, Any] | None:
     return body or None
 
 
-def _more(page: list[T], offset: int, total: int | None) -> bool:
-    return bool(page) and offset + len(page) < (total or 0)
+class StreamInfos(Listing[StreamInfo]):
+    """Stream infos, 256 a page."""
+
+    def __init__(self, api: Api, subject: str | None) -> None:
+        super().__init__()
+        self._api = api
+        self._subject = subject
+
+    def _ask(self, offset: int) -> ListPage[StreamInfo]:
+        target = self._api.subjects.streams("LIST")
+        answer = self._api.call(target, _body(offset, self._subject), StreamListResponse)
+        return ListPage(
+            answer.streams or [],
+            answer.total or 0,
+            answer.limit or 0,
+            answer.missing or [],
+            answer.offline or {},
+        )
 
 
-def streams(api: Api, subject: str | None) -> Generated[StreamInfo]:
-    """Iterate over stream infos, 256 a page."""
+class StreamNames(Listing[str]):
+    """Stream names, 1,024 a page."""
+
+    def __init__(self, api: Api, subject: str | None) -> None:
+        super().__init__()
+        self._api = api
+        self._subject = subject
+
+    def _ask(self, offset: int) -> ListPage[str]:
+        target = self._api.subjects.streams("NAMES")
+        answer = self._api.call(target, _body(offset, self._subject), StreamNamesResponse)
+        return ListPage(answer.streams or [], answer.total or 0, answer.limit or 0)
+
+
+class ConsumerInfos(Listing[ConsumerInfo]):
+    """The consumer infos of a stream, 256 a page."""
+
+    def __init__(self, api: Api, stream: str) -> None:
+        super().__init__()
+        self._api = api
+        self._target = api.subjects.consumers("LIST", stream)
+
+    def _ask(self, offset: int) -> ListPage[ConsumerInfo]:
+        answer = self._api.call(self._target, _body(offset), ConsumerListResponse)
+        return ListPage(
+            answer.consumers or [],
+            answer.total or 0,
+            answer.limit or 0,
+            answer.missing or [],
+            answer.offline or {},
+        )
+
+
+class ConsumerNames(Listing[str]):
+    """The consumer names of a stream, 1,024 a page."""
+
+    def __init__(self, api: Api, stream: str) -> None:
+        super().__init__()
+        self._api = api
+        self._target = api.subjects.consumers("NAMES", stream)
+
+    def _ask(self, offset: int) -> ListPage[str]:
+        answer = self._api.call(self._target, _body(offset), ConsumerNamesResponse)
+        return ListPage(answer.consumers or [], answer.total or 0, answer.limit or 0)
+
+
+def subjects(api: Api, stream: str, filter_subject: str) -> Generated[tuple[str, int]]:
+    """Iterate over the subjects of a stream with their counts, 100,000 a page."""
+    target = api.subjects.stream("INFO", stream)
     offset, more = 0, True
     while more:
-        body = _body(offset, subject)
-        answer = api.call(api.subjects.streams("LIST"), body, StreamListResponse)
-        page = list(answer.streams or ())
-        for info in page:
-            yield info
-        more = _more(page, offset, answer.total)
+        body: dict[str, Any] = {"subjects_filter": filter_subject}
+        if offset:
+            body["offset"] = offset
+        answer = api.call(target, body, StreamInfoResponse)
+        page = answer.state.subjects or {}
+        for subject, count in page.items():
+            yield subject, count
         offset += len(page)
-
-
-def stream_names(api: Api, subject: str | None) -> Generated[str]:
-    """Iterate over stream names, 1,024 a page."""
-    offset, more = 0, True
-    while more:
-        body = _body(offset, subject)
-        answer = api.call(api.subjects.streams("NAMES"), body, StreamNamesResponse)
-        page = list(answer.streams or ())
-        for name in page:
-            yield name
-        more = _more(page, offset, answer.total)
-        offset += len(page)
-
-
-def consumers(api: Api, stream: str) -> Generated[ConsumerInfo]:
-    """Iterate over the consumer infos of a stream, 256 a page."""
-    subject = api.subjects.consumers("LIST", stream)
-    offset, more = 0, True
-    while more:
-        answer = api.call(subject, _body(offset, None), ConsumerListResponse)
-        page = list(answer.consumers or ())
-        for info in page:
-            yield info
-        more = _more(page, offset, answer.total)
-        offset += len(page)
-
-
-def consumer_names(api: Api, stream: str) -> Generated[str]:
-    """Iterate over the consumer names of a stream, 1,024 a page."""
-    subject = api.subjects.consumers("NAMES", stream)
-    offset, more = 0, True
-    while more:
-        answer = api.call(subject, _body(offset, None), ConsumerNamesResponse)
-        page = list(answer.consumers or ())
-        for name in page:
-            yield name
-        more = _more(page, offset, answer.total)
-        offset += len(page)
+        # An answer without a total is whole: the server pages only what is too much for one.
+        more = bool(page) and offset < (answer.total or 0)

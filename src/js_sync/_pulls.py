@@ -34,7 +34,7 @@ class PullChannel:
 
     def token(self) -> bytes:
         """Return the token of a new request."""
-        return self._api.transport.tokens.next().encode()
+        return self._api.transport.tokens.next_bytes()
 
     def pull(self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits) -> None:
         """Publish a pull request."""
@@ -47,36 +47,44 @@ class PullChannel:
 
         The request goes to the consumer, or `instead` to the reply of a message: ack and next.
         """
-        transport = self._api.transport
-        transport.ready(self._api.deadline())
-        self.give_back(self.box.take_all())
+        transport, box = self._api.transport, self.box
+        if not transport.is_connected:
+            transport.ready(self._api.deadline())
+        if box.frames:
+            self.give_back(box.take_all())
         epoch = transport.epoch
         token = self.token()
         fetch = Fetch(limits, token, monotonic(), patience)
+        # The flag goes down before the request goes out, and later before the mailbox is looked
+        # into: nothing is missed.
+        box.signal.clear()
         try:
             if instead is None:
                 self.pull(token, limits.max_messages, limits.max_bytes, limits)
             else:
                 body = request_body(limits.max_messages, limits.max_bytes, limits)
                 transport.send(instead, self._prefix + token, b"", NEXT + body)
+            if transport.epoch != epoch:
+                fetch.lost()
             while not fetch.is_over:
-                # The flag goes down before the mailbox is looked into: nothing is missed.
-                self.box.signal.clear()
-                self._collect(fetch)
+                transport.wait(box.signal, Deadline(fetch.wake_at()))
+                box.signal.clear()
+                if self._collect(fetch):
+                    break
                 if transport.epoch != epoch or not transport.is_connected:
                     fetch.lost()
-                fetch.check(monotonic(), self.box.heard_at)
-                if not fetch.is_over:
-                    transport.wait(self.box.signal, Deadline(fetch.wake_at()))
+                fetch.check(monotonic(), box.heard_at)
         except BaseException:
-            self.box.frames.extendleft(reversed(fetch.frames))
+            box.frames.extendleft(reversed(fetch.frames))
             raise
         return fetch
 
-    def _collect(self, fetch: Fetch) -> None:
+    def _collect(self, fetch: Fetch) -> bool:
+        """Give the fetch what arrived, until it is over; tell whether it is."""
         frames = self.box.frames
         while frames and not fetch.is_over:
             fetch.take(frames.popleft())
+        return fetch.is_over
 
     def give_back(self, frames: list[Frame]) -> None:
         """Ask for another delivery of messages that nobody was given."""

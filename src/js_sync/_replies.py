@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
@@ -13,21 +14,47 @@ from js_core.subjects import check_filter
 from js_sync._io import Lock, Signal
 from js_sync._transport import Box, Transport
 
-__all__ = ["Answer", "Replies"]
+__all__ = ["Answer", "Replies", "Watcher"]
 
 _NO_RESPONDERS: Final = 503
 
 
+class Watcher(Protocol):
+    """Somebody with an inbox of his own who is told why answers will not come."""
+
+    def note(self, subject: bytes | None, error: TwinstreamError) -> None:
+        """Take the news that requests to a subject, or all if None, get no answer.
+
+        Called by whoever reads; it must be quick.
+        """
+        ...
+
+    def deny(self, box: Box, error: TwinstreamError) -> None:
+        """Take the news that the server refused a subscription, his own perhaps."""
+        ...
+
+
 class Answer:
-    """The place of one answer; `signal` may serve several answers."""
+    """The place of one answer; `signal` may serve several answers.
 
-    __slots__ = ("error", "frame", "signal", "subject", "token")
+    `fits` tells an answer from what somebody else may send first.
+    """
 
-    def __init__(self, subject: bytes, token: bytes, signal: Signal) -> None:
+    __slots__ = ("error", "fits", "frame", "signal", "stray", "subject", "token")
+
+    def __init__(
+        self,
+        subject: bytes,
+        token: bytes,
+        signal: Signal,
+        fits: Callable[[Frame], bool] | None = None,
+    ) -> None:
         self.subject = subject
         self.token = token
-        self.signal = signal
+        self.signal: Final = signal
+        self.fits: Final = fits
         self.frame: Frame | None = None
+        self.stray: Frame | None = None
         self.error: TwinstreamError | None = None
 
     def is_here(self) -> bool:
@@ -53,11 +80,14 @@ class Replies:
         self._transport: Final = transport
         self._prefix: Final = transport.tokens.inbox().encode() + b"."
         self._answers: dict[bytes, Answer] = {}
+        self._watchers: list[Watcher] = []
         self._box: Box | None = None
         self._opening: Final = Lock()
 
     def open(self) -> None:
-        """Subscribe to the inbox, once."""
+        """Subscribe to the inbox, once. Raises `PermissionDenied` when the server refused it."""
+        if self._box is not None and self._box.error is not None:
+            raise self._box.error
         if self._box is None:
             with self._opening:
                 if self._box is None:
@@ -68,18 +98,51 @@ class Replies:
         return self._deliver
 
     def _deliver(self, frame: Frame) -> None:
-        answer = self._answers.pop(frame[0][len(self._prefix) :], None)
+        token = frame[0][len(self._prefix) :]
+        answer = self._answers.pop(token, None)
         # A late answer has no place any more: its request gave up and said so.
-        if answer is not None:
+        if answer is None:
+            return
+        if answer.fits is not None and not answer.fits(frame):
+            answer.stray = frame
+            self._answers[token] = answer
+        else:
             answer.frame = frame
-            answer.signal.set()
+        answer.signal.set()
 
     def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
         """Send a request and return the place of its answer; `open` was called before."""
-        answer = Answer(subject, self._transport.tokens.next().encode(), signal)
+        return self._send(Answer(subject, self._token(), signal), headers, payload)
+
+    def start(
+        self,
+        subject: bytes,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        fits: Callable[[Frame], bool] | None = None,
+    ) -> Answer:
+        """Send a request once there is a link; return the place of its answer.
+
+        Whoever calls this waits for its `signal` and calls `forget` in the end. `fits` tells an
+        answer from what somebody else may send first.
+        """
+        if not self._transport.is_connected:
+            self._transport.ready(deadline)
+        if self._box is None or self._box.error is not None:
+            self.open()
+        return self._send(Answer(subject, self._token(), Signal(), fits), headers, payload)
+
+    def _token(self) -> bytes:
+        return self._transport.tokens.next_bytes()
+
+    def _send(self, answer: Answer, headers: bytes, payload: bytes) -> Answer:
+        transport, subject = self._transport, answer.subject
         self._answers[answer.token] = answer
+        reply = self._prefix + answer.token
         try:
-            self._transport.send(subject, self._prefix + answer.token, headers, payload)
+            if not transport.try_send(subject, reply, headers, payload):
+                transport.send(subject, reply, headers, payload)
         except BaseException:
             self.forget(answer)
             raise
@@ -95,14 +158,21 @@ class Replies:
         encoded = check_filter(subject)
         if deadline.expired():
             raise BadArgument(f"{subject}: the timeout is over before the request was sent")
-        self._transport.ready(deadline)
-        self.open()
-        answer = self.send(encoded, headers, payload, Signal())
+        answer = self.start(encoded, headers, payload, deadline)
         try:
             self._transport.wait(answer.signal, deadline)
         finally:
             self.forget(answer)
         return answer.take(subject)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell somebody else too why answers do not come, until `unwatch`."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Tell him no more; he may be gone already."""
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
 
     @property
     def open_requests(self) -> int:
@@ -110,11 +180,22 @@ class Replies:
         return len(self._answers)
 
     def fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
-        """Tell the open requests to a subject that no answer comes."""
+        """Tell the open requests to a subject, in any case, that no answer comes."""
+        # nats-py puts the server's words into lower case.
+        subject = subject.lower()
         for answer in list(self._answers.values()):
-            if answer.subject == subject:
+            if answer.subject.lower() == subject:
                 answer.error = error
                 answer.signal.set()
+        for watcher in tuple(self._watchers):
+            watcher.note(subject, error)
+
+    def deny(self, box: Box, error: TwinstreamError) -> None:
+        """Note that the server refused a subscription; without the inbox no answer can come."""
+        if box is self._box:
+            self.fail(error)
+        for watcher in tuple(self._watchers):
+            watcher.deny(box, error)
 
     def fail(self, error: TwinstreamError) -> None:
         """Tell every open request that no answer comes."""
@@ -122,3 +203,5 @@ class Replies:
         for answer in answers.values():
             answer.error = error
             answer.signal.set()
+        for watcher in tuple(self._watchers):
+            watcher.note(None, error)

@@ -82,7 +82,7 @@ class Session:
         self._tell: Final = tell
         shuffle = _RANDOM.shuffle if options.shuffle else None
         self._pool: Final = ServerPool(options.servers, shuffle)
-        self._tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
+        self.tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended)
         self._sinks: dict[bytes, Sink] = {}
         self._boxes: dict[bytes, Box] = {}
@@ -90,9 +90,9 @@ class Session:
         self._info = ServerInfo({})
         self._address: ServerAddress = options.servers[0]
         self._sids = count(1)
-        self._epoch = 0
-        self._connected = False
-        self._closed = False
+        self.epoch = 0
+        self.is_connected = False
+        self.is_closed = False
         self._end: BaseException | None = None
         self._refusal = ""
         self._pongs: deque[Signal] = deque()
@@ -101,24 +101,9 @@ class Session:
         self._trouble = Signal()
         self._change = Signal()
         self._keeper: Task | None = None
-        self._replies: Final = Replies(self)
+        self.replies: Final = Replies(self)
 
     # ---- state
-
-    @property
-    def epoch(self) -> int:
-        """How many links there were; what was asked under an earlier one is void."""
-        return self._epoch
-
-    @property
-    def is_connected(self) -> bool:
-        """Tell whether the link is up now."""
-        return self._connected
-
-    @property
-    def is_closed(self) -> bool:
-        """Tell whether the session is over for good."""
-        return self._closed
 
     @property
     def address(self) -> ServerAddress:
@@ -134,16 +119,6 @@ class Session:
     def request_timeout(self) -> float:
         """Seconds that a request waits unless told otherwise."""
         return self._options.request_timeout
-
-    @property
-    def tokens(self) -> Tokens:
-        """The source of inboxes, request tokens and names."""
-        return self._tokens
-
-    @property
-    def replies(self) -> Replies:
-        """The requests of the connection."""
-        return self._replies
 
     @property
     def subscriptions(self) -> int:
@@ -168,9 +143,9 @@ class Session:
 
     def close(self) -> None:
         """Send what was written, close the link and wake everybody who waits."""
-        if self._closed:
+        if self.is_closed:
             return
-        if self._connected:
+        if self.is_connected:
             try:
                 self.flush(Deadline.after(_GOODBYE))
             except (RequestTimeout, ConnectionLost):
@@ -182,15 +157,15 @@ class Session:
             keeper.join(Deadline.after(_GOODBYE))
 
     def _finish(self, cause: BaseException | None) -> None:
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
-        self._connected = False
+        self.is_closed = True
+        self.is_connected = False
         self._end = cause
         self._link.close()
         # Whoever makes a link just now ends with it.
         self._greeting.set()
-        self._replies.fail(self.closed_error())
+        self.replies.fail(self.closed_error())
         self._wake_all()
         self._tell(Closed(str(cause) if cause is not None else ""))
 
@@ -245,7 +220,7 @@ class Session:
         name = address.host if tls is None or tls.server_name is None else tls.server_name
         context = tls_context(tls) if tls is not None and first else None
         self._link.open(address.host, address.port, deadline, context, name)
-        if self._closed:
+        if self.is_closed:
             raise ConnectionFailed("the connection was closed meanwhile")
         self._await_greeting(self._greeting, deadline, "INFO")
         if not first and (tls is not None or address.tls or self._info.tls_required):
@@ -257,9 +232,9 @@ class Session:
         self._discover()
         for box in list(self._boxes.values()):
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
-        self._epoch += 1
-        self._connected = True
-        self._tell(Connected(str(address), self._epoch))
+        self.epoch += 1
+        self.is_connected = True
+        self._tell(Connected(str(address), self.epoch))
         self._wake_all()
 
     def _log_in(self, address: ServerAddress, deadline: Deadline) -> None:
@@ -285,13 +260,13 @@ class Session:
     def _keep(self) -> None:
         """Beat, and mend the link, until the session is over."""
         try:
-            while not self._closed:
+            while not self.is_closed:
                 beat = Deadline.after(self._options.ping_interval)
                 signalled = self._link.wait_behind(self._trouble, beat)
                 self._trouble.clear()
-                if self._closed:
+                if self.is_closed:
                     return
-                if not self._connected:
+                if not self.is_connected:
                     self._mend()
                 elif not signalled:
                     self._beat()
@@ -321,7 +296,7 @@ class Session:
             pause = policy.pause(round_, _RANDOM.random())
             self._link.wait_behind(self._trouble, Deadline.after(pause))
             self._trouble.clear()
-            if self._closed:
+            if self.is_closed:
                 return
             try:
                 self._link_up(self._pool.round())
@@ -355,7 +330,7 @@ class Session:
                     self._pongs.popleft().set()
             case Info(values):
                 self._info = ServerInfo.read(values)
-                if self._connected:
+                if self.is_connected:
                     self._discover()
                     if self._info.lame_duck:
                         self._tell(LameDuck(str(self._address)))
@@ -371,7 +346,7 @@ class Session:
             self._tell(ServersDiscovered(tuple(str(address) for address in new)))
 
     def _refused(self, text: str) -> None:
-        if not self._connected:
+        if not self.is_connected:
             self._refusal = text
             self._greeting.set()
             for pong in self._pongs:
@@ -386,18 +361,19 @@ class Session:
         publishing, subject = denied
         error = PermissionDenied(text)
         if publishing:
-            self._replies.fail_subject(subject.encode(), error)
+            self.replies.fail_subject(subject.encode(), error)
             return
         for box in list(self._boxes.values()):
             if box.subject == subject.encode():
                 box.error = error
                 box.signal.set()
+                self.replies.deny(box, error)
 
     def _ended(self, error: Exception | None) -> None:
-        was_connected, self._connected = self._connected, False
+        was_connected, self.is_connected = self.is_connected, False
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
-        self._replies.fail(lost)
+        self.replies.fail(lost)
         self._greeting.set()
         if was_connected:
             self._tell(Disconnected(str(self._address), str(self._end)))
@@ -410,14 +386,20 @@ class Session:
 
     def ready(self, deadline: Deadline) -> None:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
-        while not self._connected:
-            if self._closed:
+        while not self.is_connected:
+            if self.is_closed:
                 raise self.closed_error()
             self._change.clear()
-            if self._connected or self._closed:
+            if self.is_connected or self.is_closed:
                 continue
             if not self._link.wait(self._change, deadline):
                 raise RequestTimeout(f"not connected in time; last: {self._end}")
+
+    def try_send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bool:
+        """Publish if that needs no waiting; tell whether it was done, else use `send`."""
+        if not self.is_connected or len(headers) + len(payload) > self._info.max_payload:
+            return False
+        return self._link.offer(publish_command(subject, reply, headers, payload))
 
     def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
@@ -428,7 +410,7 @@ class Session:
             )
         link = self._link
         link.check_owner()
-        if not self._connected:
+        if not self.is_connected:
             self.ready(Deadline.after(self._options.request_timeout))
         link.write(publish_command(subject, reply, headers, payload))
         if link.is_full:
@@ -436,13 +418,13 @@ class Session:
 
     def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
         """Publish with a reply subject and return the one answer."""
-        return self._replies.ask(subject, headers, payload, deadline)
+        return self.replies.ask(subject, headers, payload, deadline)
 
     def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
         """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
-        if self._closed:
+        if self.is_closed:
             raise self.closed_error()
         self._link.check_owner()
         sid = b"%d" % next(self._sids)
@@ -450,7 +432,7 @@ class Session:
         self._boxes[sid] = box
         self._sinks[sid] = box.frames.append if sink is None else sink(box)
         # Otherwise the next link subscribes it.
-        if self._connected:
+        if self.is_connected:
             self._link.write(subscribe_command(subject, queue, sid))
         return box
 
@@ -462,7 +444,7 @@ class Session:
         if self._boxes.pop(box.sid, None) is None:
             return
         try:
-            if self._connected:
+            if self.is_connected:
                 self._link.write(unsubscribe_command(box.sid))
                 if settle:
                     self.flush(Deadline.after(_GOODBYE))
@@ -480,13 +462,13 @@ class Session:
     def flush(self, deadline: Deadline) -> None:
         """Return when the server has handled everything sent so far."""
         self.ready(deadline)
-        epoch = self._epoch
+        epoch = self.epoch
         pong = Signal()
         self._pongs.append(pong)
         self._link.post(PING)
         if not self._link.wait(pong, deadline):
             raise RequestTimeout("no PONG in time")
-        if self._closed:
+        if self.is_closed:
             raise self.closed_error()
-        if not self._connected or self._epoch != epoch:
+        if not self.is_connected or self.epoch != epoch:
             raise ConnectionLost(f"the link broke before the PONG came: {self._end}")

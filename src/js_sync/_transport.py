@@ -71,6 +71,10 @@ class Transport(Protocol):
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
         ...
 
+    def try_send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bool:
+        """Publish if that needs no waiting; tell whether it was done, else use `send`."""
+        ...
+
     def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
         ...

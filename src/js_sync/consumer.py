@@ -3,24 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
 
+from js_core.advisories import event_subjects
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Seconds, monotonic, seconds
-from js_core.errors import AlreadyAcknowledged, TwinstreamError
+from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
 from js_core.fetch import Fetch
 from js_core.pin import pin_of
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
 from js_core.reports import PullReport
-from js_models import AckPolicy, ConsumerConfig, ConsumerInfo
+from js_models import AckPolicy, ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
-from js_sync._io import Handler
+from js_sync._io import Handler, Opening, opening
 from js_sync._pulls import PullChannels
 from js_sync.consuming import Consuming, Order
 from js_sync.delivery import Delivery, ack_wait_of
+from js_sync.events import Events, listen
 from js_sync.message import Message
 from js_sync.messages import Messages
 from js_sync.missing import Missing, OnDeleted
@@ -43,10 +46,16 @@ class Consumer:
 
     @classmethod
     def create(
-        cls, api: Api, stream: str, config: ConsumerConfig, action: CreateAction
+        cls,
+        api: Api,
+        stream: str,
+        config: ConsumerConfig,
+        action: CreateAction,
+        *,
+        pedantic: bool = False,
     ) -> Consumer:
         """Create or change a consumer; see `Stream.create_consumer`."""
-        info = create_consumer(api, stream, config, action)
+        info = create_consumer(api, stream, config, action, pedantic=pedantic)
         return cls(api, stream, info.name, info)
 
     @classmethod
@@ -81,9 +90,17 @@ class Consumer:
         _control.delete(self._api, self._stream, self._name)
         self._channels.close()
 
-    def pause(self, duration: Seconds) -> None:
-        """Deliver nothing for `duration` seconds (server 2.11); pulls wait meanwhile."""
-        _control.pause(self._api, self._stream, self._name, seconds(duration, "duration"))
+    def pause(
+        self, duration: Seconds | None = None, *, until: datetime | None = None
+    ) -> ConsumerPauseResponse:
+        """Deliver nothing for `duration` seconds, or up to a moment (server 2.11).
+
+        Pulls wait meanwhile. The server's clock counts: a duration is added to the local one.
+        Raises `BadArgument` when the pause is over by the server's clock already.
+        """
+        length = None if duration is None else seconds(duration, "duration")
+        end = _control.pause_end(length, until)
+        return _control.pause(self._api, self._stream, self._name, end)
 
     def resume(self) -> None:
         """End a pause (server 2.11)."""
@@ -100,6 +117,29 @@ class Consumer:
     def unpin(self, group: str) -> None:
         """Take the pin of a priority group from its client, so that another gets it (2.11)."""
         _control.unpin(self._api, self._stream, self._name, group)
+
+    def step_down(
+        self,
+        *,
+        preferred: str | None = None,
+        cluster: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> None:
+        """Hand the consumer's leadership over, as `Replicas.step_down` does a stream's."""
+        _control.step_down(self._api, self._stream, self._name, preferred, cluster, tags)
+
+    def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
+        """Iterate over sampled acknowledgements from now on, as `js_models.ConsumerAck` records.
+
+        Raises `BadArgument` when it is known that the consumer has no `sample_freq`.
+        """
+        config = self.cached_info.config if self.cached_info is not None else None
+        if config is not None and not config.sample_freq:
+            raise BadArgument(
+                f'{self._stream}/{self._name} samples nothing: set sample_freq, "100%" for all'
+            )
+        subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
+        return opening(listen(self._api.transport, subjects, max_pending))
 
     # ---- pulling
 
@@ -127,18 +167,18 @@ class Consumer:
         limits = fetch_limits(max_messages, max_bytes, timeout, wait, priority)
         if two_step and not limits.no_wait:
             now = fetch_limits(max_messages, max_bytes, timeout, "none", priority)
-            batch = self._fetch(now, 0.0)
+            batch = self._batch(self._fetch(now, 0.0))
             if batch:
                 return batch
-        return self._fetch(limits, seconds(timeout))
+        return self._batch(self._fetch(limits, seconds(timeout)))
 
     def next(self, *, timeout: Seconds = 5.0, priority: Priority | None = None) -> Message | None:
         """Return one message, or None when none came within `timeout` seconds.
 
         Asks for exactly one, when it is called; raises as `fetch` does.
         """
-        batch = self.fetch(1, timeout=timeout, priority=priority)
-        return batch[0] if batch else None
+        limits = fetch_limits(1, None, timeout, "full", priority)
+        return self._first(self._fetch(limits, limits.expires or 0.0))
 
     def ack_next(self, message: Message, *, timeout: Seconds = 5.0) -> Message | None:
         """Acknowledge a message and ask for the next one in one word (+NXT).
@@ -149,13 +189,11 @@ class Consumer:
         if message.is_acknowledged:
             raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
         limits = fetch_limits(1, None, timeout, "full")
-        batch = self._fetch(limits, seconds(timeout), message.reply_bytes)
+        fetch = self._fetch(limits, seconds(timeout), message.reply_bytes)
         message.finished()
-        return batch[0] if batch else None
+        return self._first(fetch)
 
-    def _fetch(
-        self, limits: PullLimits, patience: float, instead: bytes | None = None
-    ) -> Batch[Message]:
+    def _fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
         channel = self._channels.take()
         clean = False
         try:
@@ -164,22 +202,30 @@ class Consumer:
         finally:
             # Cut short in the middle: what arrived goes back to the server.
             self._channels.put(channel, clean=clean)
-        self._note_pin(limits, fetch)
+        if limits.priority is not None:
+            self._note_pin(limits.priority.group, fetch)
         if fetch.error is not None:
             raise fetch.error
+        return fetch
+
+    def _delivery(self) -> Delivery:
+        return Delivery(self._api.transport, monotonic(), ack_wait_of(self.cached_info))
+
+    def _batch(self, fetch: Fetch) -> Batch[Message]:
         if fetch.end is None:
             raise TwinstreamError("the fetch has no end: please report this")
-        delivery = Delivery(self._api.transport, monotonic(), ack_wait_of(self.cached_info))
+        delivery = self._delivery()
         return Batch([Message(frame, delivery) for frame in fetch.frames], fetch.end, fetch.detail)
 
-    def _note_pin(self, limits: PullLimits, fetch: Fetch) -> None:
-        if limits.priority is None:
-            return
+    def _first(self, fetch: Fetch) -> Message | None:
+        return Message(fetch.frames[0], self._delivery()) if fetch.frames else None
+
+    def _note_pin(self, group: str, fetch: Fetch) -> None:
         if fetch.end is BatchEnd.UNPINNED:
-            self._channels.pins.drop(limits.priority.group)
+            self._channels.pins.drop(group)
         pin = pin_of(fetch.frames[-1]) if fetch.frames else None
         if pin is not None:
-            self._channels.pins.note(limits.priority.group, pin)
+            self._channels.pins.note(group, pin)
 
     def messages(
         self,

@@ -3,41 +3,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
+from js_core.atomic_batch import MAX_MESSAGES
+from js_core.backup import TransferProgress
 from js_core.deadline import Seconds
 from js_core.errors import BadArgument, StreamNotFound
 from js_core.headers import HeaderValues
-from js_core.publish import PublishFailure, PublishRequest
+from js_core.outbox import OutboxReport
+from js_core.processing import ProcessReport
+from js_core.publish import PublishRequest
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
+from js_core.read_request import Via
+from js_core.subject_write import AlreadyThere, Stored
 from js_core.subjects import ApiSubjects
 from js_models import (
     AccountInfo,
     AccountInfoResponse,
-    ConsumerConfig,
-    PubAck,
     StreamConfig,
-    StreamCreateResponse,
     StreamDeleteResponse,
     StreamInfo,
     StreamInfoResponse,
-    StreamUpdateResponse,
 )
 from js_sync import _paging
 from js_sync._api import Api
-from js_sync._io import Stream as Generated
-from js_sync._page_sources import ConsumerPages, DirectPages
+from js_sync._coordination_calls import CoordinationCalls
+from js_sync._create import create_stream, name_by_subject, update_stream
+from js_sync._io import Handler
+from js_sync._ranges import open_range
+from js_sync._restore import restore
 from js_sync._transport import Transport
+from js_sync._watch_calls import WatchCalls
+from js_sync.atomic_batch import AtomicBatch
 from js_sync.consumer import Consumer
-from js_sync.publisher import Publisher
+from js_sync.consuming import Order
+from js_sync.counters import Counters
+from js_sync.listing import Listing
+from js_sync.message import Message
+from js_sync.meta import Meta
+from js_sync.once_writer import By
+from js_sync.outbox_relay import OutboxRelay
+from js_sync.outbox_store import OutboxStore
+from js_sync.processing import Processing
+from js_sync.publishing import Publishing
 from js_sync.range_reader import RangeReader
+from js_sync.schedules import Schedules
 from js_sync.stream import Stream
+from js_sync.subject_writes import SubjectWrites
 
 __all__ = ["JetStream"]
 
 
-class JetStream:
+class JetStream(WatchCalls, CoordinationCalls, Publishing):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`."""
 
     def __init__(
@@ -48,13 +67,18 @@ class JetStream:
         prefix: str | None = None,
         timeout: Seconds | None = None,
     ) -> None:
-        self._api: Final = Api(transport, ApiSubjects.of(domain=domain, prefix=prefix), timeout)
-        self._publisher: Final = Publisher(self._api)
+        super().__init__(Api(transport, ApiSubjects.of(domain=domain, prefix=prefix), timeout))
+        self._writes: Final = SubjectWrites(self._api)
 
     @property
     def prefix(self) -> str:
         """The subject prefix of the API, `$JS.API` without a domain."""
         return self._api.subjects.prefix
+
+    @property
+    def meta(self) -> Meta:
+        """The calls that change the cluster, for users of the system account."""
+        return Meta(self._api)
 
     def account_info(self) -> AccountInfo:
         """Return the account's usage and limits."""
@@ -63,19 +87,20 @@ class JetStream:
 
     # ---- streams
 
-    def create_stream(self, config: StreamConfig) -> Stream:
+    def create_stream(self, config: StreamConfig, *, pedantic: bool = False) -> Stream:
         """Create a stream; an equal one that exists is fine.
 
-        Raises `StreamExists` for one with another configuration, `InvalidConfig`,
-        `SubjectOverlap` or another `JetStreamError`.
+        With `pedantic` the server refuses a configuration that it would have to change, instead of
+        changing it (2.11). Raises `StreamExists` for one with another configuration,
+        `InvalidConfig`, `SubjectOverlap` or another `JetStreamError`.
         """
-        subject = self._api.subjects.stream("CREATE", _name(config))
-        return self._stream(self._api.call(subject, config, StreamCreateResponse))
+        name = _name(config)
+        return Stream(self._api, name, create_stream(self._api, name, config, pedantic))
 
-    def update_stream(self, config: StreamConfig) -> Stream:
+    def update_stream(self, config: StreamConfig, *, pedantic: bool = False) -> Stream:
         """Replace the whole configuration of a stream. Raises `StreamNotFound`."""
-        subject = self._api.subjects.stream("UPDATE", _name(config))
-        return self._stream(self._api.call(subject, config, StreamUpdateResponse))
+        name = _name(config)
+        return Stream(self._api, name, update_stream(self._api, name, config, pedantic))
 
     def create_or_update_stream(self, config: StreamConfig) -> Stream:
         """Update a stream, or create it where there is none."""
@@ -87,49 +112,55 @@ class JetStream:
     def get_stream(self, name: str) -> Stream:
         """Return a stream that exists. Raises `StreamNotFound`."""
         subject = self._api.subjects.stream("INFO", name)
-        return self._stream(self._api.call(subject, None, StreamInfoResponse))
+        return Stream(self._api, name, self._api.call(subject, None, StreamInfoResponse))
+
+    def bind_stream(self, name: str) -> Stream:
+        """Return a stream without asking the server, where INFO is not permitted."""
+        return Stream(self._api, name, None)
+
+    def stream_name_by_subject(self, subject: str) -> str:
+        """Return the name of the one stream that holds a subject.
+
+        Raises `StreamNotFound` when there is none, `BadArgument` when a wildcard finds several.
+        """
+        return name_by_subject(self._api, subject)
 
     def delete_stream(self, name: str) -> None:
         """Delete a stream with its messages and consumers. Raises `StreamNotFound`."""
         subject = self._api.subjects.stream("DELETE", name)
         self._api.call(subject, None, StreamDeleteResponse)
 
-    def streams(self, subject: str | None = None) -> Generated[StreamInfo]:
-        """Iterate over the infos of all streams, or of those that hold `subject`; in pages."""
-        return _paging.streams(self._api, subject)
+    def streams(self, subject: str | None = None) -> Listing[StreamInfo]:
+        """Iterate over the infos of all streams, or of those that hold `subject`.
 
-    def stream_names(self, subject: str | None = None) -> Generated[str]:
-        """Iterate over the names of all streams, or of those that hold `subject`; in pages."""
-        return _paging.stream_names(self._api, subject)
+        Its `missing` and `offline` tell of those that have no info now.
+        """
+        return _paging.StreamInfos(self._api, subject)
 
-    def _stream(self, info: StreamInfo) -> Stream:
-        return Stream(self._api, info)
+    def stream_names(self, subject: str | None = None) -> Listing[str]:
+        """Iterate over the names of all streams, or of those that hold `subject`."""
+        return _paging.StreamNames(self._api, subject)
 
-    # ---- consumers, without asking for the stream first
+    def restore(
+        self,
+        path: str | Path,
+        *,
+        config: StreamConfig | None = None,
+        chunk_size: int = 128 * 1024,
+        timeout: Seconds = 3600.0,
+        on_progress: Callable[[TransferProgress], None] | None = None,
+    ) -> Stream:
+        """Bring back the stream whose backup is in the folder `path`, under its own name.
 
-    def create_consumer(self, stream: str, config: ConsumerConfig) -> Consumer:
-        """Create a consumer; see `Stream.create_consumer`."""
-        return Consumer.create(self._api, stream, config, "create")
+        The archive is checked before anything is sent. `config` replaces the settings of the
+        backup, other replicas or placement say. `timeout` in seconds is how long the server may
+        take to put the stream together when it has everything.
 
-    def create_or_update_consumer(self, stream: str, config: ConsumerConfig) -> Consumer:
-        """Create a consumer or change the one of that name."""
-        return Consumer.create(self._api, stream, config, "")
-
-    def update_consumer(self, stream: str, config: ConsumerConfig) -> Consumer:
-        """Change a consumer that exists. Raises `ConsumerNotFound`."""
-        return Consumer.create(self._api, stream, config, "update")
-
-    def get_consumer(self, stream: str, name: str) -> Consumer:
-        """Return a consumer that exists. Raises `ConsumerNotFound`."""
-        return Consumer.get(self._api, stream, name)
-
-    def bind_consumer(self, stream: str, name: str) -> Consumer:
-        """Return a consumer without asking the server, where INFO is not permitted."""
-        return Consumer(self._api, stream, name, None)
-
-    def delete_consumer(self, stream: str, name: str) -> None:
-        """Delete a consumer. Raises `ConsumerNotFound`."""
-        Consumer(self._api, stream, name, None).delete()
+        Raises `StreamExists`, `BadArgument` for a backup that is damaged, `ConnectionLost` when
+        the link breaks meanwhile, another `JetStreamError`.
+        """
+        info = restore(self._api, path, config, chunk_size, timeout, on_progress)
+        return Stream(self._api, info.config.name or "", info)
 
     # ---- ranges
 
@@ -153,72 +184,205 @@ class JetStream:
         without progress. Nothing is sent before the first page is asked for.
         """
         read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
-        make = DirectPages if direct else ConsumerPages
-        return RangeReader(
-            self._api,
-            stream,
-            read,
-            make(self._api, stream, filter_subjects),
-            # Direct get filters by one subject or not at all; the leader is asked for the same.
-            filters=() if direct and len(filter_subjects) > 1 else filter_subjects,
-            timeout=timeout,
-        )
+        via: Via = "direct" if direct else "consumer"
+        return open_range(self._api, stream, read, via, filter_subjects, timeout=timeout)
 
     # ---- publishing
 
-    def publish(
+    def atomic_batch(
+        self,
+        *,
+        id: str | None = None,
+        max_messages: int = MAX_MESSAGES,
+        timeout: Seconds | None = None,
+    ) -> AtomicBatch:
+        """Return a batch of messages that are stored all together or not at all (server 2.12).
+
+        Use it in a `with` block. It gets an id of its own unless one is given; `max_messages` is
+        1000, the server's limit, unless the server is configured otherwise; `timeout` in seconds
+        is for each answer of the server.
+        """
+        return AtomicBatch(self._api, id, max_messages, timeout)
+
+    # ---- writing by what a subject holds
+
+    def insert(
         self,
         subject: str,
         data: bytes = b"",
         *,
         headers: HeaderValues | None = None,
         msg_id: str | None = None,
-        expected_stream: str | None = None,
-        expected_last_seq: int | None = None,
-        expected_last_msg_id: str | None = None,
-        expected_last_subject_seq: int | None = None,
         ttl: Seconds | None = None,
+        stream: str | None = None,
+        lasting: Seconds | None = None,
+        check: bool = True,
         timeout: Seconds | None = None,
-    ) -> PubAck:
-        """Store a message and return the stream's acknowledgement.
+    ) -> Stored | AlreadyThere:
+        """Store a message unless its subject holds one, whenever that was stored.
 
-        `msg_id` makes a repeat within the stream's duplicate window harmless: its acknowledgement
-        has `duplicate` set and the first one's sequence. The `expected_…` arguments are
-        conditions under which alone the message is stored; `ttl` is its life in whole seconds
-        (server 2.11). `timeout` in seconds spans everything.
+        Lost answers are made good by writing again and looking at what is there: `Stored` means
+        that this message is in the stream, once. With a `msg_id` of the program's own that holds
+        over restarts of the program too.
 
-        Raises `NoResponders` when no stream holds the subject, `WrongLastSequence`,
-        `WrongLastMessageId`, `WrongStream`, `StoreRefused`, `MessageExists`, another
-        `JetStreamError`, `BadArgument`, or `RequestTimeout` (whether it was stored is unknown).
+        Raises `NotPromised` when the stream's settings could let the subject's message go within
+        `lasting` seconds (None: ever; or within `ttl`), unless `check` is off; `OutcomeUnknown`
+        when `timeout` seconds pass after a lost answer; and what `publish` raises. Give `stream`
+        where asking for the streams of a subject is not permitted.
         """
         request = PublishRequest(
             subject=subject,
             data=data,
             headers=headers,
             msg_id=msg_id,
-            expected_stream=expected_stream,
-            expected_last_seq=expected_last_seq,
-            expected_last_msg_id=expected_last_msg_id,
-            expected_last_subject_seq=expected_last_subject_seq,
+            expected_stream=stream,
             ttl=ttl,
         )
-        return self._publisher.publish(request, timeout)
+        return self._writes.insert(request, check=check, lasting=lasting, timeout=timeout)
 
-    def publish_many(
+    def update(
         self,
-        requests: Iterable[PublishRequest],
+        subject: str,
+        data: bytes,
+        expected_seq: int,
         *,
-        window: int = 4000,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        ttl: Seconds | None = None,
+        stream: str | None = None,
+        check: bool = True,
         timeout: Seconds | None = None,
-    ) -> Generated[PubAck | PublishFailure]:
-        """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
+    ) -> Stored:
+        """Replace the last message of a subject if that is still the one at `expected_seq`.
 
-        At most `window` messages are under way; `timeout` in seconds is how long the oldest of
-        them may take. An outcome is the acknowledgement or a `PublishFailure` with the error.
+        Raises `WrongLastSequence` when another writer was faster, `OutcomeUnknown` when that
+        cannot be told after a lost answer, `NotPromised` when the stream's settings refuse a
+        second message of a subject, and what `publish` raises. The rest is as in `insert`.
         """
-        if window < 1:
-            raise BadArgument(f"window must be from 1 up, got {window}")
-        return self._publisher.publish_many(requests, window, timeout)
+        request = PublishRequest(
+            subject=subject,
+            data=data,
+            headers=headers,
+            msg_id=msg_id,
+            expected_stream=stream,
+            ttl=ttl,
+        )
+        return self._writes.update(request, expected_seq, check=check, timeout=timeout)
+
+    def upsert(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        ttl: Seconds | None = None,
+        stream: str | None = None,
+        check: bool = True,
+        timeout: Seconds | None = None,
+    ) -> Stored:
+        """Store a message in the place of whatever its subject holds.
+
+        A repeat after a lost answer never overwrites what another writer stored in between.
+
+        Raises `NotPromised` when the stream's settings keep older messages of a subject or refuse
+        new ones, `OutcomeUnknown`, and what `publish` raises. The rest is as in `insert`.
+        """
+        request = PublishRequest(
+            subject=subject,
+            data=data,
+            headers=headers,
+            msg_id=msg_id,
+            expected_stream=stream,
+            ttl=ttl,
+        )
+        return self._writes.upsert(request, check=check, timeout=timeout)
+
+    def counters(self, stream: str) -> Counters:
+        """Return the counters of a stream with `allow_msg_counter` (server 2.12).
+
+        Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
+        """
+        return Counters.open(self._api, stream)
+
+    def outbox(
+        self,
+        store: OutboxStore,
+        *,
+        stream: str,
+        by: By,
+        poll: Seconds = 0.5,
+        timeout: Seconds = 5.0,
+        on_report: Callable[[OutboxReport], None] | None = None,
+    ) -> OutboxRelay:
+        """Return the relay that stores the events of an outbox in a stream, each once.
+
+        `by="subject"`: each event has a subject of its own, and the stream refuses a second
+        message of it for ever. `by="id"`: the stream's duplicate window refuses repeats, and
+        beyond the window what was stored is looked up. The outbox is looked into every `poll`
+        seconds; an attempt may take `timeout` seconds.
+
+        The relay raises `NotPromised` where the stream's settings do not give that.
+        """
+        return OutboxRelay(
+            self,
+            self._writes.streams,
+            store,
+            stream,
+            by,
+            poll=poll,
+            timeout=timeout,
+            on_report=on_report,
+        )
+
+    def process(
+        self,
+        consumer: Consumer,
+        handler: Handler[Message],
+        *,
+        into: str,
+        by: By,
+        name: str | None = None,
+        concurrency: int = 1,
+        order: Order = "none",
+        stop_after: int | None = None,
+        retry: Seconds | Sequence[Seconds] = (1, 5, 30),
+        timeout: Seconds = 5.0,
+        on_report: Callable[[ProcessReport], None] | None = None,
+    ) -> Processing:
+        """Call a handler for each message, and store what it returns in the stream `into`, once.
+
+        The handler returns None, a `PublishRequest` or several. Each gets an identity made of
+        `name` (the consumer's), the input's stream and sequence, and its place; `{id}` in its
+        subject becomes that. When all are stored the input is acknowledged, and confirmed. After an
+        error out of the handler the message comes again in `retry` seconds, by delivery; after
+        `Reject` it does not. `by` is as in `outbox`; an attempt may take `timeout` seconds;
+        `concurrency`, `order` and `stop_after` are as in `Consumer.consume`.
+
+        Starting raises `NotPromised` where the settings let doubles or losses through.
+        """
+        return Processing(
+            self,
+            self._writes.streams,
+            consumer,
+            handler,
+            into,
+            by,
+            name=name,
+            concurrency=concurrency,
+            order=order,
+            stop_after=stop_after,
+            retry=retry,
+            timeout=timeout,
+            on_report=on_report,
+        )
+
+    def schedules(self, stream: str) -> Schedules:
+        """Return the schedules of a stream with `allow_msg_schedules` (server 2.12).
+
+        Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
+        """
+        return Schedules.open(self._api, stream)
 
 
 def _name(config: StreamConfig) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_core.acks import IN_PROGRESS
-from js_core.deadline import NEVER, Deadline, Seconds, monotonic
+from js_core.deadline import NEVER, Deadline, monotonic
+from js_core.doubt import Doubt
 from js_core.errors import (
-    BadArgument,
     ConnectionLost,
     ConsumerDeleted,
     JetStreamError,
     NoResponders,
+    PermissionDenied,
     RequestTimeout,
     TwinstreamError,
 )
@@ -28,6 +29,7 @@ from js_core.status import Kind, is_status, read_status
 from js_sync._io import Signal, Task, spawn
 from js_sync._pulls import PullChannel
 from js_sync.delivery import Delivery
+from js_sync.iteration import Iteration
 from js_sync.message import Message
 from js_sync.missing import Missing
 
@@ -38,12 +40,13 @@ __all__ = ["Messages"]
 _PATIENCE: Final = 5
 
 
-class Messages:
+class Messages(Iteration[Message]):
     """Iterates over messages until it is closed; made by `Consumer.messages`.
 
     Without `stop_after` it never ends by itself: what cannot be mended raises
     (`ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `ConnectionClosed`), everything else is mended
-    and told to `on_report`.
+    and told to `on_report`. Where the user may not ask whether the consumer is there, a minute
+    without anybody answering for it counts as deleted: `NoResponders`, or as `on_deleted` says.
     """
 
     def __init__(
@@ -78,8 +81,11 @@ class Messages:
         self._taken_at = 0.0
         self._waited = False
         self._error: TwinstreamError | None = None
+        self._doubt: Final = Doubt()
         self._draining = False
         self._closed = False
+        self.keep_all = False
+        """Keep alive what is buffered however long nobody took one: a worker has them in order."""
         self.late = 0
         """Messages that were dropped because the server had given up on this delivery of them."""
 
@@ -132,9 +138,6 @@ class Messages:
         self._open()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _open(self) -> tuple[PullChannel, PullEngine]:
         if self._channel is None or self._engine is None:
             self._channel = self._channels.take()
@@ -149,9 +152,6 @@ class Messages:
 
     # ---- iterating
 
-    def __iter__(self) -> Self:
-        return self
-
     def __next__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""
         message = self._quickly() if self._granted else None
@@ -159,16 +159,6 @@ class Messages:
             message = self.take(NEVER)
         if message is None:
             raise StopIteration
-        return message
-
-    def next(self, timeout: Seconds) -> Message:
-        """Return the next message within `timeout` seconds; raises `RequestTimeout`.
-
-        Raises `BadArgument` when the iteration has ended.
-        """
-        message = self.take(Deadline.after(timeout))
-        if message is None:
-            raise BadArgument("the iteration has ended: it was drained or closed")
         return message
 
     def _quickly(self) -> Message | None:
@@ -273,6 +263,7 @@ class Messages:
         if transport.epoch != self._epoch:
             self._epoch = transport.epoch
             engine.restored(monotonic())
+            self._doubt.clear()
             self._break("the link was made anew")
         elif not transport.is_connected:
             engine.lost()
@@ -288,7 +279,10 @@ class Messages:
             if frame[2] and is_status(frame):
                 engine.arrived(count, size)
                 count = size = 0
-                engine.status(read_status(frame), monotonic())
+                status = read_status(frame)
+                if status.kind is not Kind.NO_RESPONDERS:
+                    self._doubt.clear()
+                engine.status(status, monotonic())
                 continue
             if not plain:
                 self._note_pin(frame)
@@ -297,6 +291,7 @@ class Messages:
             count += 1
         if count:
             engine.arrived(count, size)
+            self._doubt.clear()
 
     # ---- doing what the engine decided
 
@@ -343,15 +338,21 @@ class Messages:
     def _look_for_consumer(self, engine: PullEngine) -> None:
         """Find out whether nobody answered because the consumer is gone."""
         try:
-            gone = self._missing.is_gone()
+            gone = None if self._doubt.is_known else self._missing.is_gone()
+        except PermissionDenied:
+            # Never to be known: as good as gone when it has lasted, and no harm before.
+            gone = None
+            self._doubt.grow(monotonic())
         except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
-            # No leader now, or no permission to ask: the pulls go on trying.
+            # No leader now: the pulls go on trying.
             return
-        if gone is not None:
-            self._mend_or_end(engine, gone)
+        error = self._doubt.grow(monotonic()) if self._doubt.is_known else gone
+        if error is not None:
+            self._mend_or_end(engine, error)
 
     def _mend_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
-        if not isinstance(error, ConsumerDeleted) or self._missing.policy == "raise":
+        is_gone = isinstance(error, ConsumerDeleted | NoResponders)
+        if not is_gone or self._missing.policy == "raise":
             engine.stop()
             self._error = error
             return
@@ -404,7 +405,7 @@ class Messages:
         for message in list(self._running.values()):
             if not message.is_acknowledged:
                 message.in_progress()
-        if now - self._taken_at > _PATIENCE * ack_wait:
+        if not self.keep_all and now - self._taken_at > _PATIENCE * ack_wait:
             return
         for message in list(self._queued.values()):
             message.in_progress()

@@ -7,23 +7,14 @@ from typing import Final, Literal
 
 from attrs import evolve
 
-from js_core.deadline import Deadline
-from js_core.errors import (
-    BadArgument,
-    ConsumerDeleted,
-    ConsumerNotFound,
-    JetStreamError,
-    StreamNotFound,
-)
-from js_models import ConsumerConfig, ConsumerInfo, ConsumerInfoResponse
+from js_core.errors import BadArgument, ConsumerDeleted, JetStreamError
+from js_models import ConsumerConfig, ConsumerInfo
+from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer
 from js_sync._pulls import PullChannels
 
 __all__ = ["Missing", "OnDeleted"]
-
-# A group without a leader does not answer at all, and messages wait meanwhile (seconds).
-_LOOK: Final = 1.0
 
 OnDeleted = Literal["raise", "wait", "recreate"]
 """When the consumer or its stream is gone: raise, wait until it is there again, or make it anew."""
@@ -53,13 +44,12 @@ class Missing:
         self._info: Final = info
 
     def is_gone(self) -> ConsumerDeleted | None:
-        """Ask the server; return the error to raise when there is no such consumer."""
-        subject = self.api.subjects.consumer("INFO", self.stream, self.name)
-        try:
-            self.api.call(subject, None, ConsumerInfoResponse, Deadline.after(_LOOK))
-        except (ConsumerNotFound, StreamNotFound) as error:
-            return ConsumerDeleted(f"{self.stream}/{self.name}: {error.description}{self._why()}")
-        return None
+        """Ask the server; return the error to raise when there is no such consumer.
+
+        Raises what the question meets otherwise: nobody can tell then.
+        """
+        found = _control.gone(self.api, self.stream, self.name)
+        return None if found is None else ConsumerDeleted(f"{found}{self._why()}")
 
     def _why(self) -> str:
         config = self._info.config if self._info is not None else None

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Self
+from typing import Final
 
-from js_core.deadline import NEVER, Deadline, Seconds
+from js_core.deadline import Deadline
 from js_core.errors import (
     BadArgument,
     ConnectionLost,
@@ -27,6 +27,7 @@ from js_sync._api import Api
 from js_sync._create import create_consumer
 from js_sync._io import Signal
 from js_sync._pulls import PullChannels
+from js_sync.iteration import Iteration
 from js_sync.message import Message
 from js_sync.messages import Messages
 from js_sync.missing import Missing
@@ -38,7 +39,7 @@ _LONGEST_PAUSE: Final = 10.0
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost)
 
 
-class OrderedMessages:
+class OrderedMessages(Iteration[Message]):
     """Iterates over a stream in order until it is closed; made by `Stream.ordered`.
 
     Every message comes once, whatever happens to the link, the consumer or its leader. Raises
@@ -71,23 +72,6 @@ class OrderedMessages:
         return self._read.position
 
     # ---- iterating
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Message:
-        """Return the next message; the iteration ends after `close`."""
-        message = self.take(NEVER)
-        if message is None:
-            raise StopIteration
-        return message
-
-    def next(self, timeout: Seconds) -> Message:
-        """Return the next message within `timeout` seconds; raises `RequestTimeout`."""
-        message = self.take(Deadline.after(timeout))
-        if message is None:
-            raise BadArgument("the iteration has ended: it was closed")
-        return message
 
     def take(self, deadline: Deadline) -> Message | None:
         """Return the next message in order, or None when the iteration was closed."""
@@ -176,9 +160,3 @@ class OrderedMessages:
             self._closed = True
             self._ended.set()
             self._leave()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

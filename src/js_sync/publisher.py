@@ -1,106 +1,221 @@
 # Generated from src/js_async/publisher.py by codegen/twin.py. Edit that file instead.
-"""Publishing into streams: one message at a time, or many under way in order."""
+"""Publishing one by one without waiting for each acknowledgement."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Final
+from typing import Final, Self
 
 from js_core.deadline import Deadline, Seconds
-from js_core.errors import NoResponders, TwinstreamError
-from js_core.publish import PublishFailure, PublishRequest, publish_headers, read_pub_ack
-from js_core.subjects import check_subject
+from js_core.errors import ConnectionClosed, PublishFailures
+from js_core.headers import HeaderValues
+from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 from js_sync._api import Api
-from js_sync._io import Signal, each
-from js_sync._io import Stream as Generated
-from js_sync._replies import Answer
+from js_sync._io import Lock, Signal, Task, spawn
+from js_sync._pipeline import Pipeline, UnderWay
 
-__all__ = ["Publisher"]
+__all__ = ["PublishHandle", "Publisher"]
 
-_UnderWay = tuple[PublishRequest, Answer | TwinstreamError]
+# How often messages without an answer are looked at while nobody waits (seconds).
+_LOOK: Final = 0.1
+# Failures that are kept for the error at the end; the others are counted.
+_LISTED: Final = 100
+
+
+class PublishHandle:
+    """A message that was sent; whoever wants to know takes its result."""
+
+    __slots__ = ("_entry", "_publisher")
+
+    def __init__(self, publisher: Publisher, entry: UnderWay) -> None:
+        self._publisher = publisher
+        self._entry = entry
+
+    @property
+    def request(self) -> PublishRequest:
+        """What was sent."""
+        return self._entry.request
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether the result is here."""
+        return self._entry.outcome is not None
+
+    def result(self) -> PubAck:
+        """Return the acknowledgement, or raise why there is none, as `JetStream.publish` does.
+
+        A failure that is raised here is not told again when the publisher closes.
+        """
+        return self._publisher.result_of(self._entry)
 
 
 class Publisher:
-    """Sends messages to streams and reads their acknowledgements."""
+    """Sends messages and lets them be acknowledged meanwhile; made by `JetStream.publisher`.
 
-    def __init__(self, api: Api) -> None:
-        self._api: Final = api
+    Used in `with`, it waits at the end for all that is under way, and raises
+    `PublishFailures` when there were failures whose result nobody took. May be shared between
+    tasks or threads.
+    """
 
-    def publish(self, request: PublishRequest, timeout: Seconds | None) -> PubAck:
-        """Publish one message and return its acknowledgement."""
-        headers = publish_headers(request)
-        check_subject(request.subject)
-        deadline = self._api.deadline(timeout)
+    def __init__(self, api: Api, limits: PublishLimits) -> None:
+        self._limits: Final = limits
+        self._pipeline: Final = Pipeline(api, limits, self._on_done)
+        self._lock: Final = Lock()
+        self._ended: Final = Signal()
+        self._keeper: Task | None = None
+        self._count = 0
+        self._bytes = 0
+        # Sizes of messages that are done: the receiver appends, senders subtract.
+        self._released: deque[int] = deque()
+        self._failed: deque[UnderWay] = deque()
+        self._unlisted = 0
+        self._closed = False
+
+    @property
+    def under_way(self) -> int:
+        """How many messages have no answer yet."""
+        return max(0, self._count - len(self._released))
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+            return
         try:
-            frame = self._api.transport.ask(request.subject, headers, request.data, deadline)
-        except NoResponders as error:
-            raise _nobody(request.subject) from error
-        return read_pub_ack(frame, request.subject)
+            self.close()
+        except PublishFailures as failures:
+            # What the program raised is the news; this goes along with it.
+            error.add_note(str(failures))
 
-    def publish_many(
+    def _open(self) -> None:
+        with self._lock:
+            if self._keeper is None:
+                self._pipeline.open()
+                self._keeper = spawn(self._keep, "twinstream-publisher")
+
+    def send(
         self,
-        requests: Iterable[PublishRequest],
-        window: int,
-        timeout: Seconds | None,
-    ) -> Generated[PubAck | PublishFailure]:
-        """Publish with up to `window` messages under way; yield the outcomes in order."""
-        under_way: deque[_UnderWay] = deque()
-        signal = Signal()
-        self._api.transport.ready(self._api.deadline(timeout))
-        self._api.transport.replies.open()
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expected_stream: str | None = None,
+        expected_last_seq: int | None = None,
+        expected_last_msg_id: str | None = None,
+        expected_last_subject_seq: int | None = None,
+        expected_last_subject_seq_subject: str | None = None,
+        rollup: str | None = None,
+        ttl: Seconds | None = None,
+    ) -> PublishHandle:
+        """Send a message; waits only while the window is full. Arguments as of `publish`.
+
+        Raises `BadArgument` for a bad message, and `ConnectionClosed` after the end; any other
+        failure is the handle's.
+        """
+        request = PublishRequest(
+            subject=subject,
+            data=data,
+            headers=headers,
+            msg_id=msg_id,
+            expected_stream=expected_stream,
+            expected_last_seq=expected_last_seq,
+            expected_last_msg_id=expected_last_msg_id,
+            expected_last_subject_seq=expected_last_subject_seq,
+            expected_last_subject_seq_subject=expected_last_subject_seq_subject,
+            rollup=rollup,
+            ttl=ttl,
+        )
+        return self.send_request(request)
+
+    def send_request(self, request: PublishRequest) -> PublishHandle:
+        """Send a message that was made before; see `send`."""
+        if self._keeper is None:
+            self._open()
+        pipeline = self._pipeline
+        entry = pipeline.prepare(request)
+        if isinstance(entry.outcome, PublishFailure):
+            raise entry.outcome.error
+        while not self._take_room(entry.size):
+            oldest = pipeline.oldest
+            if oldest is not None:
+                pipeline.until(oldest)
+        if not pipeline.try_send(entry):
+            pipeline.send(entry)
+        return PublishHandle(self, entry)
+
+    def _take_room(self, size: int) -> bool:
+        with self._lock:
+            if self._closed:
+                raise ConnectionClosed("the publisher is closed")
+            released = self._released
+            while released:
+                self._bytes -= released.popleft()
+                self._count -= 1
+            if self._limits.is_full(self._count, self._bytes, size):
+                return False
+            self._count += 1
+            self._bytes += size
+            return True
+
+    def _on_done(self, entry: UnderWay) -> None:
+        if isinstance(entry.outcome, PublishFailure):
+            self._failed.append(entry)
+            if len(self._failed) > _LISTED:
+                self._failed.pop()
+                self._unlisted += 1
+        self._released.append(entry.size)
+
+    def result_of(self, entry: UnderWay) -> PubAck:
+        """Return the result of a message; `PublishHandle.result` calls it."""
+        outcome = self._pipeline.until(entry)
+        if not isinstance(outcome, PublishFailure):
+            return outcome
+        with self._lock:
+            if not entry.seen:
+                entry.seen = True
+                if entry in self._failed:
+                    self._failed.remove(entry)
+                else:
+                    self._unlisted -= 1
+        raise outcome.error
+
+    def flush(self) -> None:
+        """Return when every message sent so far is acknowledged or failed.
+
+        Failures are told by their handles, or in the end by `close`.
+        """
+        last = self._pipeline.under_way()
+        for entry in last:
+            self._pipeline.until(entry)
+
+    def close(self) -> None:
+        """Wait for what is under way, then raise `PublishFailures` for what nobody looked at.
+
+        Closing again does nothing.
+        """
+        if self._closed:
+            return
+        self._closed = True
         try:
-            for request in each(requests):
-                under_way.append((request, self._send(request, signal)))
-                # Half the window is taken in at once, so that waking up pays.
-                if len(under_way) >= window:
-                    while len(under_way) > window // 2:
-                        yield self._outcome(under_way, signal, timeout)
-            while under_way:
-                yield self._outcome(under_way, signal, timeout)
+            self.flush()
         finally:
-            for _, answer in under_way:
-                if isinstance(answer, Answer):
-                    self._api.transport.replies.forget(answer)
+            self._ended.set()
+            self._pipeline.close()
+        if self._failed:
+            failures = [
+                entry.outcome for entry in self._failed if isinstance(entry.outcome, PublishFailure)
+            ]
+            raise PublishFailures(failures, len(failures) + self._unlisted)
 
-    def _send(self, request: PublishRequest, signal: Signal) -> Answer | TwinstreamError:
-        try:
-            headers = publish_headers(request)
-            subject = check_subject(request.subject)
-            return self._api.transport.replies.send(subject, headers, request.data, signal)
-        except TwinstreamError as error:
-            return error
-
-    def _outcome(
-        self, under_way: deque[_UnderWay], signal: Signal, timeout: Seconds | None
-    ) -> PubAck | PublishFailure:
-        """Return the oldest message's outcome; it leaves the window in the same step."""
-        request, answer = under_way[0]
-        if isinstance(answer, Answer) and not answer.is_here():
-            self._await(answer, signal, self._api.deadline(timeout))
-        under_way.popleft()
-        if isinstance(answer, TwinstreamError):
-            return PublishFailure(request, answer)
-        try:
-            return read_pub_ack(answer.take(request.subject), request.subject)
-        except NoResponders:
-            return PublishFailure(request, _nobody(request.subject))
-        except TwinstreamError as error:
-            return PublishFailure(request, error)
-        finally:
-            self._api.transport.replies.forget(answer)
-
-    def _await(self, answer: Answer, signal: Signal, deadline: Deadline) -> None:
-        while not answer.is_here():
-            signal.clear()
-            if answer.is_here():
-                return
-            if not self._api.transport.wait(signal, deadline):
-                return
-
-
-def _nobody(subject: str) -> NoResponders:
-    return NoResponders(
-        f"{subject}: no stream took the message; none has this subject, or it has no leader now"
-    )
+    def _keep(self) -> None:
+        """Repeat and give up messages also while nobody sends or waits."""
+        while not self._ended.sleep(Deadline.after(_LOOK)):
+            self._pipeline.expire()
+            if self._pipeline.needs_mending:
+                self._pipeline.mend()

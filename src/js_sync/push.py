@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Self
+from typing import Final
 
 from attrs import evolve
 
-from js_core.deadline import NEVER, Deadline, Seconds, monotonic
+from js_core.deadline import Deadline, monotonic
+from js_core.doubt import Doubt
 from js_core.errors import (
-    BadArgument,
     ConnectionLost,
     JetStreamError,
     NoResponders,
+    PermissionDenied,
     RequestTimeout,
 )
 from js_core.headers import Headers
@@ -26,6 +27,7 @@ from js_sync._api import Api
 from js_sync._create import create_consumer
 from js_sync._transport import Box
 from js_sync.delivery import Delivery, ack_wait_of
+from js_sync.iteration import Iteration
 from js_sync.message import Message
 
 __all__ = ["PushMessages"]
@@ -33,13 +35,13 @@ __all__ = ["PushMessages"]
 _STALLED: Final = "Nats-Consumer-Stalled"
 
 
-class PushMessages:
+class PushMessages(Iteration[Message]):
     """Iterates over what a push consumer sends, until it is closed.
 
     Made by `Stream.subscribe` (creates the consumer) and `Stream.bind_push` (joins one that
     exists). Answers flow control when everything before it was taken, so a slow program slows the
     server instead of losing messages. Raises `ConsumerDeleted` when heartbeats stop and the
-    consumer is gone.
+    consumer is gone; where the user may not ask for that, `NoResponders` after a minute of silence.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class PushMessages:
         self._box: Box | None = None
         self._heard_at = 0.0
         self._closed = False
+        self._doubt: Final = Doubt()
+        self._epoch = 0
 
     @property
     def name(self) -> str:
@@ -79,23 +83,6 @@ class PushMessages:
             raise
 
     # ---- iterating
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Message:
-        """Return the next message; the iteration ends after `close`."""
-        message = self.take(NEVER)
-        if message is None:
-            raise StopIteration
-        return message
-
-    def next(self, timeout: Seconds) -> Message:
-        """Return the next message within `timeout` seconds; raises `RequestTimeout`."""
-        message = self.take(Deadline.after(timeout))
-        if message is None:
-            raise BadArgument("the iteration has ended: it was closed")
-        return message
 
     def take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None when the iteration was closed."""
@@ -136,17 +123,29 @@ class PushMessages:
 
     def _watch(self, box: Box) -> None:
         """Look for the consumer when two heartbeats are missing."""
-        self._heard_at = max(self._heard_at, box.heard_at)
+        if box.heard_at > self._heard_at:
+            self._heard_at = box.heard_at
+            self._doubt.clear()
         if monotonic() < self._quiet_until():
             return
         self._heard_at = monotonic()
         if self._on_report is not None:
             self._on_report(PullWarning("two heartbeats are missing; looking for the consumer"))
+        if self._epoch != self._api.transport.epoch:
+            self._epoch = self._api.transport.epoch
+            self._doubt.clear()
         try:
-            _control.require_there(self._api, self._stream, self.name)
+            if not self._doubt.is_known:
+                _control.require_there(self._api, self._stream, self.name)
+                return
+        except PermissionDenied:
+            self._doubt.grow(monotonic())
         except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
             # No leader or no link now: the next look tells.
             return
+        unknown = self._doubt.grow(monotonic())
+        if unknown is not None:
+            raise unknown
 
     def close(self) -> None:
         """Stop listening. A consumer that wants acknowledgements sends its open messages anew."""
@@ -154,9 +153,3 @@ class PushMessages:
         if self._box is not None:
             self._box.signal.set()
             self._api.transport.close_mailbox(self._box)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

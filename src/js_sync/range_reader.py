@@ -16,6 +16,7 @@ from js_core.errors import (
     MessageNotFound,
     NoResponders,
     RequestTimeout,
+    TwinstreamError,
 )
 from js_core.range_read import (
     AskLeader,
@@ -37,6 +38,10 @@ _RETRY_PAUSE: Final = 0.1
 class PageSource(Protocol):
     """A way to read one page: direct get, or an ephemeral consumer."""
 
+    def begin(self, ask: Page) -> None:
+        """Ask for a page; `page` for the same one then takes its answer."""
+        ...
+
     def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page into `page`, each sequence by leave of `read`."""
         ...
@@ -50,7 +55,9 @@ class RangeReader:
     """Reads what `read` asks for from one stream.
 
     `filters` are those that the source reads by, for the question to the leader. `timeout` in
-    seconds is how long the read may go without progress, not how long it may take.
+    seconds is how long the read may go without progress, not how long it may take. With `ahead`
+    the next page is asked for before the last one is handed over, so that one page waits in
+    memory while another is worked on.
     """
 
     def __init__(
@@ -62,6 +69,7 @@ class RangeReader:
         *,
         filters: Sequence[str] = (),
         timeout: float = 120.0,
+        ahead: bool = False,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
@@ -69,7 +77,11 @@ class RangeReader:
         self._source: Final = source
         self._filters: Final = tuple(filters) or (">",)
         self._timeout: Final = timeout
+        self._ahead: Final = ahead
         self._deadline = Deadline.after(timeout)
+        # What was read when the reader was cancelled: it belongs to whoever reads on.
+        self._unfinished: StoredPage | None = None
+        self._finished: StoredPage | None = None
         self._trouble = "the replicas have not caught up with the leader"
 
     @property
@@ -83,7 +95,7 @@ class RangeReader:
         Raises `StreamNotFound`, another `JetStreamError`, or `RequestTimeout` when nothing came
         for the whole timeout.
         """
-        while True:
+        while self._finished is None:
             step = self._read.step
             if isinstance(step, Finished):
                 return None
@@ -92,32 +104,45 @@ class RangeReader:
                 if self._read.next_seq > step.seq:
                     self._deadline = Deadline.after(self._timeout)
                 if page.seqs:
-                    return page
+                    self._finished = page
+                    self._look_ahead()
             elif isinstance(step, AskLeader):
                 self._read.leader_has(self._ask_leader(step.seq))
             else:
                 self._pause(step)
+        page, self._finished = self._finished, None
+        return page
 
     def close(self) -> None:
         """Give back what the server keeps for this read."""
         self._source.close()
 
+    def _look_ahead(self) -> None:
+        step = self._read.step
+        if not (self._ahead and isinstance(step, Page) and self._api.transport.is_connected):
+            return
+        try:
+            self._source.begin(step)
+        except TwinstreamError as error:
+            self._trouble = str(error)  # the page is asked for again when it is its turn
+
     def _page(self, step: Page) -> StoredPage:
-        page = StoredPage()
+        page = self._unfinished = self._unfinished or StoredPage()
         try:
             end = self._source.page(step, self._read, page)
         except (ConnectionLost, RequestTimeout) as error:
             end = PageEnd(failure=str(error))
         except NoResponders as error:
             end = PageEnd(failure=str(error), missing=True)
-        if not end.failure:
+        if end.failure:
+            self._trouble = end.failure
+            if end.missing:
+                # Nobody serves the page: the leader tells a missing stream from a moving one.
+                self._ask_leader(step.seq)
+            self._read.page_failed()
+        else:
             self._read.page_ended(more=end.more)
-            return page
-        self._trouble = end.failure
-        if end.missing:
-            # Nobody serves the page: the leader tells a missing stream from a moving one.
-            self._ask_leader(step.seq)
-        self._read.page_failed()
+        self._unfinished = None
         return page
 
     def _pause(self, step: Pause) -> None:

@@ -5,46 +5,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
-from js_core.deadline import Seconds
+from js_core.backup import Backup, TransferProgress
+from js_core.deadline import Seconds, seconds
+from js_core.direct_get import EVERYTHING, last_request, next_request, seq_request
 from js_core.errors import BadAnswer, BadArgument
-from js_core.headers import Headers
 from js_core.ordered import ordered_config
 from js_core.pull_request import buffer_limits
+from js_core.read_request import PAGE_BYTES, PAGE_MESSAGES, Via, read_request, snapshot_request
 from js_core.reports import PullReport
+from js_core.snapshot import Snapshot
 from js_core.stream_message import StreamMessage
+from js_core.subjects import check_name
 from js_models import (
     ConsumerConfig,
     ConsumerInfo,
     DeliverPolicy,
-    StoredMessage,
     StreamConfig,
     StreamInfo,
     StreamInfoResponse,
     StreamMessageDeleteResponse,
-    StreamMessageGetResponse,
     StreamPurgeResponse,
-    StreamUpdateResponse,
+    evolve,
 )
-from js_sync import _control, _paging
+from js_sync import _control, _create, _paging
 from js_sync._api import Api
+from js_sync._backup import BackupWish, back_up
+from js_sync._gets import get_message
 from js_sync._io import Opening, opening
 from js_sync._io import Stream as Generated
+from js_sync._snapshot import take_snapshot
 from js_sync.consumer import Consumer
+from js_sync.listing import Listing
 from js_sync.ordered import OrderedMessages
 from js_sync.push import PushMessages
+from js_sync.replicas import Replicas
+from js_sync.stream_read import StreamRead
 
 __all__ = ["Stream"]
 
 
 class Stream:
-    """A stream on the server. `cached_info` is what the server said last."""
+    """A stream on the server."""
 
-    def __init__(self, api: Api, info: StreamInfo) -> None:
+    def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
         self._api: Final = api
-        self._name: Final = info.config.name or ""
-        self.cached_info = info
+        self._name: Final = check_name(name, "stream")
+        self._info = info
+        self.replicas: Final = Replicas(api, name)
+        """The servers that hold its copies: who leads, and moving them."""
+
+    @property
+    def cached_info(self) -> StreamInfo:
+        """What the server said last. Raises `BadArgument` when it was never asked."""
+        if self._info is None:
+            raise BadArgument(f"stream {self._name} was bound without asking: call info() first")
+        return self._info
 
     @property
     def name(self) -> str:
@@ -59,19 +77,45 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream {self._name}>"
 
-    def info(self) -> StreamInfo:
-        """Ask for configuration and state. Raises `StreamNotFound`."""
-        subject = self._api.subjects.stream("INFO", self._name)
-        self.cached_info = self._api.call(subject, None, StreamInfoResponse)
-        return self.cached_info
+    def info(self, *, deleted_details: bool = False) -> StreamInfo:
+        """Ask for configuration and state. Raises `StreamNotFound`.
 
-    def update(self, config: StreamConfig) -> StreamInfo:
-        """Replace the whole configuration."""
+        `deleted_details` lists the sequences that are missing within the stream, which is heavy
+        where they are many.
+        """
+        subject = self._api.subjects.stream("INFO", self._name)
+        body = {"deleted_details": True} if deleted_details else None
+        self._info = self._api.call(subject, body, StreamInfoResponse)
+        return self._info
+
+    def subjects(self, filter_subject: str = ">") -> Generated[tuple[str, int]]:
+        """Iterate over the subjects that are stored, each with its number of messages.
+
+        The server answers 100,000 a page; what changes between two pages may move a subject across
+        the border, so that it comes twice or not at all.
+        """
+        return _paging.subjects(self._api, self._name, filter_subject)
+
+    def update(self, config: StreamConfig, *, pedantic: bool = False) -> StreamInfo:
+        """Replace the whole configuration; `pedantic` as in `JetStream.create_stream`."""
         if config.name not in {None, self._name}:
             raise BadArgument(f"the configuration is for {config.name}, the stream is {self._name}")
-        subject = self._api.subjects.stream("UPDATE", self._name)
-        self.cached_info = self._api.call(subject, config, StreamUpdateResponse)
-        return self.cached_info
+        self._info = _create.update_stream(self._api, self._name, config, pedantic)
+        return self._info
+
+    def change(self, edit: Callable[[StreamConfig], StreamConfig]) -> StreamInfo:
+        """Read the configuration, let `edit` return a changed copy, and store that.
+
+        What this release does not know stays as it is. Nothing is sent when nothing changes. The
+        server knows no condition for this: of two that change at once, the later one wins whole.
+        """
+        config = (self.info()).config
+        changed = edit(config)
+        return self.cached_info if changed == config else self.update(changed)
+
+    def seal(self) -> StreamInfo:
+        """Let nothing be added or removed from now on, limits included. There is no way back."""
+        return self.change(lambda config: evolve(config, sealed=True))
 
     def purge(
         self, *, subject: str | None = None, before_seq: int | None = None, keep: int | None = None
@@ -79,6 +123,7 @@ class Stream:
         """Remove messages and return how many.
 
         All of them, or those of a `subject` filter, below `before_seq`, or but the last `keep`.
+        Raises `BadArgument` for both bounds at once.
         """
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
@@ -88,20 +133,101 @@ class Stream:
         answer = self._api.call(target, body or None, StreamPurgeResponse)
         return answer.purged or 0
 
-    def get_message(self, seq: int) -> StreamMessage:
-        """Return one message by sequence, read from the leader. Raises `MessageNotFound`."""
-        return self._get({"seq": seq})
+    # ---- reading without a consumer
 
-    def get_last_message(self, subject: str) -> StreamMessage:
-        """Return the last message of a subject, read from the leader. Raises `MessageNotFound`."""
-        return self._get({"last_by_subj": subject})
+    def get_message(self, seq: int, *, direct: bool = False, headers: bool = True) -> StreamMessage:
+        """Return one message by sequence. Raises `MessageNotFound`.
 
-    def _get(self, body: dict[str, Any]) -> StreamMessage:
-        target = self._api.subjects.message("GET", self._name)
-        answer = self._api.call(target, body, StreamMessageGetResponse)
-        if answer.message is None:
-            raise BadAnswer(f"{target}: the answer holds no message")
-        return _message(self._name, answer.message)
+        The leader answers, which knows every acknowledged write. With `direct` any replica does,
+        which spreads the load and may be behind; where the stream has no `allow_direct` that
+        falls back to the leader. Without `headers` the message comes without its headers.
+        """
+        request = seq_request(seq)
+        return get_message(self._api, self._name, request, direct=direct, headers=headers)
+
+    def get_last_message(
+        self, subject: str, *, direct: bool = False, headers: bool = True
+    ) -> StreamMessage:
+        """Return the last message of a subject. Raises `MessageNotFound`.
+
+        `direct` and `headers` are as in `get_message`; a direct answer may be an older message.
+        """
+        request = last_request(subject)
+        return get_message(self._api, self._name, request, direct=direct, headers=headers)
+
+    def get_next_message(
+        self,
+        subject: str = EVERYTHING,
+        *,
+        seq: int | None = None,
+        start_time: datetime | None = None,
+        direct: bool = False,
+        headers: bool = True,
+    ) -> StreamMessage:
+        """Return the first message of a subject filter at or after `seq`, or `start_time`.
+
+        Wildcards are allowed; without `seq` and `start_time` (server 2.11) it is the first of
+        all. `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
+        """
+        request = next_request(subject, seq, start_time)
+        return get_message(self._api, self._name, request, direct=direct, headers=headers)
+
+    def read(
+        self,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        subjects: str | Sequence[str] | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        via: Via | None = None,
+        page_messages: int = PAGE_MESSAGES,
+        page_bytes: int = PAGE_BYTES,
+        timeout: Seconds = 120.0,
+    ) -> StreamRead:
+        """Return an iterator over a range of the stream, complete even where replicas lag.
+
+        From the sequence `start` (or what was stored since `start_time`) up to, not including,
+        `end` (or `end_time`); by default all that the stream holds when the read begins. Only
+        messages of `subjects` (filters). Times need server 2.11. Nothing is sent before the first
+        message is asked for, nothing is consumed.
+
+        `via` is how: `direct` gets (`allow_direct`, server 2.11), an ephemeral `consumer`, or one
+        by one from the `leader`, which always works; by default the fastest that is harmless.
+        Pages hold at most `page_messages` and about `page_bytes`; one is read ahead. `timeout` in
+        seconds is how long there may be no progress.
+        """
+        request = read_request(
+            start=start,
+            end=end,
+            start_time=start_time,
+            end_time=end_time,
+            subjects=subjects,
+            via=via,
+            page_messages=page_messages,
+            page_bytes=page_bytes,
+            timeout=timeout,
+        )
+        return StreamRead(self._api, self._name, request)
+
+    def snapshot(
+        self,
+        subjects: str | Sequence[str] | None = None,
+        *,
+        at_seq: int | None = None,
+        at_time: datetime | None = None,
+        timeout: Seconds = 120.0,
+    ) -> Snapshot:
+        """Return the last message of each subject, all of them as of one sequence.
+
+        Of all subjects, or those of `subjects` (filters). It knows every write that was
+        acknowledged before the call; or it is the state after the message `at_seq`, or as it was
+        before `at_time` (server 2.11), as far as the stream still has it. A message that is
+        deleted or expires meanwhile may be in it or not. `timeout` in seconds is how long there
+        may be no progress. Raises `StreamNotFound`, another `JetStreamError`, `RequestTimeout`.
+        """
+        request = snapshot_request(subjects, at_seq, at_time, timeout)
+        return take_snapshot(self._api, self._name, request)
 
     def delete_message(self, seq: int, *, erase: bool = False) -> None:
         """Remove one message; `erase` also overwrites its bytes on disk, which is slow.
@@ -112,16 +238,54 @@ class Stream:
         body: dict[str, Any] = {"seq": seq} if erase else {"seq": seq, "no_erase": True}
         self._api.call(target, body, StreamMessageDeleteResponse)
 
+    # ---- backup
+
+    def backup(
+        self,
+        path: str | Path,
+        *,
+        consumers: bool = True,
+        check: bool = False,
+        overwrite: bool = False,
+        chunk_size: int = 128 * 1024,
+        window_size: int | None = None,
+        timeout: Seconds = 60.0,
+        on_progress: Callable[[TransferProgress], None] | None = None,
+    ) -> Backup:
+        """Copy the stream as it is now into the folder `path`, whole or not at all.
+
+        The folder is one that the `nats` command can restore, with checksums besides. It must be
+        new or empty, unless `overwrite` replaces the backup in it. With `consumers` they are in
+        it with their state; `check` lets the server verify all messages first, which may take
+        long. `chunk_size` and `window_size` (server 2.12.5) are bytes; `timeout` in seconds is
+        how long nothing may come.
+
+        Raises `ConnectionLost` when the link breaks meanwhile, `BadArgument`, `JetStreamError`
+        (before server 2.15 for streams in memory), `OSError` from the disk.
+        """
+        wish = BackupWish(
+            target=Path(path),
+            consumers=consumers,
+            check=check,
+            overwrite=overwrite,
+            chunk_size=chunk_size,
+            window_size=window_size,
+            timeout=seconds(timeout),
+            on_progress=on_progress,
+        )
+        return back_up(self._api, self._name, wish)
+
     # ---- consumers
 
-    def create_consumer(self, config: ConsumerConfig) -> Consumer:
+    def create_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:
         """Create a consumer; an equal one that exists is fine.
 
         Without a name it gets one; without `ack_policy` it wants explicit acknowledgement (the
         server's own default is none). A name that is no `durable_name` makes a consumer that
-        vanishes after 5 idle seconds. Raises `ConsumerExists` for another configuration.
+        vanishes after 5 idle seconds. With `pedantic` the server refuses what it would have to
+        change (2.11). Raises `ConsumerExists` for another configuration.
         """
-        return Consumer.create(self._api, self._name, config, "create")
+        return Consumer.create(self._api, self._name, config, "create", pedantic=pedantic)
 
     def create_or_update_consumer(self, config: ConsumerConfig) -> Consumer:
         """Create a consumer or change the one of that name."""
@@ -195,9 +359,9 @@ class Stream:
         messages.open(info)
         return messages
 
-    def update_consumer(self, config: ConsumerConfig) -> Consumer:
+    def update_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:
         """Change a consumer that exists. Raises `ConsumerNotFound`."""
-        return Consumer.create(self._api, self._name, config, "update")
+        return Consumer.create(self._api, self._name, config, "update", pedantic=pedantic)
 
     def get_consumer(self, name: str) -> Consumer:
         """Return a consumer that exists. Raises `ConsumerNotFound`."""
@@ -207,21 +371,10 @@ class Stream:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         Consumer(self._api, self._name, name, None).delete()
 
-    def consumers(self) -> Generated[ConsumerInfo]:
-        """Iterate over the infos of all consumers; in pages."""
-        return _paging.consumers(self._api, self._name)
+    def consumers(self) -> Listing[ConsumerInfo]:
+        """Iterate over the infos of all consumers; its `missing` and `offline` tell of the rest."""
+        return _paging.ConsumerInfos(self._api, self._name)
 
-    def consumer_names(self) -> Generated[str]:
-        """Iterate over the names of all consumers; in pages."""
-        return _paging.consumer_names(self._api, self._name)
-
-
-def _message(stream: str, stored: StoredMessage) -> StreamMessage:
-    return StreamMessage(
-        stream=stream,
-        subject=stored.subject,
-        seq=stored.seq,
-        time=stored.time,
-        data=stored.data or b"",
-        headers=Headers.parse(stored.hdrs) if stored.hdrs else Headers(),
-    )
+    def consumer_names(self) -> Listing[str]:
+        """Iterate over the names of all consumers."""
+        return _paging.ConsumerNames(self._api, self._name)

@@ -20,9 +20,12 @@ _TICK: Final = 0.01
 class _Pipe:
     """One direction of one connection: bytes on the way, each with the time it may arrive."""
 
-    def __init__(self, source: socket.socket, target: socket.socket) -> None:
+    def __init__(
+        self, source: socket.socket, target: socket.socket, *, to_client: bool = False
+    ) -> None:
         self.source = source
         self.target = target
+        self.to_client = to_client
         self.waiting: deque[tuple[float, bytes]] = deque()
         self.ended = False
 
@@ -31,9 +34,10 @@ class Proxy:
     """Stands between clients and one server. Use it as a context manager.
 
     ``url`` is what clients connect to. ``delay`` (seconds, each way), ``black_hole`` (take bytes
-    and pass on none, with connections open), ``refuse`` (close new connections at once) may be
-    set at any time; ``cut`` breaks the connections of the moment, in the middle of a frame
-    perhaps; ``chunk`` limits how many bytes are passed on at a time.
+    and pass on none, with connections open), ``mute`` (the same for the server's bytes alone:
+    what clients send takes effect, and no answer comes), ``refuse`` (close new connections at
+    once) may be set at any time; ``cut`` breaks the connections of the moment, in the middle of a
+    frame perhaps; ``chunk`` limits how many bytes are passed on at a time.
     """
 
     def __init__(self, server_url: str) -> None:
@@ -41,6 +45,7 @@ class Proxy:
         self._server: Final = (parts.hostname or HOST, parts.port or 4222)
         self.delay = 0.0
         self.black_hole = False
+        self.mute = False
         self.refuse = False
         self.chunk = _CHUNK
         self.accepted = 0
@@ -126,7 +131,7 @@ class Proxy:
         for source, target in ((client, server), (server, client)):
             source.setblocking(False)
             source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            pipe = _Pipe(source, target)
+            pipe = _Pipe(source, target, to_client=source is server)
             self._pipes.append(pipe)
             self._selector.register(source, selectors.EVENT_READ, pipe)
 
@@ -139,7 +144,7 @@ class Proxy:
             data = b""
         if not data:
             self._close(pipe)
-        elif not self.black_hole:
+        elif not self.black_hole and not (self.mute and pipe.to_client):
             pipe.waiting.append((time.monotonic() + self.delay, data))
 
     def _pass_on(self) -> None:

@@ -1,0 +1,154 @@
+# Generated from src/js_async/_backup_files.py by codegen/twin.py. Edit that file instead.
+"""The folder of a backup: written beside its place and moved there when it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from js_core.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
+from js_core.errors import BadArgument
+from js_core.s2_frames import S2Frames
+from js_models import DecodeError, StreamConfig, StreamState, decode
+
+__all__ = ["BackupWriter", "read_backup", "verify"]
+
+_PIECE: Final = 1 << 20
+
+
+class BackupWriter:
+    """A backup in the making."""
+
+    def __init__(self, target: Path, *, overwrite: bool) -> None:
+        self._target: Final = target
+        self._overwrite: Final = overwrite
+        self._folder: Path | None = None
+        self._file: BinaryIO | None = None
+        self._sum: Final = hashlib.sha256()
+
+    def open(self) -> None:
+        """Make the folder. Raises `BadArgument` where the target is in use, `OSError`."""
+        self._check_target()
+        parent = self._target.absolute().parent
+        parent.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix=f".{self._target.name}.part-", dir=parent))
+        self._file = open(self._folder / DATA_FILE, "xb")  # noqa: SIM115  # closed by finish
+
+    def _check_target(self) -> None:
+        if not self._target.exists():
+            return
+        if not self._target.is_dir():
+            raise BadArgument(f"{self._target} is a file; a backup is a folder")
+        names = {each.name for each in self._target.iterdir()}
+        if names and not self._overwrite:
+            raise BadArgument(
+                f"{self._target} is not empty; choose another folder, or overwrite the backup in it"
+            )
+        foreign = sorted(names - {DATA_FILE, META_FILE, SUMS_FILE})
+        if foreign:
+            raise BadArgument(
+                f"{self._target} holds {foreign[0]}, so it is not just a backup, and is left alone"
+            )
+
+    def write(self, chunks: list[bytes]) -> None:
+        """Append to the archive."""
+        file = cast("BinaryIO", self._file)
+        for chunk in chunks:
+            file.write(chunk)
+            self._sum.update(chunk)
+
+    def finish(self, members: dict[str, Any]) -> None:
+        """Write the rest, and move the folder to its place once all is on the disk."""
+        folder, file = cast("Path", self._folder), cast("BinaryIO", self._file)
+        _sync(file)
+        file.close()
+        self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
+        self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
+        former = None
+        if self._target.exists() and any(self._target.iterdir()):
+            former = folder.with_name(f"{folder.name}-former")
+            os.rename(self._target, former)
+        # A folder may be renamed over an empty one, in one step.
+        os.rename(folder, self._target)
+        self._folder = None
+        if former is not None:
+            shutil.rmtree(former)
+        _sync_folder(self._target.absolute().parent)
+
+    def _add(self, path: Path, text: str) -> None:
+        with open(path, "xb") as file:
+            file.write(text.encode())
+            _sync(file)
+
+    def discard(self) -> None:
+        """Remove what was written, unless it is in its place."""
+        if self._file is not None:
+            self._file.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def read_backup(path: str | Path) -> Backup:
+    """Return what a folder says of the backup in it, without looking at the archive.
+
+    Also one that the `nats` command made. Raises `BadArgument` for what is no backup.
+    """
+    folder = Path(path)
+    try:
+        size = (folder / DATA_FILE).stat().st_size
+        loaded: object = json.loads((folder / META_FILE).read_bytes())
+        sums = folder / SUMS_FILE
+        line = sums.read_text() if sums.exists() else ""
+    except (OSError, ValueError) as error:
+        raise BadArgument(f"{folder} is no backup of a stream: {error}") from error
+    members = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
+    try:
+        config = decode(members["config"], StreamConfig)
+        state = decode(members["state"], StreamState)
+    except (DecodeError, KeyError, TypeError) as error:
+        raise BadArgument(
+            f"{folder / META_FILE} has no configuration and state: {error}"
+        ) from error
+    if not config.name:
+        raise BadArgument(f"{folder / META_FILE}: the configuration has no name")
+    return Backup(
+        path=folder,
+        config=config,
+        state=state,
+        size=size,
+        sha256=line.split()[0] if line else None,
+        members=members,
+    )
+
+
+def verify(backup: Backup) -> None:
+    """Read the archive, and raise `BadArgument` when it is damaged or cut short."""
+    file_path = backup.path / DATA_FILE
+    found, frames = hashlib.sha256(), S2Frames()
+    with open(file_path, "rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+            frames.feed(piece)
+    if not frames.whole:
+        reason = frames.trouble or "it is cut short"
+        raise BadArgument(f"{file_path} is damaged: {reason}")
+    if backup.sha256 not in {None, found.hexdigest()}:
+        raise BadArgument(f"{file_path} is damaged: its checksum is not the one in {SUMS_FILE}")

@@ -1,0 +1,42 @@
+# Generated from src/js_async/_consumer_calls.py by codegen/twin.py. Edit that file instead.
+"""The calls on consumers of a JetStream context, without asking for the stream first."""
+
+from __future__ import annotations
+
+from js_models import ConsumerConfig
+from js_sync._api import ApiCalls
+from js_sync.consumer import Consumer
+
+__all__ = ["ConsumerCalls"]
+
+
+class ConsumerCalls(ApiCalls):
+    """The part of a JetStream context that is about consumers."""
+
+    def create_consumer(
+        self, stream: str, config: ConsumerConfig, *, pedantic: bool = False
+    ) -> Consumer:
+        """Create a consumer; see `Stream.create_consumer`."""
+        return Consumer.create(self._api, stream, config, "create", pedantic=pedantic)
+
+    def create_or_update_consumer(self, stream: str, config: ConsumerConfig) -> Consumer:
+        """Create a consumer or change the one of that name."""
+        return Consumer.create(self._api, stream, config, "")
+
+    def update_consumer(
+        self, stream: str, config: ConsumerConfig, *, pedantic: bool = False
+    ) -> Consumer:
+        """Change a consumer that exists. Raises `ConsumerNotFound`."""
+        return Consumer.create(self._api, stream, config, "update", pedantic=pedantic)
+
+    def get_consumer(self, stream: str, name: str) -> Consumer:
+        """Return a consumer that exists. Raises `ConsumerNotFound`."""
+        return Consumer.get(self._api, stream, name)
+
+    def bind_consumer(self, stream: str, name: str) -> Consumer:
+        """Return a consumer without asking the server, where INFO is not permitted."""
+        return Consumer(self._api, stream, name, None)
+
+    def delete_consumer(self, stream: str, name: str) -> None:
+        """Delete a consumer. Raises `ConsumerNotFound`."""
+        Consumer(self._api, stream, name, None).delete()

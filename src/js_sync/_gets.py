@@ -1,0 +1,67 @@
+# Generated from src/js_async/_gets.py by codegen/twin.py. Edit that file instead.
+"""Reading single messages: from the leader, or by direct get from any replica."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from js_core.direct_get import EVERYTHING, from_direct, from_leader, next_request, payload_of
+from js_core.errors import BadAnswer, MessageNotFound, NoResponders
+from js_core.stream_message import StreamMessage
+from js_models import StreamMessageGetResponse
+from js_sync._api import Api
+
+__all__ = ["first_seq_at", "get_message"]
+
+_NO_HDR_SINCE: Final = (2, 12, 0)
+_START_TIME_SINCE: Final = (2, 11, 0)
+
+
+def get_message(
+    api: Api, stream: str, request: dict[str, Any], *, direct: bool, headers: bool
+) -> StreamMessage:
+    """Return the message that a request names.
+
+    With `direct` any replica may answer; where direct gets are off, the leader is asked. Raises
+    `MessageNotFound`, `StreamNotFound`, `Unsupported`, another `JetStreamError`.
+    """
+    if "start_time" in request:
+        api.require(_START_TIME_SINCE, "reading by start_time")
+    if direct:
+        try:
+            return _direct(api, stream, request, headers)
+        except NoResponders:
+            pass  # allow_direct is off, or there is no such stream: the leader says which
+    return _leader(api, stream, request, headers)
+
+
+def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
+    """Return the sequence of the first message stored at or after a time, or `behind`."""
+    request = next_request(EVERYTHING, start_time=time)
+    try:
+        found = get_message(api, stream, request, direct=False, headers=False)
+    except MessageNotFound:
+        return behind
+    return found.seq
+
+
+def _direct(api: Api, stream: str, request: dict[str, Any], headers: bool) -> StreamMessage:
+    subject, payload = api.subjects.direct_get(stream), payload_of(request)
+    last: str = request.get("last_by_subj", "")
+    if last and "*" not in last and ">" not in last:
+        # The form with the subject in it can be permitted subject by subject.
+        subject, payload = f"{subject}.{last}", b""
+    # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
+    frame = api.transport.ask(subject, b"", payload, api.deadline())
+    return from_direct(frame, stream, subject, headers=headers)
+
+
+def _leader(api: Api, stream: str, request: dict[str, Any], headers: bool) -> StreamMessage:
+    if not headers and api.transport.server_info.version_numbers >= _NO_HDR_SINCE:
+        request = {**request, "no_hdr": True}
+    target = api.subjects.message("GET", stream)
+    answer = api.call(target, request, StreamMessageGetResponse)
+    if answer.message is None:
+        raise BadAnswer(f"{target}: the answer holds no message")
+    return from_leader(answer.message, stream, headers=headers)

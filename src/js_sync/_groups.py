@@ -1,0 +1,27 @@
+# Generated from src/js_async/_groups.py by codegen/twin.py. Edit that file instead.
+"""Handing over the leadership of a stream, a consumer or the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from js_core.placement import step_down_body
+from js_models import Model
+from js_sync._api import Api
+
+__all__ = ["step_down"]
+
+
+def step_down(
+    api: Api,
+    subject: str,
+    answer: type[Model],
+    preferred: str | None,
+    cluster: str | None,
+    tags: Sequence[str],
+) -> None:
+    """Ask a leader to step down, in favour of a server where one is described."""
+    body = step_down_body(preferred, cluster, tags)
+    if body is not None:
+        api.require((2, 11, 0), "choosing the next leader")
+    api.call(subject, body, answer)

@@ -1,0 +1,48 @@
+# Generated from src/js_async/_inbox.py by codegen/twin.py. Edit that file instead.
+"""One subscription for the answers of many requests that are answered in many messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_core.deadline import Deadline
+from js_core.errors import ConnectionLost, RequestTimeout
+from js_sync._api import Api
+from js_sync._transport import Box
+
+__all__ = ["Inbox"]
+
+# Silence in the middle of an answer that means it is lost, in seconds. The server sends one
+# without a break; the default of a JetStream request is the same.
+_SILENCE: Final = 5.0
+
+
+class Inbox:
+    """One subscription for all requests of a reader, a token for each request."""
+
+    def __init__(self, api: Api) -> None:
+        self._api: Final = api
+        self._prefix = ""
+        self._box: Box | None = None
+
+    def open(self) -> tuple[Box, str]:
+        """Return the mailbox, and the reply subject of the next request."""
+        if self._box is None:
+            self._prefix = self._api.transport.tokens.inbox()
+            self._box = self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
+        return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
+
+    def wait(self, box: Box, epoch: int) -> None:
+        """Return when frames came; raises when the link broke or the server fell silent."""
+        transport = self._api.transport
+        came = transport.wait(box.signal, Deadline.after(_SILENCE))
+        if transport.epoch != epoch or not transport.is_connected:
+            raise ConnectionLost("the link broke in the middle of a page")
+        if not came:
+            raise RequestTimeout(f"a page fell silent for {_SILENCE:g} s")
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        if self._box is not None:
+            self._api.transport.close_mailbox(self._box)
+            self._box = None

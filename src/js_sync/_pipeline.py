@@ -1,0 +1,350 @@
+# Generated from src/js_async/_pipeline.py by codegen/twin.py. Edit that file instead.
+"""Messages under way into streams: sent one after the other, their answers taken as they come.
+
+What makes it fast: one inbox with a number for each message, answers read by the receiver itself
+into the place of their message, acknowledgements compared with the last one instead of parsed,
+and one flag for who waits, not one for each message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from js_core.deadline import Deadline, monotonic
+from js_core.errors import (
+    BadAnswer,
+    NoResponders,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from js_core.headers import parse_status
+from js_core.protocol import Frame, Sink
+from js_core.pub_ack import AckReader
+from js_core.publish import PublishFailure, PublishRequest, publish_headers
+from js_core.publish_limits import PublishLimits
+from js_core.publish_retry import Step, leaves_doubt, needs_pause, next_step
+from js_core.subjects import check_subject
+from js_models import PubAck
+from js_sync import _publish_doubt
+from js_sync._api import Api
+from js_sync._io import Signal, sleep
+from js_sync._transport import Box
+
+__all__ = ["Outcome", "Pipeline", "UnderWay"]
+
+# Subjects whose check is remembered.
+_SUBJECTS: Final = 1000
+_NO_RESPONDERS: Final = 503
+
+Outcome = PubAck | PublishFailure
+
+
+class UnderWay:
+    """A message under way, and in the end what became of it."""
+
+    # What most messages never need is kept on the class: they are made by the hundred thousand.
+    outcome: Outcome | None = None
+    signal: Signal | None = None
+    trouble: tuple[TwinstreamError, Step] | None = None
+    stray: TwinstreamError | None = None
+    attempts = 1
+    doubt = False
+    seen = False
+
+    def __init__(
+        self, request: PublishRequest, subject: bytes, reply: bytes, headers: bytes, now: float
+    ) -> None:
+        self.request = request
+        self.subject = subject
+        self.reply = reply
+        self.headers = headers
+        self.size = len(request.data) + len(headers) + len(subject)
+        self.started = self.sent_at = now
+
+    @property
+    def repeatable(self) -> bool:
+        """Tell whether sending it again cannot store it twice."""
+        return bool(self.headers) and self.request.is_repeatable
+
+
+class Pipeline:
+    """Sends messages and finds out what became of each; `on_done` is told, by the receiver even.
+
+    How much is under way is the owner's business.
+    """
+
+    def __init__(
+        self, api: Api, limits: PublishLimits, on_done: Callable[[UnderWay], None] | None = None
+    ) -> None:
+        self._api: Final = api
+        self._transport: Final = api.transport
+        self._policy: Final = limits.retry
+        self._timeout: Final = limits.timeout
+        self._on_done: Final = on_done
+        share = limits.retry.patience(limits.timeout, True, 0)
+        # How long an attempt has no answer until it is looked at.
+        self._share: Final = share
+        self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
+        self._number = 0
+        self._waiting: dict[bytes, UnderWay] = {}
+        self._to_mend: deque[UnderWay] = deque()
+        self._subjects: dict[str, bytes] = {}
+        self._read: Final = AckReader().read
+        self._box: Box | None = None
+
+    @property
+    def oldest(self) -> UnderWay | None:
+        """The message that is under way for the longest time."""
+        for entry in self._waiting.values():
+            return entry
+        return None
+
+    def under_way(self) -> list[UnderWay]:
+        """Return all messages without an outcome, in the order of sending."""
+        return list(self._waiting.values())
+
+    def open(self) -> None:
+        """Listen for answers, once the connection is up."""
+        if self._box is None:
+            self._transport.ready(Deadline.after(self._timeout))
+            self._box = self._transport.open_mailbox(self._prefix + b"*", sink=self._sink)
+            self._transport.replies.watch(self)
+
+    def close(self) -> None:
+        """Listen no more."""
+        box, self._box = self._box, None
+        if box is not None:
+            self._transport.replies.unwatch(self)
+            self._waiting.clear()
+            self._transport.close_mailbox(box)
+
+    # ---- sending
+
+    def prepare(self, request: PublishRequest) -> UnderWay:
+        """Return a place for a message; an error in it is its outcome, and it is not sent."""
+        try:
+            headers = publish_headers(request)
+            subject = self._subjects.get(request.subject) or self._check(request.subject)
+        except TwinstreamError as error:
+            entry = UnderWay(request, b"", b"", b"", 0.0)
+            entry.outcome = PublishFailure(request, error)
+            return entry
+        self._number = number = self._number + 1
+        return UnderWay(request, subject, b"%b%d" % (self._prefix, number), headers, monotonic())
+
+    def _check(self, subject: str) -> bytes:
+        if len(self._subjects) >= _SUBJECTS:
+            self._subjects.clear()
+        self._subjects[subject] = encoded = check_subject(subject)
+        return encoded
+
+    def try_send(self, entry: UnderWay) -> bool:
+        """Send a message if that needs no waiting; tell whether it was done, else use `send`."""
+        self._waiting[entry.reply] = entry
+        return self._transport.try_send(
+            entry.subject, entry.reply, entry.headers, entry.request.data
+        )
+
+    def send(self, entry: UnderWay) -> None:
+        """Send a message, waiting for the connection if need be; an error is its outcome."""
+        self._waiting[entry.reply] = entry
+        try:
+            self._transport.ready(Deadline(self._end(entry)))
+            self._transport.send(entry.subject, entry.reply, entry.headers, entry.request.data)
+        except TwinstreamError as error:
+            self._finish(entry, PublishFailure(entry.request, error))
+        except BaseException:
+            self._waiting.pop(entry.reply, None)
+            raise
+
+    # ---- answers
+
+    def _sink(self, _: Box) -> Sink:
+        return self._deliver
+
+    def _deliver(self, frame: Frame) -> None:
+        entry = self._waiting.get(frame[0])
+        # A second answer, or one that comes after its message was given up.
+        if entry is None:
+            return
+        request = entry.request
+        try:
+            if frame[2] and parse_status(frame[3])[0] == _NO_RESPONDERS:
+                raise NoResponders(f"{request.subject}: nobody serves this subject")
+            ack = self._read(frame, request.subject)
+            if request.expected_stream is not None and request.expected_stream != ack.stream:
+                raise BadAnswer(f"{request.subject}: {ack.stream} is not the expected stream")
+        except BadAnswer as error:
+            # Somebody else answers on this subject; the stream's own word may come yet.
+            entry.stray = error
+        except TwinstreamError as error:
+            self._stumble(entry, error)
+        else:
+            self._finish(entry, ack)
+
+    def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
+        self._waiting.pop(entry.reply, None)
+        # Whoever was first has said it: an answer, or the end of its time.
+        if entry.outcome is None:
+            entry.outcome = outcome
+            if self._on_done is not None:
+                self._on_done(entry)
+            if entry.signal is not None:
+                entry.signal.set()
+
+    def note(self, subject: bytes | None, error: TwinstreamError) -> None:
+        """Take the news that messages to a subject, or all if None, get no answer."""
+        for entry in list(self._waiting.values()):
+            # In any case of letters: nats-py puts the server's words into lower case.
+            if subject is None or entry.subject.lower() == subject:
+                self._stumble(entry, error)
+
+    def deny(self, box: Box, error: TwinstreamError) -> None:
+        """Take the news that the server refused a subscription; without it no answer comes."""
+        if box is self._box:
+            self.note(None, error)
+
+    def _stumble(self, entry: UnderWay, error: TwinstreamError) -> None:
+        if entry.trouble is not None:
+            return
+        now, policy = monotonic(), self._policy
+        wait = policy.wait if needs_pause(error) else 0.0
+        left = policy.retries + 1 - entry.attempts if now + wait < self._end(entry) else 0
+        step = next_step(error, repeatable=entry.repeatable, doubt=entry.doubt, left=left)
+        if step is Step.FAIL:
+            self._finish(entry, PublishFailure(entry.request, error))
+            return
+        entry.trouble = error, step
+        self._to_mend.append(entry)
+        if entry.signal is not None:
+            entry.signal.set()
+
+    def _end(self, entry: UnderWay) -> float:
+        return entry.started + self._timeout
+
+    # ---- waiting
+
+    def until(self, entry: UnderWay) -> Outcome:
+        """Return what became of a message; mends what goes wrong meanwhile."""
+        while entry.outcome is None:
+            if self._to_mend:
+                self.mend()
+                continue
+            signal = entry.signal
+            if signal is None or signal.is_set():
+                entry.signal = signal = Signal()
+            # It may have come before the flag was there. What somebody else mends just now raises
+            # the flag when it has an outcome; to look at it in a circle would keep them from it.
+            if entry.outcome is not None or (entry.trouble is not None and self._to_mend):
+                signal.set()
+            if not self._transport.wait(signal, Deadline(self._next_look())):
+                self.expire()
+        return entry.outcome
+
+    def _next_look(self) -> float:
+        oldest = self.oldest
+        soon = monotonic() + self._share
+        if oldest is None or oldest.trouble is not None:
+            return soon
+        return min(soon, self._due(oldest))
+
+    def _due(self, entry: UnderWay) -> float:
+        share = entry.sent_at + self._share
+        return share if self._may_repeat(entry) else max(share, self._end(entry))
+
+    def _may_repeat(self, entry: UnderWay) -> bool:
+        return entry.attempts <= self._policy.retries and entry.repeatable
+
+    def expire(self) -> None:
+        """Notice messages that had no answer in time."""
+        now = monotonic()
+        for entry in list(self._waiting.values()):
+            if self._due(entry) <= now:
+                text = f"{entry.request.subject}: no acknowledgement in time, it may be stored"
+                error: TwinstreamError = RequestTimeout(text)
+                # What somebody else said is no reason to send no more, but it explains the end.
+                if entry.stray is not None and not self._may_repeat(entry):
+                    error = entry.stray
+                self._stumble(entry, error)
+
+    # ---- mending
+
+    @property
+    def needs_mending(self) -> bool:
+        """Tell whether messages wait to be sent again, or for an explanation."""
+        return bool(self._to_mend)
+
+    def mend(self) -> None:
+        """Take care of all messages that are in trouble, those to be sent again in their order."""
+        batch: list[UnderWay] = []
+        try:
+            while self._to_mend:
+                batch.append(self._to_mend.popleft())
+        except IndexError:
+            # Another thread mends too and took the last one.
+            pass
+        try:
+            self._mend(batch)
+        except BaseException:
+            self._to_mend.extend(entry for entry in batch if entry.trouble is not None)
+            raise
+
+    def _mend(self, batch: list[UnderWay]) -> None:
+        reasons: dict[str, NoResponders] = {}
+        pause = False
+        for entry in batch:
+            match entry.trouble:
+                case error, Step.PROVE:
+                    self._prove(entry, error)
+                case error, Step.EXPLAIN:
+                    self._explain(entry, error, reasons)
+                case error, _:
+                    pause = pause or needs_pause(error)
+                case None:
+                    pass
+        if pause:
+            sleep(self._policy.wait)
+        for entry in batch:
+            trouble = entry.trouble
+            if trouble is not None and entry.outcome is None:
+                self._repeat(entry, trouble[0])
+            entry.trouble = None
+
+    def _repeat(self, entry: UnderWay, error: TwinstreamError) -> None:
+        entry.attempts += 1
+        entry.doubt = entry.doubt or leaves_doubt(error)
+        entry.trouble = None
+        entry.sent_at = monotonic()
+        if not self.try_send(entry):
+            self.send(entry)
+
+    def _prove(self, entry: UnderWay, error: TwinstreamError) -> None:
+        deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))
+        try:
+            found = _publish_doubt.prove(self._api, entry.request, error, deadline)
+        except TwinstreamError as failure:
+            self._finish(entry, PublishFailure(entry.request, failure))
+        else:
+            self._finish(entry, found)
+
+    def _explain(
+        self, entry: UnderWay, error: TwinstreamError, reasons: dict[str, NoResponders]
+    ) -> None:
+        subject = entry.request.subject
+        why = reasons.get(subject)
+        if why is None:
+            # The time of the message may be over; that it failed is to be said with the reason.
+            why = _publish_doubt.reason(self._api, subject, Deadline.after(self._timeout))
+            reasons[subject] = why
+        failure: TwinstreamError = why
+        if isinstance(error, RequestTimeout):
+            failure = RequestTimeout(f"{error}; {why}")
+            failure.__cause__ = why
+        elif entry.doubt:
+            failure = OutcomeUnknown(f"an earlier attempt may be stored; then: {why}")
+            failure.__cause__ = why
+        if entry.outcome is None:
+            self._finish(entry, PublishFailure(entry.request, failure))

@@ -1,0 +1,142 @@
+# Generated from src/js_async/_publish_doubt.py by codegen/twin.py. Edit that file instead.
+"""What to find out when a publish failed: why nobody took it, or whether it was stored after all.
+
+Nothing of this is asked while all goes well.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_core.deadline import Deadline
+from js_core.errors import (
+    JetStreamError,
+    JetStreamNotEnabled,
+    JetStreamOff,
+    NoLeader,
+    NoResponders,
+    NoStream,
+    OutcomeUnknown,
+    TwinstreamError,
+)
+from js_core.headers import encode_headers
+from js_core.pub_ack import is_pub_ack, read_pub_ack
+from js_core.publish import MSG_ID, ROLLUP, PublishRequest
+from js_core.subjects import check_subject
+from js_models import PubAck, StreamInfoResponse, StreamNamesResponse
+from js_sync._api import Api
+from js_sync.stream import Stream
+
+__all__ = ["prove", "reason"]
+
+# An answer that explains is worth so many seconds; the failure is certain without it.
+_PATIENCE: Final = 1.0
+_CLUSTER_WITHOUT_LEADER: Final = frozenset({10008, 10009})
+_ROLLUP_NOT_PERMITTED: Final = 10111
+_ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
+
+
+def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
+    """Return the error that tells why no stream takes messages on a subject."""
+    deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
+    try:
+        target = api.subjects.streams("NAMES")
+        names = api.call(target, {"subject": subject}, StreamNamesResponse, deadline)
+        if names.streams:
+            return _leaderless(api, subject, names.streams[0], deadline)
+    except (NoResponders, JetStreamNotEnabled) as error:
+        return _because(JetStreamOff(f"{subject}: no stream took the message; {error}"), error)
+    except JetStreamError as error:
+        if error.err_code in _CLUSTER_WITHOUT_LEADER:
+            text = "JetStream's cluster has no leader now"
+            return _because(NoLeader(f"{subject}: no stream took the message; {text}"), error)
+        return _unexplained(subject, error)
+    except TwinstreamError as error:
+        return _unexplained(subject, error)
+    return NoStream(f"{subject}: no stream has this subject; create one, or mend the subject")
+
+
+def _leaderless(api: Api, subject: str, name: str, deadline: Deadline) -> NoLeader:
+    try:
+        info = api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse, deadline)
+        leader = info.cluster.leader if info.cluster is not None else ""
+        now = f"its leader is {leader} by now" if leader else "it has no leader"
+    except TwinstreamError as error:
+        now = f"it does not answer ({error})"
+    return NoLeader(f"{subject}: stream {name} did not take the message; {now}. Publish it again")
+
+
+def _unexplained(subject: str, error: TwinstreamError) -> NoResponders:
+    text = f"{subject}: no stream took the message; why is unknown, asking failed: {error}"
+    return _because(NoResponders(text), error)
+
+
+def _because(error: NoResponders, cause: TwinstreamError) -> NoResponders:
+    error.__cause__ = cause
+    return error
+
+
+def prove(
+    api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
+) -> PubAck:
+    """Return the acknowledgement of an earlier attempt that had no answer, if it was stored.
+
+    Raises the refusal when it was not, and `OutcomeUnknown` where neither is certain.
+
+    A server alone judges expectations before it looks for a known message id, so the refusal may
+    be our own doing. Asked is by a message with the same id and a rollup that does not exist:
+    for a known id the answer is its acknowledgement, for another one a refusal; it is never
+    stored (server 2.12 to 2.15, alone and in clusters). Before 2.12 a cluster would take the id
+    for one that is being stored from then on, so the subject's last message is read instead,
+    which proves less.
+    """
+    if request.msg_id is None:
+        raise OutcomeUnknown(
+            f"{request.subject}: an attempt had no answer and the next was refused, perhaps"
+            " because the first was stored; with a msg_id that could be told"
+        ) from refusal
+    try:
+        if api.transport.server_info.version_numbers < _ASKS_WITHOUT_TRACE:
+            return _find(api, request, refusal, deadline)
+        return _ask(api, request, deadline)
+    except JetStreamError as error:
+        if error.err_code == _ROLLUP_NOT_PERMITTED:
+            raise refusal from None
+        raise _unknown(request.subject, error) from refusal
+    except OutcomeUnknown:
+        raise
+    except TwinstreamError as error:
+        raise _unknown(request.subject, error) from refusal
+
+
+def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
+    headers = encode_headers({MSG_ID: request.msg_id or "", ROLLUP: "none"})
+    replies = api.transport.replies
+    answer = replies.start(check_subject(request.subject), headers, b"", deadline, is_pub_ack)
+    try:
+        api.transport.wait(answer.signal, deadline)
+    finally:
+        replies.forget(answer)
+    return read_pub_ack(answer.take(request.subject), request.subject)
+
+
+def _find(
+    api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
+) -> PubAck:
+    target = api.subjects.streams("NAMES")
+    names = api.call(target, {"subject": request.subject}, StreamNamesResponse, deadline)
+    for name in names.streams or ():
+        last = Stream(api, name, None).get_last_message(request.subject)
+        if last.headers.get(MSG_ID) == request.msg_id:
+            return PubAck(stream=name, seq=last.seq, duplicate=True)
+    raise OutcomeUnknown(
+        f"{request.subject}: an attempt had no answer and the next was refused; the last message of"
+        " the subject is another one, by a later writer perhaps"
+    ) from refusal
+
+
+def _unknown(subject: str, error: TwinstreamError) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{subject}: an attempt had no answer and the next was refused; whether the first was"
+        f" stored could not be found out: {error}"
+    )

@@ -1,0 +1,170 @@
+# Generated from src/js_async/_publish_one.py by codegen/twin.py. Edit that file instead.
+"""Publishing one message: the way that goes well, and what follows when it does not."""
+
+from __future__ import annotations
+
+from js_core.deadline import Deadline, Seconds, monotonic
+from js_core.errors import (
+    BadAnswer,
+    NoResponders,
+    NoStream,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from js_core.protocol import Frame
+from js_core.pub_ack import is_pub_ack, read_pub_ack
+from js_core.publish import PublishRequest, publish_headers
+from js_core.publish_retry import RetryPolicy, Step, leaves_doubt, needs_pause, next_step
+from js_core.subjects import check_subject
+from js_models import PubAck
+from js_sync import _publish_doubt
+from js_sync._api import Api
+from js_sync._io import sleep
+from js_sync._replies import Answer
+
+__all__ = ["publish"]
+
+
+def publish(
+    api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
+) -> PubAck:
+    """Publish one message and return its acknowledgement, within the timeout as a whole."""
+    headers = publish_headers(request)
+    subject = check_subject(request.subject)
+    attempts = _Attempts(api, request, subject, headers, policy, api.deadline(timeout))
+    while True:
+        try:
+            return attempts.next()
+        except TwinstreamError as error:
+            ack = attempts.after(error)
+            if ack is not None:
+                return ack
+
+
+def _wait(api: Api, answer: Answer, deadline: Deadline) -> None:
+    while not answer.is_here():
+        # What somebody else sends raises the flag too.
+        answer.signal.clear()
+        if answer.is_here() or not api.transport.wait(answer.signal, deadline):
+            return
+
+
+class _Attempts:
+    """The attempts at one message."""
+
+    __slots__ = (
+        "_api",
+        "_count",
+        "_deadline",
+        "_doubt",
+        "_headers",
+        "_policy",
+        "_repeatable",
+        "_request",
+        "_subject",
+    )
+
+    def __init__(
+        self,
+        api: Api,
+        request: PublishRequest,
+        subject: bytes,
+        headers: bytes,
+        policy: RetryPolicy,
+        deadline: Deadline,
+    ) -> None:
+        self._api = api
+        self._request = request
+        self._subject = subject
+        self._headers = headers
+        self._policy = policy
+        self._deadline = deadline
+        self._repeatable = bool(headers) and request.is_repeatable
+        self._count = 0
+        self._doubt = False
+
+    def next(self) -> PubAck:
+        """Send the message and return its acknowledgement, or raise why there is none."""
+        transport, request = self._api.transport, self._request
+        patience = self._policy.patience(self._deadline.remaining(), self._repeatable, self._count)
+        self._count += 1
+        answer = transport.replies.start(
+            self._subject, self._headers, request.data, self._deadline, is_pub_ack
+        )
+        try:
+            end = Deadline.after(patience)
+            transport.wait(answer.signal, end)
+            if not answer.is_here():
+                self._wait_on(answer, end)
+        finally:
+            transport.replies.forget(answer)
+        ack = read_pub_ack(answer.take(request.subject), request.subject)
+        if request.expected_stream is not None and ack.stream != request.expected_stream:
+            raise BadAnswer(
+                f"{request.subject}: {ack.stream} acknowledged, which is not the expected stream"
+                f" {request.expected_stream} and would not have: somebody else answered"
+            )
+        return ack
+
+    def _wait_on(self, answer: Answer, end: Deadline) -> None:
+        """Wait for the acknowledgement of an attempt that had something else, or nothing yet.
+
+        Returns when it is here; `end` is that of the attempt. Raises `BadAnswer` where nobody
+        but somebody else answers, and `RequestTimeout`.
+        """
+        subject = self._request.subject
+        if answer.stray is not None:
+            _wait(self._api, answer, end.earlier(monotonic() + self._policy.wait))
+            if not answer.is_here():
+                why = _publish_doubt.reason(self._api, subject, end)
+                if isinstance(why, NoStream):
+                    raise self._bad_answer(answer.stray, why) from why
+                _wait(self._api, answer, end)
+        if answer.is_here():
+            return
+        if self._repeatable and self._left:
+            raise RequestTimeout(f"{subject}: no acknowledgement in time")
+        why = _publish_doubt.reason(self._api, subject, self._deadline)
+        _wait(self._api, answer, self._deadline)
+        if answer.is_here():
+            return
+        if answer.stray is not None:
+            raise self._bad_answer(answer.stray, why) from why
+        raise RequestTimeout(
+            f"{subject}: no acknowledgement in time after {self._count} attempts, it may be"
+            f" stored; {why}"
+        ) from why
+
+    def _bad_answer(self, stray: Frame, why: NoResponders) -> BadAnswer:
+        return BadAnswer(
+            f"{self._request.subject}: somebody who is no stream answered: {stray[3][:60]!r}; {why}"
+        )
+
+    @property
+    def _left(self) -> int:
+        return self._policy.retries + 1 - self._count
+
+    def after(self, error: TwinstreamError) -> PubAck | None:
+        """Prepare the next attempt and return None, or end with an acknowledgement or error."""
+        deadline = self._deadline
+        wait = self._policy.wait if needs_pause(error) else 0.0
+        left = self._left if deadline.remaining() > wait else 0
+        match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
+            case Step.REPEAT:
+                self._doubt = self._doubt or leaves_doubt(error)
+                if wait:
+                    sleep(wait)
+                return None
+            case Step.PROVE:
+                return _publish_doubt.prove(self._api, self._request, error, deadline)
+            case Step.EXPLAIN if not isinstance(error, RequestTimeout):
+                subject = self._request.subject
+                why = _publish_doubt.reason(self._api, subject, deadline)
+                if self._doubt:
+                    raise OutcomeUnknown(
+                        f"an earlier attempt had no answer and may be stored; then: {why}"
+                    ) from why
+                raise why from error
+            case _:
+                raise error

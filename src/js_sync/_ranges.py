@@ -1,0 +1,32 @@
+# Generated from src/js_async/_ranges.py by codegen/twin.py. Edit that file instead.
+"""Readers of ranges of a stream, for the three ways there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from js_core.range_read import RangeRead
+from js_core.read_request import Via
+from js_sync._api import Api
+from js_sync._page_sources import ConsumerPages, DirectPages, LeaderPages
+from js_sync.range_reader import PageSource, RangeReader
+
+__all__ = ["open_range"]
+
+
+def open_range(
+    api: Api,
+    stream: str,
+    read: RangeRead,
+    via: Via,
+    filters: Sequence[str],
+    *,
+    timeout: float,
+    ahead: bool = False,
+) -> RangeReader:
+    """Return a reader of what `read` wants; see `RangeReader`."""
+    make = {"direct": DirectPages, "consumer": ConsumerPages, "leader": LeaderPages}[via]
+    source: PageSource = make(api, stream, filters)
+    # Direct get filters by one subject or not at all; the leader is asked for the same.
+    asked = () if via == "direct" and len(filters) > 1 else filters
+    return RangeReader(api, stream, read, source, filters=asked, timeout=timeout, ahead=ahead)

@@ -1,0 +1,124 @@
+# Generated from src/js_async/_watch_calls.py by codegen/twin.py. Edit that file instead.
+"""The calls of a JetStream context about what happens: events, dead letters, workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, cast
+
+from js_core.advisories import EventKind, event_subjects
+from js_core.dead_letter import Names
+from js_core.deadline import Seconds, finite_seconds
+from js_core.events import MessagesDropped
+from js_core.health import THRESHOLDS, Health, Thresholds
+from js_core.reports import PullReport, WorkReport
+from js_core.retry import RETRY, Retry
+from js_models import ConsumerConfig
+from js_sync._consumer_calls import ConsumerCalls
+from js_sync._health import health
+from js_sync._io import Handler, Opening, opening
+from js_sync.dead_letters import DeadLetters
+from js_sync.events import Events, listen
+from js_sync.message import Message
+from js_sync.work_settings import KeyOf, WorkSettings
+from js_sync.worker import Worker
+
+if TYPE_CHECKING:
+    from js_sync.jetstream import JetStream
+
+__all__ = ["WatchCalls"]
+
+
+class WatchCalls(ConsumerCalls):
+    """The part of a JetStream context that watches and works; of use in a whole one only."""
+
+    @property
+    def _whole(self) -> JetStream:
+        return cast("JetStream", self)
+
+    def events(
+        self,
+        *,
+        stream: str | None = None,
+        consumer: str | None = None,
+        kinds: Iterable[EventKind] | None = None,
+        max_pending: int = 65_536,
+        on_drop: Callable[[MessagesDropped], None] | None = None,
+    ) -> Opening[Events]:
+        """Iterate over advisories and metrics from now on, typed; close it when done.
+
+        Only those of a stream, a consumer, or some `kinds`: classes of `js_models` such as
+        `MaxDeliver`, or words such as "max_deliver". At most `max_pending` events wait to be
+        taken; what comes then is dropped, told by the next event and to `on_drop`.
+        """
+        subjects = event_subjects(stream, consumer, kinds)
+        return opening(listen(self._api.transport, subjects, max_pending, on_drop))
+
+    def dead_letters(
+        self,
+        stream: str,
+        *,
+        consumer: str | None = None,
+        letters: str | None = None,
+        failures: str | None = None,
+        prefix: str | None = None,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> DeadLetters:
+        """Return the dead letters of a stream, or of one of its consumers.
+
+        `letters` is the stream that holds them (`STREAM-dead`, below the subjects `prefix`,
+        `dead.STREAM`), `failures` the one that captures the advisories (`STREAM-failures`). Nothing
+        is sent before `prepare`, or before it is entered as a context manager.
+        """
+        names = Names.of(stream, consumer, letters, failures, prefix)
+        return DeadLetters(self._whole, self._api, names, on_report)
+
+    def worker(
+        self,
+        stream: str,
+        consumer: str | ConsumerConfig,
+        handler: Handler[Message],
+        *,
+        concurrency: int = 1,
+        order: KeyOf = "none",
+        retry: Retry = RETRY,
+        dead_letters: DeadLetters | None = None,
+        max_messages: int | None = None,
+        on_report: Callable[[WorkReport], None] | None = None,
+    ) -> Worker:
+        """Return a worker that calls a handler for each message of a consumer.
+
+        The consumer is named, or made from its configuration. Up to `concurrency` handlers run at
+        once; those of one subject, or of one key that the function `order` returns, run one after
+        the other, and "total" is one for all. The server is told that work goes on meanwhile.
+
+        A handler that returns acknowledges its message. One that raises has it again as `retry`
+        says; `TryLater` says when, `Reject` gives it up, as the last attempt does. What is given up
+        becomes one of the `dead_letters`, if given, and is terminated. At most `max_messages` are
+        here at once, by default two for each handler, or 500 where there is an order.
+        """
+        settings = WorkSettings(
+            concurrency=concurrency,
+            order=order,
+            retry=retry,
+            dead_letters=dead_letters,
+            max_messages=max_messages,
+            on_report=on_report,
+        )
+        return Worker(self._whole, stream, consumer, handler, settings)
+
+    # ---- health
+
+    def health(
+        self,
+        *,
+        stream: str | None = None,
+        interval: Seconds = 2.0,
+        thresholds: Thresholds = THRESHOLDS,
+    ) -> Health:
+        """Return findings about all streams, or one, and their consumers.
+
+        They are looked at twice, `interval` seconds apart, to see what moves. Raises
+        `StreamNotFound` for a `stream` that is not there.
+        """
+        return health(self._whole, stream, finite_seconds(interval, "interval"), thresholds)

@@ -1,0 +1,321 @@
+# Generated from src/js_async/atomic_batch.py by codegen/twin.py. Edit that file instead.
+"""Atomic batches: several messages that a stream stores all together or not at all (ADR-50)."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+from typing import Final, Self
+
+from attrs import frozen
+
+from js_core.atomic_batch import (
+    BatchSheet,
+    read_batch_ack,
+    read_staged,
+)
+from js_core.atomic_outcome import AtomicOutcome
+from js_core.deadline import Seconds, monotonic
+from js_core.errors import (
+    AtomicBatchFailed,
+    AtomicBatchUnknown,
+    BadAnswer,
+    BadArgument,
+    ConnectionLost,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+    TwinstreamError,
+)
+from js_core.headers import HeaderValues
+from js_core.publish import PublishRequest
+from js_core.subjects import check_subject
+from js_models import PubAck
+from js_sync._api import Api
+from js_sync._batch_trace import BatchTrace
+from js_sync._io import Signal
+from js_sync._replies import Answer
+
+__all__ = ["AtomicBatch"]
+
+_SINCE_END_OF_BATCH: Final = (2, 14, 0)
+# The server's code for a batch with a gap, or one that it has dropped meanwhile.
+_INCOMPLETE: Final = 10176
+
+
+@frozen
+class _Part:
+    subject: str
+    headers: bytes
+    data: bytes
+
+
+class AtomicBatch:
+    """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
+
+    A block that ends well commits; one that an exception leaves stores nothing::
+
+        with jet.atomic_batch() as batch:
+            batch.add("orders.1", b"...")
+            batch.add("orders.2", b"...")
+        print(batch.ack.seq)
+
+    The first failure closes the batch for good, whatever it was, and nothing is stored; a block
+    that passes over a failure cannot end well. Try again with a new batch. `outcome` and `reason`
+    tell what became of it. One task or thread at a time may use a batch.
+    """
+
+    def __init__(
+        self, api: Api, batch_id: str | None, max_messages: int, timeout: Seconds | None
+    ) -> None:
+        name = api.transport.tokens.name() if batch_id is None else batch_id
+        self._api: Final = api
+        self._sheet: Final = BatchSheet(name, max_messages)
+        self._timeout: Final = timeout
+        self._signal: Final = Signal()
+        self._staged: Final[deque[tuple[str, Answer]]] = deque()
+        # Servers before 2.14 commit with a message that they store: the last one waits here.
+        self._held: _Part | None = None
+        self._subject = ""
+        self._sent = 0
+        self._sent_at = 0.0
+        self._outcome = AtomicOutcome.OPEN
+        self._reason = ""
+        self._wanted = False
+        self._ack: PubAck | None = None
+
+    @property
+    def id(self) -> str:
+        """The batch's id; every stored message carries it in the header `Nats-Batch-Id`."""
+        return self._sheet.id
+
+    @property
+    def outcome(self) -> AtomicOutcome:
+        """What became of the batch."""
+        return self._outcome
+
+    @property
+    def reason(self) -> str:
+        """Why it ended without being committed; empty while it is open or committed."""
+        return self._reason
+
+    @property
+    def ack(self) -> PubAck:
+        """The acknowledgement: `seq` is of the last message, `count` tells how many there are.
+
+        Raises `AtomicBatchFailed` while the batch is not committed.
+        """
+        if self._ack is None:
+            raise self._failed("there is no acknowledgement")
+        return self._ack
+
+    def __len__(self) -> int:
+        return self._sheet.count
+
+    def __repr__(self) -> str:
+        return f"<AtomicBatch {self.id}, {len(self)} messages, {self._outcome.value}>"
+
+    # ---- adding
+
+    def add(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expected_stream: str | None = None,
+        expected_last_seq: int | None = None,
+        expected_last_subject_seq: int | None = None,
+        ttl: Seconds | None = None,
+    ) -> None:
+        """Add a message; returns when it is written, and for the first one when it is accepted.
+
+        Arguments are those of `JetStream.publish`. Expectations are judged at the commit, against
+        the state before the batch: `expected_last_seq` at the first message only, and
+        `expected_last_subject_seq` for a subject that the batch has not written yet. A `msg_id`
+        that the stream knows already makes it refuse the whole batch (server 2.12.1). All messages
+        must be for one stream.
+
+        Raises `Unsupported` before server 2.12, `BadArgument`, `AtomicBatchFailed` when the batch
+        is closed, or what the server says to a message before.
+        """
+        self._need_open()
+        request = PublishRequest(
+            subject=subject,
+            data=data,
+            headers=headers,
+            msg_id=msg_id,
+            expected_stream=expected_stream,
+            expected_last_seq=expected_last_seq,
+            expected_last_subject_seq=expected_last_subject_seq,
+            ttl=ttl,
+        )
+        try:
+            self._add(request)
+        except BaseException as error:
+            self._give_up(error)
+            raise
+
+    def _add(self, request: PublishRequest) -> None:
+        deadline = self._api.deadline(self._timeout)
+        check_subject(request.subject)
+        self._api.transport.ready(deadline)
+        part = _Part(request.subject, self._sheet.add(request), request.data)
+        server = self._api.transport.server_info
+        self._sheet.check_server(server.version_numbers, server.version)
+        self._look()
+        if self._ends_apart():
+            self._send(part)
+        else:
+            held, self._held = self._held, part
+            if held is not None:
+                self._send(held)
+
+    def _ends_apart(self) -> bool:
+        """Tell whether the server commits with a message that it does not store."""
+        return self._api.transport.server_info.version_numbers >= _SINCE_END_OF_BATCH
+
+    def _send(self, part: _Part) -> None:
+        transport = self._api.transport
+        self._subject = part.subject
+        self._sent += 1
+        self._sent_at = monotonic()
+        if self._sent == 1:
+            # The server tells here whether the stream takes batches, and has room for one more.
+            deadline = self._api.deadline(self._timeout)
+            frame = transport.ask(part.subject, part.headers, part.data, deadline)
+            read_staged(frame, part.subject)
+            return
+        subject = check_subject(part.subject)
+        answer = transport.replies.send(subject, part.headers, part.data, self._signal)
+        self._staged.append((part.subject, answer))
+
+    def _look(self) -> None:
+        """Read the answers that are here; nobody waits for those that are not."""
+        while self._staged and self._staged[0][1].is_here():
+            subject, answer = self._staged.popleft()
+            read_staged(answer.take(subject), subject)
+
+    # ---- ending
+
+    def commit(self, *, timeout: Seconds | None = None) -> PubAck:
+        """Store all messages and return the acknowledgement.
+
+        When no answer comes within `timeout` seconds, or the connection breaks, the commit is not
+        sent again: the batch is shut on the server, and the stream is read to see whether it holds
+        the batch, for at most `timeout` seconds more.
+
+        Raises the server's refusal (`WrongLastSequence` and so on; nothing is stored), or
+        `AtomicBatchFailed`, after which nothing is stored, as its `AtomicBatchUnknown` where
+        that is not known.
+        """
+        self._need_open()
+        if not self._sheet.count:
+            raise BadArgument("the batch is empty, there is nothing to commit")
+        deadline = self._api.deadline(timeout if timeout is not None else self._timeout)
+        try:
+            self._api.transport.ready(deadline)
+            self._look()
+            part = self._last()
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        # This is also what is true of a commit that is cancelled from here on.
+        self._close(AtomicOutcome.UNKNOWN, "the commit was sent and no answer was read")
+        began = monotonic()
+        try:
+            frame = self._api.transport.ask(part.subject, part.headers, part.data, deadline)
+            ack = read_batch_ack(frame, part.subject, self._sheet)
+        except (JetStreamError, NoResponders, BadArgument) as error:
+            self._close(AtomicOutcome.REFUSED, self._explained(error))
+            raise
+        except (RequestTimeout, ConnectionLost, BadAnswer) as error:
+            ack = self._find_out(error, began, timeout)
+        self._ack = ack
+        self._close(AtomicOutcome.COMMITTED, "")
+        return ack
+
+    def _last(self) -> _Part:
+        if self._held is None:
+            return _Part(self._subject, self._sheet.commit_after(), b"")
+        held, self._held = self._held, None
+        self._subject = held.subject
+        return _Part(held.subject, self._sheet.commit_with(held.headers), held.data)
+
+    def _find_out(self, error: TwinstreamError, began: float, timeout: Seconds | None) -> PubAck:
+        deadline = self._api.deadline(timeout if timeout is not None else self._timeout)
+        trace = BatchTrace(self._api, self._sheet, self._subject, began)
+        ack = trace.find(deadline)
+        if ack is not None:
+            return ack
+        outcome = AtomicOutcome.ABANDONED if trace.is_absent else AtomicOutcome.UNKNOWN
+        self._close(outcome, f"{error}; {trace.found}")
+        raise self._failed("it was not confirmed") from error
+
+    def abandon(self) -> None:
+        """Give the batch up: nothing is stored. The server drops it at once, or when idle."""
+        self._need_open()
+        self._wanted = True
+        self._close(AtomicOutcome.ABANDONED, "it was abandoned")
+        self._drop()
+
+    def _give_up(self, error: BaseException) -> None:
+        refused = isinstance(error, JetStreamError | BadArgument)
+        outcome = AtomicOutcome.REFUSED if refused else AtomicOutcome.ABANDONED
+        self._close(outcome, self._explained(error))
+        if not isinstance(error, JetStreamError):
+            self._drop()
+
+    def _drop(self) -> None:
+        """Let the server drop its part, so that it does not keep one of its few places."""
+        transport = self._api.transport
+        if self._sent and transport.is_connected:
+            subject = check_subject(self._subject)
+            try:
+                transport.send(subject, b"", self._sheet.drop(), b"")
+            except TwinstreamError:
+                pass  # the server drops it by itself after 10 seconds
+
+    def _close(self, outcome: AtomicOutcome, reason: str) -> None:
+        self._outcome, self._reason = outcome, reason
+        while self._staged:
+            self._api.transport.replies.forget(self._staged.popleft()[1])
+
+    def _explained(self, error: BaseException) -> str:
+        text = str(error) or type(error).__name__
+        idle = monotonic() - self._sent_at if self._sent else 0.0
+        if isinstance(error, JetStreamError) and error.err_code == _INCOMPLETE:
+            text += f"; the last message was sent {idle:.1f} s before, servers wait 10 s"
+        return text
+
+    def _need_open(self) -> None:
+        if self._outcome is not AtomicOutcome.OPEN:
+            raise self._failed("it takes nothing any more")
+
+    def _failed(self, what: str) -> AtomicBatchFailed:
+        because = f" ({self._reason})" if self._reason else ""
+        text = f"atomic batch {self.id} is {self._outcome.value}{because}: {what}"
+        unknown = self._outcome is AtomicOutcome.UNKNOWN
+        kind = AtomicBatchUnknown if unknown else AtomicBatchFailed
+        return kind(text, self._outcome, self._reason)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._outcome is AtomicOutcome.OPEN:
+            if error is not None:
+                self._give_up(error)
+            elif self._sheet.count:
+                self.commit()
+            else:
+                self._wanted = True
+                self._close(AtomicOutcome.ABANDONED, "no message was added")
+        elif error is None and self._ack is None and not self._wanted:
+            raise self._failed("the block passed over that")

@@ -1,0 +1,177 @@
+# Generated from src/js_async/counters.py by codegen/twin.py. Edit that file instead.
+"""Counters: numbers of any size that many may add to at the same time (ADR-49)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from js_core.counters import (
+    INCREMENT,
+    Counter,
+    check_counters,
+    counter_of,
+    from_decimal,
+    to_decimal,
+)
+from js_core.deadline import Deadline, Seconds
+from js_core.errors import (
+    BadAnswer,
+    ConnectionLost,
+    JetStreamError,
+    MessageNotFound,
+    NoResponders,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_models import PubAck, StreamInfoResponse
+from js_sync._api import Api
+from js_sync._io import Stream as Generated
+from js_sync._io import sleep
+from js_sync._last_messages import last_messages
+from js_sync.stream import Stream
+
+__all__ = ["Counters"]
+
+_SINCE: Final = (2, 12, 0)
+# How long one attempt may stay without an answer, and the pause before the next, in seconds.
+_ATTEMPT: Final = 2.0
+_PAUSE: Final = 0.1
+# The first attempt with this message id is still being stored (409).
+_IN_PROCESS: Final = 10158
+
+
+class Counters:
+    """The counters of a stream, a subject each. Get them from `JetStream.counters`."""
+
+    def __init__(self, api: Api, stream: Stream) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        window = stream.config.duplicate_window
+        self._window: Final = window.total_seconds() if window is not None else 0.0
+
+    @classmethod
+    def open(cls, api: Api, name: str) -> Counters:
+        """Look at a stream and return its counters."""
+        api.transport.ready(api.deadline())
+        api.require(_SINCE, "counters")
+        info = api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse)
+        check_counters(info.config)
+        return cls(api, Stream(api, name, info))
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream."""
+        return self._stream.name
+
+    def __repr__(self) -> str:
+        return f"<Counters of {self.stream}>"
+
+    def add(
+        self,
+        subject: str,
+        delta: int = 1,
+        *,
+        msg_id: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Add to a counter, which starts at 0, and return its new value. `delta` may be negative.
+
+        Every addition carries a message id, so it is sent again when no answer comes, until
+        `timeout` seconds are over, and is counted once. Give a `msg_id` of your own to be able to
+        call again with the same one later, within the stream's duplicate window. The value
+        returned after a repeat is the one right after the addition, or the newest one where the
+        stream keeps no more.
+
+        Raises `OutcomeUnknown` when it is not known whether it was counted, `NoResponders` when no
+        stream takes the subject, `BadArgument`, or a `JetStreamError`.
+        """
+        request = PublishRequest(
+            subject=subject,
+            headers={INCREMENT: to_decimal(delta)},
+            msg_id=self._api.transport.tokens.name() if msg_id is None else msg_id,
+        )
+        deadline = self._api.deadline(timeout)
+        ack = self._publish(request, deadline)
+        if ack.stream != self.stream:
+            raise BadAnswer(f"{subject} is no counter of {self.stream}: {ack.stream} took it")
+        if ack.val is not None:
+            return from_decimal(ack.val)
+        if not ack.duplicate:
+            raise BadAnswer(f"{subject}: {ack.stream} stored it and did not count")
+        return (self._stored(subject, ack)).value
+
+    def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
+        """Publish until it is acknowledged, as long as the server knows the message id for sure."""
+        headers = publish_headers(request)
+        transport = self._api.transport
+        last_repeat = Deadline.after(self._window)
+        doubt = False
+        while True:
+            attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
+            try:
+                transport.ready(deadline)
+                frame = transport.ask(request.subject, headers, b"", attempt)
+                return read_pub_ack(frame, request.subject)
+            except (RequestTimeout, ConnectionLost) as error:
+                problem: TwinstreamError = error
+                doubt = True
+            except NoResponders as error:
+                problem = error
+            except JetStreamError as error:
+                if error.err_code != _IN_PROCESS:
+                    raise
+                problem = error
+                doubt = True
+            if deadline.remaining() <= _PAUSE or last_repeat.remaining() <= _PAUSE:
+                if doubt:
+                    raise _unknown(request) from problem
+                raise problem
+            sleep(_PAUSE)
+
+    def _stored(self, subject: str, ack: PubAck) -> Counter:
+        """Return the counter as an earlier attempt left it, or as it is now."""
+        if ack.seq:
+            try:
+                return counter_of(self._stream.get_message(ack.seq))
+            except MessageNotFound:
+                pass  # later additions replaced it
+        return self.get(subject)
+
+    def get(self, subject: str) -> Counter:
+        """Return a counter, read from the leader. Raises `MessageNotFound` if there is none."""
+        return counter_of(self._stream.get_last_message(subject))
+
+    def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
+        """Iterate over all counters whose subjects match any of the filters.
+
+        Reads with a short-lived consumer. A counter that is added to meanwhile comes with its
+        value from the start or a newer one, or not at all where the stream keeps one message of
+        each. Raises `ConnectionLost` when reading broke off.
+        """
+        for message in last_messages(self._api, self._stream, subjects):
+            yield counter_of(message)
+
+    def reset(
+        self, subject: str, *, drop_history: bool = False, timeout: Seconds | None = None
+    ) -> int:
+        """Take a counter back to 0 by adding the opposite of its value; return the new value.
+
+        That is not 0 where somebody added meanwhile: nothing of theirs is lost. Streams that
+        source this one follow. `drop_history` also removes the older messages of the subject.
+        Raises `MessageNotFound` if there is no such counter.
+        """
+        counter = self.get(subject)
+        value = self.add(subject, -counter.value, timeout=timeout)
+        if drop_history:
+            self._stream.purge(subject=subject, keep=1)
+        return value
+
+
+def _unknown(request: PublishRequest) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{request.subject}: whether the addition was counted is not known; within the stream's"
+        f" duplicate window it may be repeated with msg_id {request.msg_id!r}"
+    )

@@ -1,0 +1,143 @@
+# Generated from src/js_async/events.py by codegen/twin.py. Edit that file instead.
+"""Iterating over what servers tell: advisories and metrics, typed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from js_core.advisories import Event, read_event
+from js_core.deadline import Deadline, monotonic
+from js_core.errors import BadArgument, RequestTimeout
+from js_core.events import MessagesDropped
+from js_core.protocol import Frame, Sink
+from js_sync._io import Signal
+from js_sync._transport import Box, Transport
+from js_sync.iteration import Iteration
+
+__all__ = ["Events", "listen"]
+
+# A refusal of one of several subjects raises no flag that is slept on: looked for so often (s).
+_LOOK: Final = 1.0
+
+
+class Events(Iteration[Event]):
+    """Iterates over events from now on, until it is closed; made by `JetStream.events`.
+
+    Events are core messages: what happens while nobody listens is gone. Each `Event` says whether
+    some were dropped before it. Raises `PermissionDenied` where the user may not listen.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        subjects: Sequence[str],
+        max_pending: int,
+        on_drop: Callable[[MessagesDropped], None] | None,
+    ) -> None:
+        if max_pending < 1:
+            raise BadArgument(f"max_pending must be from 1 up, got {max_pending}")
+        self._transport: Final = transport
+        self._max_pending: Final = max_pending
+        self._on_drop: Final = on_drop
+        self._frames: Final[deque[tuple[Frame, int]]] = deque()
+        self._boxes: Final[list[Box]] = []
+        self._signal = Signal()
+        self._missed = 0
+        self._epoch = 0
+        self._closed = False
+        self.subjects: Final = tuple(subjects)
+        """What it listens to."""
+        self.dropped = 0
+        """Events that came while too many waited to be taken."""
+
+    @property
+    def pending(self) -> int:
+        """Events that arrived and were not taken."""
+        return len(self._frames)
+
+    def open(self) -> None:
+        """Listen; `JetStream.events` does it."""
+        self._epoch = self._transport.epoch
+        try:
+            for subject in self.subjects:
+                box = self._transport.open_mailbox(subject.encode(), sink=self._sink)
+                self._boxes.append(box)
+        except BaseException:
+            self.close()
+            raise
+
+    def _sink(self, box: Box) -> Sink:
+        if not self._boxes:
+            # All wake the flag of the first mailbox, which the link raises when it changes.
+            self._signal = box.signal
+
+        def take(frame: Frame) -> None:
+            if len(self._frames) < self._max_pending:
+                missed, self._missed = self._missed, 0
+                self._frames.append((frame, missed))
+            else:
+                self._drop(frame)
+            self._signal.set()
+
+        return take
+
+    def _drop(self, frame: Frame) -> None:
+        self._missed += 1
+        self.dropped += 1
+        # Told at 1, 2, 4, 8 …: a flood must not become a flood of reports.
+        if self._on_drop is not None and self.dropped & (self.dropped - 1) == 0:
+            self._on_drop(MessagesDropped(frame[0].decode(), self.dropped))
+
+    def take(self, deadline: Deadline) -> Event | None:
+        """Return the next event, or None when the iteration was closed."""
+        while True:
+            # The flag goes down before the queue is looked into: nothing is missed.
+            self._signal.clear()
+            try:
+                frame, missed = self._frames.popleft()
+            except IndexError:
+                pass
+            else:
+                if self._frames:
+                    self._signal.set()
+                return read_event(frame, missed, self._reconnected())
+            if self._closed:
+                # Somebody else who waits may have lowered the flag in between.
+                self._signal.set()
+                return None
+            self._check()
+            slice_ = deadline.earlier(monotonic() + _LOOK)
+            if not self._transport.wait(self._signal, slice_) and deadline.expired():
+                raise RequestTimeout("no event in time")
+
+    def _reconnected(self) -> bool:
+        before, self._epoch = self._epoch, self._transport.epoch
+        return before != self._epoch
+
+    def _check(self) -> None:
+        for box in self._boxes:
+            if box.error is not None:
+                raise box.error
+        if self._transport.is_closed:
+            raise self._transport.closed_error()
+
+    def close(self) -> None:
+        """Stop listening; the iteration ends after what is here."""
+        self._closed = True
+        while self._boxes:
+            self._transport.close_mailbox(self._boxes.pop())
+        self._signal.set()
+
+
+def listen(
+    transport: Transport,
+    subjects: Sequence[str],
+    max_pending: int,
+    on_drop: Callable[[MessagesDropped], None] | None = None,
+) -> Events:
+    """Return the iteration over the events of some subjects, listening already."""
+    events = Events(transport, subjects, max_pending, on_drop)
+    events.open()
+    return events

@@ -1,0 +1,134 @@
+# Generated from src/js_async/fast_ingest.py by codegen/twin.py. Edit that file instead.
+"""Fast ingest: many messages into one stream, acknowledged in intervals (server 2.14, ADR-50)."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Self
+
+from js_core.errors import PublishFailures
+from js_core.fast_ingest import Gaps, Ingested
+from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish_limits import PublishLimits
+from js_models import PubAck
+from js_sync._api import Api
+from js_sync._ingest import Entry, Ingest
+from js_sync._io import Stream as Generated
+from js_sync._io import each
+
+__all__ = ["FastIngest"]
+
+# Failures that an error lists; it counts the others.
+_LISTED: Final = 100
+
+
+class FastIngest:
+    """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
+
+    An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `with`, it ends
+    the batch at the end of the block where the iteration was left early, and raises
+    `PublishFailures` if a message failed whose outcome nobody took. One task or thread at a time.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        requests: Iterable[PublishRequest],
+        gaps: Gaps,
+        limits: PublishLimits,
+    ) -> None:
+        self._requests: Final = requests
+        self._ingest: Final = Ingest(api, stream, gaps, limits)
+        # In the order of sending, until the outcome is taken.
+        self._order: Final[deque[Entry]] = deque()
+        self._managed = False
+        self._closed = False
+        self._outcomes: Final = self._run()
+
+    @property
+    def under_way(self) -> int:
+        """How many messages were sent and have no outcome yet, those in front of them included."""
+        return len(self._order)
+
+    @property
+    def last_ack(self) -> PubAck | None:
+        """The end of the last batch: `seq` is that of the last message it stored.
+
+        None before the first end. A batch also ends whenever nothing was sent for a second.
+        """
+        return self._ingest.last_ack
+
+    def __iter__(self) -> Generated[Ingested | PublishFailure]:
+        return self._outcomes
+
+    def __enter__(self) -> Self:
+        self._managed = True
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except PublishFailures as failures:
+            # What the program raised is the news; this goes along with it.
+            error.add_note(str(failures))
+
+    def close(self) -> None:
+        """Send no more, wait for what is under way; raises `PublishFailures`.
+
+        Closing again does nothing.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._ingest.flush()
+        finally:
+            self._ingest.close()
+        outcomes = [entry.outcome for entry in self._order]
+        self._order.clear()
+        failures = [found for found in outcomes if isinstance(found, PublishFailure)]
+        if failures:
+            raise PublishFailures(failures[:_LISTED], len(failures))
+
+    def _run(self) -> Generated[Ingested | PublishFailure]:
+        ingest, order = self._ingest, self._order
+        ingest.open()
+        try:
+            for request in each(self._requests):
+                entry = ingest.prepare(request)
+                order.append(entry)
+                if entry.outcome is None:
+                    ingest.send(entry)
+                while order and order[0].outcome is not None:
+                    yield self._take(order[0].outcome)
+                    if self._closed:
+                        return
+            ingest.flush()
+            while order and order[0].outcome is not None:
+                yield self._take(order[0].outcome)
+                if self._closed:
+                    return
+        finally:
+            if not self._closed and not (self._managed and order):
+                self._warn()
+                self._closed = True
+                ingest.close()
+
+    def _take(self, outcome: Ingested | PublishFailure) -> Ingested | PublishFailure:
+        self._order.popleft()
+        return outcome
+
+    def _warn(self) -> None:
+        if self._order:
+            warnings.warn(
+                f"fast_ingest was left with {len(self._order)} messages under way; use it in a"
+                " `with` block, or close it, to know what became of them",
+                ResourceWarning,
+                stacklevel=2,
+            )

@@ -1,0 +1,197 @@
+# Generated from src/js_async/leader.py by codegen/twin.py. Edit that file instead.
+"""One leader among many candidates: campaigning, leading, stepping down."""
+
+from __future__ import annotations
+
+from typing import Final, Self
+
+from js_core.deadline import NEVER, Deadline, Seconds, seconds
+from js_core.errors import BadArgument, RequestTimeout
+from js_core.lease import Terms
+from js_core.lease_record import SlotRecord
+from js_sync._asking import SlotAsking
+from js_sync._io import Handler, Signal, Task, call, spawn
+from js_sync._slot import Place, Slots
+from js_sync.lease import Lease
+
+__all__ = ["Leader"]
+
+
+class Leader:
+    """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
+
+    Use it in a `with` block, or call `start` and `stop`.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        name: str,
+        terms: Terms,
+        note: str,
+        on_elected: Handler[Lease] | None,
+        on_lost: Handler[Lease] | None,
+    ) -> None:
+        self._place: Final = place
+        self._name: Final = name
+        self._terms: Final = terms
+        self._note: Final = note
+        self._on_elected: Final = on_elected
+        self._on_lost: Final = on_lost
+        self._subject: Final = place.subjects.slot("leader", name)
+        self._asking: SlotAsking | None = None
+        self._lease: Lease | None = None
+        self._campaign: Task | None = None
+        self._error: BaseException | None = None
+        self._stopping: Final = Signal()
+        self._pause = 0.0
+        self.terms = 0
+        """How often it was elected."""
+
+    # ---- what it says
+
+    @property
+    def name(self) -> str:
+        """The name that all candidates agree on."""
+        return self._name
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease of the present term, with its token; None while others lead."""
+        lease = self._lease
+        return lease if lease is not None and lease.is_held else None
+
+    @property
+    def is_leader(self) -> bool:
+        """Tell whether nobody else can be the leader at this moment, by this machine's clock."""
+        return self.lease is not None
+
+    def __repr__(self) -> str:
+        state = "leads" if self.is_leader else "does not lead"
+        return f"<Leader {self._place.stream} {self._name}: {state}>"
+
+    def leader(self) -> SlotRecord | None:
+        """Ask who leads now; None while nobody does."""
+        return Slots(self._place).look(self._subject)
+
+    # ---- life
+
+    def start(self) -> None:
+        """Begin to campaign."""
+        if self._campaign is not None:
+            raise BadArgument(f"leader {self._name}: the campaign was started already")
+        self._campaign = spawn(self._run, f"twinstream-leader-{self._name}")
+
+    def step_down(self, pause: Seconds = 0.0) -> bool:
+        """Give the present term up, then stay out of the race for `pause` seconds.
+
+        Tells whether the server confirmed it. Does nothing while others lead.
+        """
+        wanted = seconds(pause, "pause")
+        # Not a term that was given up a moment ago: its pause is not to be forgotten.
+        lease = self.lease
+        if lease is None:
+            return False
+        self._pause = wanted
+        return lease.release()
+
+    def stop(self, timeout: Seconds = 30.0) -> None:
+        """Give up the term and the campaign; returns when the handlers have.
+
+        Raises `RequestTimeout` after `timeout` seconds, and the error that ended the campaign.
+        """
+        self._stopping.set()
+        if self._asking is not None:
+            self._asking.give_up()
+        if self._lease is not None:
+            self._lease.release()
+        self.wait(timeout)
+
+    def wait(self, timeout: Seconds | None = None) -> None:
+        """Return when the campaign has ended: by `stop`, or by an error, raised here.
+
+        Raises `RequestTimeout` after `timeout` seconds; the campaign goes on then.
+        """
+        campaign = self._campaign
+        if campaign is None or campaign.is_current():
+            return
+        if not campaign.join(Deadline.after(timeout)):
+            raise RequestTimeout(f"leader {self._name}: the campaign goes on, or a handler runs")
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ---- the campaign
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._campaign_once()
+                pause, self._pause = self._pause, 0.0
+                self._stopping.sleep(Deadline.after(pause))
+        except Exception as error:
+            self._error = error
+
+    def _campaign_once(self) -> None:
+        asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
+        self._asking = asking
+        # `stop` may have come before there was anything to give up.
+        if self._stopping.is_set():
+            return
+        try:
+            slot = asking.wait(NEVER)
+        except RequestTimeout:
+            if self._stopping.is_set():
+                return
+            raise
+        self._lead(Lease(slot))
+
+    def _lead(self, lease: Lease) -> None:
+        self._lease = lease
+        lease.start()
+        self.terms += 1
+        term = _Term(self._on_elected, lease)
+        term.start()
+        if self._stopping.is_set():
+            lease.release()
+        lease.wait_lost()
+        self._lease = None
+        if self._on_lost is not None:
+            call(self._on_lost, lease)
+        term.ended()
+
+
+class _Term:
+    """Runs the handler of an election beside the campaign."""
+
+    def __init__(self, handler: Handler[Lease] | None, lease: Lease) -> None:
+        self._handler: Final = handler
+        self._lease: Final = lease
+        self._task: Task | None = None
+        self._error: BaseException | None = None
+
+    def start(self) -> None:
+        if self._handler is not None:
+            self._task = spawn(self._run, f"twinstream-term-{self._lease.name}")
+
+    def _run(self) -> None:
+        try:
+            if self._handler is not None:
+                call(self._handler, self._lease)
+        except Exception as error:
+            self._error = error
+            self._lease.release()
+
+    def ended(self) -> None:
+        """Return when the handler has; raises its error."""
+        if self._task is not None:
+            self._task.join(NEVER)
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,175 @@
+# Generated from src/js_async/once_writer.py by codegen/twin.py. Edit that file instead.
+"""Two ways to store messages once, whoever repeats them and whenever.
+
+By subject, where each message has a subject of its own: the stream refuses a second one for ever.
+By identity: the stream's duplicate window refuses a second one, and beyond the window what was
+stored is looked up first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from attrs import evolve
+
+from js_core.errors import BadArgument, SubjectTaken, TwinstreamError
+from js_core.promises import identity_holes, insert_holes
+from js_core.publish import PublishFailure, PublishRequest
+from js_core.subject_match import matcher
+from js_core.subject_write import AlreadyThere, Refusal, Stored, judge
+
+if TYPE_CHECKING:
+    from js_sync.jetstream import JetStream
+    from js_sync.promised_streams import PromisedStreams
+    from js_sync.stream import Stream
+
+__all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]
+
+By = Literal["subject", "id"]
+"""What makes a message known: a subject of its own, or its identity."""
+
+Written = Stored | TwinstreamError
+"""What came of a message."""
+
+_WINDOW: Final = 500
+
+
+class OnceWriter(Protocol):
+    """Stores messages that carry an identity, each once."""
+
+    def check(self) -> Stream:
+        """Return the stream; raises `NotPromised` when its settings let doubles through."""
+        ...
+
+    def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
+        """Store messages that may be under way together, and return what came of each."""
+        ...
+
+
+def once_writer(
+    jet: JetStream, streams: PromisedStreams, stream: str, by: By, timeout: float
+) -> OnceWriter:
+    """Return the writer for one stream; an attempt may take `timeout` seconds."""
+    if by == "subject":
+        return BySubject(jet, streams, stream, timeout)
+    if by == "id":
+        return ByIdentity(jet, streams, stream, timeout)
+    raise BadArgument(f"by must be 'subject' or 'id', got {by!r}")
+
+
+class ByIdentity:
+    """Publishes with `Nats-Msg-Id`; whoever uses it keeps within the window, or looks up."""
+
+    def __init__(
+        self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
+    ) -> None:
+        self._jet: Final = jet
+        self._streams: Final = streams
+        self._name: Final = stream
+        self._timeout: Final = timeout
+        self._subjects: list[str] = [">"]
+
+    def check(self) -> Stream:
+        """Return the stream; raises `NotPromised`."""
+        stream = self._streams.named(
+            self._name,
+            "that a message is stored once by its identity",
+            lambda config: identity_holes(config, self._timeout),
+        )
+        self._subjects = stream.config.subjects or [stream.name]
+        return stream
+
+    def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
+        """Store messages and return what came of each."""
+        return _publish(self._jet, self._subjects, requests, self._timeout)
+
+
+class BySubject:
+    """Inserts: each message has a subject of its own."""
+
+    def __init__(
+        self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
+    ) -> None:
+        self._jet: Final = jet
+        self._streams: Final = streams
+        self._name: Final = stream
+        self._timeout: Final = timeout
+        self._subjects: list[str] = [">"]
+
+    def check(self) -> Stream:
+        """Return the stream; raises `NotPromised`."""
+        stream = self._streams.named(
+            self._name, "that a message is stored once by its subject", insert_holes
+        )
+        self._subjects = stream.config.subjects or [stream.name]
+        return stream
+
+    def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
+        """Store messages and return what came of each."""
+        first = [evolve(request, expected_last_subject_seq=0) for request in requests]
+        results = _publish(self._jet, self._subjects, first, self._timeout)
+        return [
+            result
+            if isinstance(result, Stored) and not result.repeated
+            else self._look(request, result)
+            for request, result in zip(requests, results, strict=True)
+        ]
+
+    def _look(self, request: PublishRequest, result: Written) -> Written:
+        """Find out what a refusal or a lost answer means; insert does that."""
+        if isinstance(result, TwinstreamError) and judge(result) in {
+            Refusal.FINAL,
+            Refusal.PASSING,
+        }:
+            return result
+        try:
+            outcome = self._jet.insert(
+                request.subject,
+                request.data,
+                headers=request.headers,
+                msg_id=request.msg_id,
+                stream=request.expected_stream,
+                timeout=self._timeout,
+            )
+        except TwinstreamError as error:
+            return error
+        if isinstance(outcome, Stored):
+            return outcome
+        return _stored_before(request, outcome)
+
+
+def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
+    if found.message is None:
+        # Stored under this very identity, and removed by somebody since.
+        return Stored(stream=found.stream, seq=found.seq, repeated=True)
+    holder = found.message.headers.get("Nats-Msg-Id") or "none"
+    return SubjectTaken(
+        f"{request.subject}: sequence {found.seq} of {found.stream} holds it, with the identity"
+        f" {holder}; this message's is {request.msg_id}. Give each message a subject of its own"
+    )
+
+
+def _publish(
+    jet: JetStream, subjects: Iterable[str], requests: Sequence[PublishRequest], timeout: float
+) -> list[Written]:
+    matches = matcher(subjects)
+    results: dict[int, Written] = {}
+    sent: list[int] = []
+    for number, request in enumerate(requests):
+        if matches is None or matches(request.subject.encode()):
+            sent.append(number)
+        else:
+            results[number] = BadArgument(
+                f"{request.subject}: stream {request.expected_stream} has no such subject"
+            )
+    outcomes = jet.publish_many([requests[n] for n in sent], window=_WINDOW, timeout=timeout)
+    numbers = iter(sent)
+    for outcome in outcomes:
+        if isinstance(outcome, PublishFailure):
+            results[next(numbers)] = outcome.error
+        else:
+            repeated = bool(outcome.duplicate)
+            stored = Stored(stream=outcome.stream, seq=outcome.seq, repeated=repeated)
+            results[next(numbers)] = stored
+    return [results[number] for number in range(len(requests))]

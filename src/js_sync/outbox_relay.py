@@ -1,0 +1,254 @@
+# Generated from src/js_async/outbox_relay.py by codegen/twin.py. Edit that file instead.
+"""The relay: takes events out of an outbox and stores each once, until the outbox is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Self
+
+from js_core.deadline import Deadline, Seconds, seconds
+from js_core.errors import (
+    BadArgument,
+    ConnectionClosed,
+    NotPromised,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from js_core.outbox import Lanes, OutboxEvent, OutboxReport, is_fault_of_event
+from js_core.subject_write import Stored
+from js_sync._io import Signal, Task, aside, sleep, spawn
+from js_sync.once_writer import By, ByIdentity, OnceWriter, Written, once_writer
+from js_sync.outbox_store import OutboxStore
+from js_sync.outbox_window import OutboxWindow
+
+if TYPE_CHECKING:
+    from js_sync.jetstream import JetStream
+    from js_sync.promised_streams import PromisedStreams
+
+__all__ = ["OutboxRelay"]
+
+# Events that are read from the outbox at once; as many acknowledgements may be under way.
+_PAGE: Final = 500
+# Stored events are taken out of the outbox so many at once: each time costs a write to disk.
+_TOGETHER: Final = 100
+_LONGEST_PAUSE: Final = 5.0
+
+
+class OutboxRelay:
+    """Stores the events of an outbox; made by `JetStream.outbox`.
+
+    Used in a `with` block it works beside the program until the end of the block; `drain` works
+    until nothing waits. What it met is told to `on_report`.
+    """
+
+    def __init__(
+        self,
+        jet: JetStream,
+        streams: PromisedStreams,
+        store: OutboxStore,
+        stream: str,
+        by: By,
+        *,
+        poll: Seconds,
+        timeout: Seconds,
+        on_report: Callable[[OutboxReport], None] | None,
+    ) -> None:
+        self._jet: Final = jet
+        self._store: Final = store
+        self._stream: Final = stream
+        self._timeout: Final = seconds(timeout)
+        self._poll: Final = max(seconds(poll, "poll"), 0.001)
+        self._on_report: Final = on_report
+        self._writer: Final[OnceWriter] = once_writer(jet, streams, stream, by, self._timeout)
+        self._window: OutboxWindow | None = None
+        self._claimed = False
+        self._stop: Final = Signal()
+        self._awake: Final = Signal()
+        self._task: Task | None = None
+        self._error: Exception | None = None
+        self._pause = self._poll
+        self.stored = 0
+        """Events that were stored, by this relay or found stored."""
+        self.refused = 0
+        """Events that were put by, for they cannot be stored."""
+
+    # ---- life
+
+    def start(self) -> None:
+        """Start to work beside the program; raises `NotPromised`, `StreamNotFound`."""
+        if self._task is not None:
+            raise BadArgument("the relay was started already")
+        self._writer.check()
+        self._task = spawn(self._run, "twinstream-outbox")
+
+    def stop(self, timeout: Seconds = 30.0) -> None:
+        """End; what waits stays in the outbox. Raises the error that ended the work, if one did.
+
+        Raises `RequestTimeout` when that takes longer than `timeout` seconds.
+        """
+        self._stop.set()
+        self._awake.set()
+        self.wait(timeout)
+        self._release()
+
+    def wait(self, timeout: Seconds | None = None) -> None:
+        """Return when the relay has ended: by `stop`, or by an error, which is raised here."""
+        if self._task is not None and not self._task.join(Deadline.after(timeout)):
+            raise RequestTimeout("the relay is still working")
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def wake(self) -> None:
+        """Look into the outbox at once, in place of at the next poll."""
+        self._awake.set()
+
+    def drain(self, timeout: Seconds | None = None) -> int:
+        """Store what waits, and return how many events were stored, when no more do.
+
+        Events that are refused, and those of their keys, stay. Not for a relay that was started.
+        Raises `RequestTimeout` after `timeout` seconds, with the last trouble.
+        """
+        if self._task is not None:
+            raise BadArgument("the relay works by itself: it was started")
+        deadline = Deadline.after(timeout)
+        before = self.stored
+        try:
+            while True:
+                trouble = self._claim() or self._round()
+                if trouble is None:
+                    return self.stored - before
+                if deadline.remaining() < self._pause:
+                    raise RequestTimeout(f"events are still waiting; {trouble}") from trouble
+                self._rest()
+        finally:
+            self._release()
+
+    # ---- work
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._awake.clear()
+                trouble = self._claim() or self._round()
+                if trouble is None:
+                    self._pause = self._poll
+                    self._awake.sleep(Deadline.after(self._poll))
+                elif not self._stop.is_set():
+                    self._rest()
+        except Exception as error:
+            self._error = error
+        finally:
+            self._release()
+
+    def _rest(self) -> None:
+        """Pause after trouble, longer each time."""
+        if self._task is None:
+            sleep(self._pause)
+        else:
+            self._stop.sleep(Deadline.after(self._pause))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    def _claim(self) -> TwinstreamError | None:
+        """Become the only relay of the outbox; return why that is not so yet."""
+        if self._claimed:
+            return None
+        if not aside(self._store.claim):
+            return self._tell(TwinstreamError("another relay works on this outbox"))
+        self._claimed = True
+        return None
+
+    def _release(self) -> None:
+        self._window = None
+        if self._claimed:
+            self._claimed = False
+            aside(self._store.release)
+
+    def _round(self) -> TwinstreamError | None:
+        """Send what waits, once; return the last trouble, None when nothing waits any more."""
+        try:
+            if isinstance(self._writer, ByIdentity) and self._window is None:
+                stream = self._writer.check()
+                window = OutboxWindow(self._jet, self._store, stream, self._timeout)
+                window.look()
+                self._window = window
+                self.stored += window.found
+            else:
+                self._writer.check()
+            while not self._stop.is_set():
+                events = aside(lambda: self._store.pending(_PAGE))
+                if not events:
+                    return None
+                trouble = self._page(events)
+                if trouble is not None:
+                    return trouble
+        except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
+            raise
+        except TwinstreamError as error:
+            return self._tell(error)
+        return None
+
+    def _page(self, events: list[OutboxEvent]) -> TwinstreamError | None:
+        lanes = Lanes(events)
+        done: list[int] = []
+        trouble: TwinstreamError | None = None
+        while wave := lanes.next_wave():
+            if self._window is not None and not self._window.may_send(wave):
+                self._finish(done)
+                done = []
+                self._look_again(self._window)
+                return trouble
+            requests = [event.request(self._stream) for event in wave]
+            results = self._writer.write(requests)
+            for event, result in zip(wave, results, strict=True):
+                if isinstance(result, Stored):
+                    done.append(event.number)
+                    self._pause = self._poll
+                else:
+                    lanes.hold(event)
+                    trouble = self._failed(event, result) or trouble
+            if len(done) >= _TOGETHER:
+                self._finish(done)
+                done = []
+        self._finish(done)
+        return trouble
+
+    def _look_again(self, window: OutboxWindow) -> None:
+        before = window.found
+        window.look()
+        self.stored += window.found - before
+
+    def _finish(self, done: list[int]) -> None:
+        if done:
+            aside(lambda: self._store.done(done))
+            self.stored += len(done)
+            if self._window is not None:
+                self._window.forget(done)
+
+    def _failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
+        """Put by what cannot be stored; return the trouble of what can, later."""
+        if isinstance(error, Stored):
+            return None
+        if isinstance(error, ConnectionClosed):
+            raise error
+        refused = is_fault_of_event(error)
+        if refused:
+            self.refused += 1
+            aside(lambda: self._store.refuse(event.number, str(error)))
+        self._tell(error, event, refused)
+        return None if refused else error
+
+    def _tell(
+        self, error: TwinstreamError, event: OutboxEvent | None = None, refused: bool = False
+    ) -> TwinstreamError:
+        if self._on_report is not None:
+            self._on_report(OutboxReport(error=error, event=event, refused=refused))
+        return error

@@ -1,0 +1,94 @@
+# Generated from src/js_async/outbox_window.py by codegen/twin.py. Edit that file instead.
+"""Keeps an outbox within the duplicate window of its stream.
+
+An event may be sent as long as every attempt that could have been stored is known to lie within
+half of the window. When that is no longer so (after a restart, a long outage, or with a long queue)
+the stream is looked through from where it was last known to hold nothing of what waits, the floor;
+what it holds is done, and the time starts anew for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from js_core.deadline import monotonic
+from js_core.errors import OutcomeUnknown
+from js_core.outbox import OutboxEvent
+from js_sync._io import aside
+from js_sync.look_up import stored_ids
+from js_sync.outbox_store import OutboxStore
+
+if TYPE_CHECKING:
+    from js_sync.jetstream import JetStream
+    from js_sync.stream import Stream
+
+__all__ = ["OutboxWindow"]
+
+# How long looking through the stream may go without progress (seconds).
+_PATIENCE: Final = 30.0
+
+
+class OutboxWindow:
+    """Which events may be sent now; `timeout` in seconds is what an attempt may take."""
+
+    def __init__(self, jet: JetStream, store: OutboxStore, stream: Stream, timeout: float) -> None:
+        self._jet: Final = jet
+        self._store: Final = store
+        self._stream: Final = stream
+        self._timeout: Final = timeout
+        window = stream.config.duplicate_window
+        self._half: Final = window.total_seconds() / 2 if window else 0.0
+        # A stream that was deleted and made anew has other sequences.
+        self._key: Final = f"{stream.name}@{stream.cached_info.created}"
+        self._looked_at = 0.0
+        self._last_number = 0
+        self._first_sent: dict[int, float] = {}
+        self.found = 0
+        """How many events were found stored."""
+
+    def may_send(self, events: list[OutboxEvent]) -> bool:
+        """Tell whether a repeat of each event is refused; notes that they are sent now."""
+        now = monotonic()
+        for event in events:
+            if event.number <= self._last_number:
+                since = self._looked_at
+            else:
+                since = self._first_sent.setdefault(event.number, now)
+            if now + self._timeout > since + self._half:
+                return False
+        return True
+
+    def forget(self, numbers: list[int]) -> None:
+        """Note that events are done."""
+        for number in numbers:
+            self._first_sent.pop(number, None)
+
+    def look(self) -> None:
+        """Look through the stream and take out of the outbox what it holds.
+
+        Raises `OutcomeUnknown` when the stream has lost messages that have to be looked at.
+        """
+        ids = aside(self._store.pending_ids)
+        floor = aside(lambda: self._store.floor(self._key))
+        # From before the question: what it does not tell may be stored from then on.
+        now = monotonic()
+        info = self._stream.info()
+        last = info.state.last_seq
+        if floor is None:
+            # Nobody has sent from this outbox to this stream, for the floor comes first.
+            floor = last
+        if info.state.first_seq > floor + 1 and last > floor:
+            raise OutcomeUnknown(
+                f"{self._stream.name} holds sequences from {info.state.first_seq} only, but those"
+                f" from {floor + 1} may hold events of the outbox: its limits let them go while the"
+                " relay was away. Compare by hand, or let the outbox write by subject"
+            )
+        found = stored_ids(self._jet, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE)
+        if found:
+            numbers = [ids[id] for id in found]
+            aside(lambda: self._store.done(numbers))
+            self.found += len(found)
+        aside(lambda: self._store.set_floor(self._key, last))
+        self._looked_at = now
+        self._first_sent.clear()
+        self._last_number = max(ids.values(), default=0)

@@ -1,0 +1,241 @@
+# Generated from src/js_async/processing.py by codegen/twin.py. Edit that file instead.
+"""Processing without doubles: results are stored once, then the input is confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Self
+
+from js_core.deadline import Seconds, monotonic, seconds
+from js_core.errors import (
+    BadArgument,
+    ConnectionClosed,
+    ConnectionLost,
+    NoResponders,
+    NotPromised,
+    OutcomeUnknown,
+    RequestTimeout,
+)
+from js_core.processing import (
+    InputStream,
+    ProcessReport,
+    Reject,
+    delays,
+    processing_holes,
+    results_of,
+)
+from js_core.publish import PublishRequest
+from js_core.subject_write import Stored
+from js_models import ConsumerConfig, Timestamp
+from js_sync._io import Handler, Lock, call
+from js_sync.consumer import Consumer
+from js_sync.consuming import Consuming, Order
+from js_sync.look_up import stored_ids
+from js_sync.message import Message
+from js_sync.once_writer import By, OnceWriter, once_writer
+from js_sync.stream import Stream
+
+if TYPE_CHECKING:
+    from js_sync.jetstream import JetStream
+    from js_sync.promised_streams import PromisedStreams
+
+__all__ = ["Processing"]
+
+# Clocks of two servers may differ by so much, and results be looked for that much earlier.
+_SKEW: Final = timedelta(minutes=1)
+_LOOK_UP: Final = 30.0
+_UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
+
+
+class Processing:
+    """Calls a handler for each message and stores what it returns; made by `JetStream.process`.
+
+    Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.
+    """
+
+    def __init__(
+        self,
+        jet: JetStream,
+        streams: PromisedStreams,
+        consumer: Consumer,
+        handler: Handler[Message],
+        into: str,
+        by: By,
+        *,
+        name: str | None,
+        concurrency: int,
+        order: Order,
+        stop_after: int | None,
+        retry: Seconds | Sequence[Seconds],
+        timeout: Seconds,
+        on_report: Callable[[ProcessReport], None] | None,
+    ) -> None:
+        self._jet: Final = jet
+        self._consumer: Final = consumer
+        self._handler: Final = handler
+        self._into: Final = into
+        self._name: Final = name or consumer.name
+        self._timeout: Final = seconds(timeout)
+        self._writer: Final[OnceWriter] = once_writer(jet, streams, into, by, self._timeout)
+        self._looks_up: Final = by == "id"
+        self._delays: Final = delays(retry)
+        self._on_report: Final = on_report
+        self._consuming: Final = consumer.consume(
+            self._handle, concurrency=concurrency, order=order, progress=True, stop_after=stop_after
+        )
+        self._input: InputStream | None = None
+        # What the server's clock showed, and our own at that moment.
+        self._clocks: tuple[Timestamp, float] | None = None
+        self._counting: Final = Lock()
+        self.done = 0
+        """Messages whose results are stored and whose acknowledgement is confirmed."""
+        self.stored = 0
+        """Results that were stored."""
+        self.repeated = 0
+        """Results that were found stored already."""
+
+    # ---- life
+
+    @property
+    def consuming(self) -> Consuming:
+        """The consumption underneath."""
+        return self._consuming
+
+    def start(self) -> None:
+        """Check the settings, then start to work.
+
+        Raises `NotPromised` where they let doubles or losses through, `StreamNotFound`,
+        `ConsumerNotFound`.
+        """
+        info = self._consumer.info()
+        holes = processing_holes(info.config or ConsumerConfig())
+        if holes:
+            where = f"{self._consumer.stream}/{self._consumer.name}"
+            raise NotPromised(where, "that each message is processed", tuple(holes))
+        stream = (self._jet.get_stream(self._consumer.stream)).info()
+        self._input = InputStream(self._name, self._consumer.stream, stream.created)
+        self._input.check()
+        if stream.ts is not None:
+            self._clocks = (stream.ts, monotonic())
+        self._writer.check()
+        self._consuming.start()
+
+    def stop(self, timeout: Seconds = 30.0) -> None:
+        """End at once: handlers that run may finish. Raises as `Consuming.stop` does."""
+        self._consuming.stop(timeout)
+
+    def drain(self, timeout: Seconds = 30.0) -> None:
+        """Ask for no more, work on what is here, then end. Raises as `stop` does."""
+        self._consuming.drain(timeout)
+
+    def wait(self, timeout: Seconds | None = None) -> None:
+        """Return when it has ended: by `stop` or `drain`, or by an error, which is raised here."""
+        self._consuming.wait(timeout)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ---- work
+
+    def _handle(self, message: Message) -> None:
+        if self._input is None:
+            raise BadArgument("the processing was not started")
+        seq = message.metadata.stream_seq
+        try:
+            returned = call(self._handler, message)
+            if message.is_acknowledged:
+                raise BadArgument(
+                    "the handler acknowledged the message: that is done when its results are stored"
+                )
+            self._store(message, results_of(returned, self._input, seq, self._into))
+        except Reject as reason:
+            message.term(str(reason) or None)
+            self._report(message, reason, rejected=True)
+        except (ConnectionClosed, OutcomeUnknown, NotPromised):
+            raise
+        except Exception as error:
+            self._later(message, error)
+        else:
+            self._confirm(message)
+
+    def _later(self, message: Message, error: Exception) -> None:
+        step = min(message.metadata.num_delivered, len(self._delays)) - 1
+        delay = self._delays[step]
+        if not message.is_acknowledged:
+            message.nak(delay)
+        self._report(message, error, delay=delay)
+
+    def _confirm(self, message: Message) -> None:
+        try:
+            message.double_ack(self._timeout)
+        except _UNCONFIRMED as error:
+            # It may come again; its results are known by then.
+            self._report(message, error)
+        else:
+            with self._counting:
+                self.done += 1
+
+    def _store(self, message: Message, results: list[PublishRequest]) -> None:
+        known = self._known(message, results)
+        missing = [result for result in results if result.msg_id not in known]
+        outcomes = self._writer.write(missing) if missing else []
+        failed = [outcome for outcome in outcomes if not isinstance(outcome, Stored)]
+        fresh = sum(isinstance(each, Stored) and not each.repeated for each in outcomes)
+        with self._counting:
+            self.stored += fresh
+            self.repeated += len(results) - fresh - len(failed)
+        if failed:
+            raise failed[0]
+
+    def _known(self, message: Message, results: list[PublishRequest]) -> dict[str, int]:
+        """Return which results are stored already and would not be refused any more."""
+        if not self._looks_up or not results or message.metadata.num_delivered == 1:
+            return {}
+        stream = self._writer.check()
+        since = Timestamp.from_ns(message.metadata.timestamp_ns)
+        if self._is_young(since, stream):
+            return {}
+        ids = {result.msg_id for result in results if result.msg_id is not None}
+        return self._look_up(stream, since - _SKEW, ids)
+
+    def _is_young(self, since: Timestamp, stream: Stream) -> bool:
+        """Tell whether all that came of a message lies within half of the duplicate window."""
+        window = stream.config.duplicate_window
+        if self._clocks is None or window is None:
+            return False
+        then, at = self._clocks
+        age = (then - since).total_seconds() + monotonic() - at + self._timeout
+        return age + _SKEW.total_seconds() < window.total_seconds() / 2
+
+    def _look_up(self, stream: Stream, since: Timestamp, ids: set[str]) -> dict[str, int]:
+        state = (stream.info()).state
+        if not state.messages or (state.last_ts is not None and state.last_ts < since):
+            return {}
+        if state.first_seq > 1 and state.first_ts is not None and state.first_ts > since:
+            raise OutcomeUnknown(
+                f"{stream.name} holds sequences from {state.first_seq} only, but earlier ones may"
+                " hold results of a message that comes again: its limits let them go. Compare by"
+                " hand and reject or acknowledge the message, or process by subject"
+            )
+        with stream.ordered(start_time=since, headers_only=True) as messages:
+            first = messages.next(_LOOK_UP)
+        start = first.metadata.stream_seq
+        return stored_ids(self._jet, stream, start, state.last_seq + 1, ids, _LOOK_UP)
+
+    def _report(
+        self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0
+    ) -> None:
+        if self._on_report is not None:
+            report = ProcessReport(
+                subject=message.subject,
+                seq=message.metadata.stream_seq,
+                error=error,
+                rejected=rejected,
+                delay=delay,
+            )
+            self._on_report(report)

@@ -1,0 +1,91 @@
+# Generated from src/js_async/promised_streams.py by codegen/twin.py. Edit that file instead.
+"""Which stream holds a subject, and what its settings promise; asked once per stream and link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from js_core.errors import NoResponders, NotPromised
+from js_core.hole import Hole
+from js_core.subject_match import matcher
+from js_core.subjects import check_subject
+from js_models import StreamConfig, StreamInfoResponse
+from js_sync import _paging
+from js_sync._api import Api
+from js_sync.stream import Stream
+
+__all__ = ["PromisedStreams"]
+
+
+class PromisedStreams:
+    """The streams that were asked for. What is known of them ends with the connection's link."""
+
+    def __init__(self, api: Api) -> None:
+        self._api: Final = api
+        self._known: dict[str, Stream] = {}
+        self._epoch = 0
+
+    def of(self, subject: str, name: str | None = None) -> Stream:
+        """Return the stream of a subject, or the one of a name.
+
+        Raises `NoResponders` when no stream has the subject, `StreamNotFound`.
+        """
+        literal = check_subject(subject)
+        return self._of(literal, name)
+
+    def named(
+        self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
+    ) -> Stream:
+        """Return the stream of a name, or raise `NotPromised`."""
+        return self._checked(self._of(b"", name), promise, holes_of)
+
+    def _of(self, literal: bytes, name: str | None) -> Stream:
+        if self._epoch != self._api.transport.epoch:
+            self._epoch = self._api.transport.epoch
+            self._known.clear()
+        known = self._known.get(name) if name is not None else self._find(literal)
+        if known is not None:
+            return known
+        if name is None:
+            name = self._ask(literal.decode())
+        target = self._api.subjects.stream("INFO", name)
+        info = self._api.call(target, None, StreamInfoResponse)
+        found = self._known[name] = Stream(self._api, name, info)
+        return found
+
+    def check(
+        self,
+        subject: str,
+        name: str | None,
+        promise: str,
+        holes_of: Callable[[StreamConfig], list[Hole]],
+    ) -> Stream:
+        """Return the stream, or raise `NotPromised` with what its settings let through."""
+        return self._checked(self.of(subject, name), promise, holes_of)
+
+    def _checked(
+        self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
+    ) -> Stream:
+        holes = holes_of(stream.config)
+        if holes:
+            # They may be mended before the next try.
+            self.forget(stream.name)
+            raise NotPromised(stream.name, promise, tuple(holes))
+        return stream
+
+    def forget(self, name: str) -> None:
+        """Ask anew the next time: the server answered in a way that the settings do not."""
+        self._known.pop(name, None)
+
+    def _find(self, subject: bytes) -> Stream | None:
+        for stream in self._known.values():
+            matches = matcher(stream.config.subjects or [stream.name])
+            if matches is None or matches(subject):
+                return stream
+        return None
+
+    def _ask(self, subject: str) -> str:
+        for name in _paging.StreamNames(self._api, subject):
+            return name
+        raise NoResponders(f"{subject}: no stream has this subject")

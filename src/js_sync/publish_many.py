@@ -1,0 +1,151 @@
+# Generated from src/js_async/publish_many.py by codegen/twin.py. Edit that file instead.
+"""Publishing many messages without waiting for each acknowledgement."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Self
+
+from js_core.errors import PublishFailures
+from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish_limits import PublishLimits
+from js_sync._api import Api
+from js_sync._io import Stream as Generated
+from js_sync._io import each
+from js_sync._pipeline import Outcome, Pipeline, UnderWay
+
+__all__ = ["PublishMany"]
+
+# Failures that an error lists; it counts the others.
+_LISTED: Final = 100
+
+
+class PublishMany:
+    """Iterates over the outcomes of many messages, in their order; made by `publish_many`.
+
+    An outcome is the acknowledgement or a `PublishFailure` with the error. Used in `with`,
+    it waits at the end for messages that are still under way, where the iteration was left early,
+    and raises `PublishFailures` if one of them, or one whose outcome nobody took, failed.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        requests: Iterable[PublishRequest],
+        limits: PublishLimits,
+    ) -> None:
+        self._requests: Final = requests
+        self._limits: Final = limits
+        self._pipeline: Final = Pipeline(api, limits)
+        # In the order of sending; outcomes wait in `_done` until they are taken.
+        self._order: deque[UnderWay] = deque()
+        self._done: deque[Outcome] = deque()
+        self._bytes = 0
+        self._managed = False
+        self._closed = False
+        self._outcomes: Final = self._run()
+
+    @property
+    def under_way(self) -> int:
+        """How many messages were sent and have no outcome yet, those in front of them included."""
+        return len(self._order)
+
+    def __iter__(self) -> Generated[Outcome]:
+        return self._outcomes
+
+    def __enter__(self) -> Self:
+        self._managed = True
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except PublishFailures as failures:
+            # What the program raised is the news; this goes along with it.
+            error.add_note(str(failures))
+
+    def close(self) -> None:
+        """Send no more, wait for what is under way; raises `PublishFailures`.
+
+        Closing again does nothing.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            for entry in self._order:
+                self._done.append(self._pipeline.until(entry))
+        finally:
+            self._end()
+        failures = [found for found in self._done if isinstance(found, PublishFailure)]
+        if failures:
+            raise PublishFailures(failures[:_LISTED], len(failures))
+
+    def _end(self) -> None:
+        self._closed = True
+        self._order.clear()
+        self._pipeline.close()
+
+    def _run(self) -> Generated[Outcome]:
+        pipeline, order, done = self._pipeline, self._order, self._done
+        window, window_bytes = self._limits.window, self._limits.window_bytes
+        pipeline.open()
+        try:
+            for request in each(self._requests):
+                entry = pipeline.prepare(request)
+                size = self._bytes + entry.size
+                if len(order) >= window or (size > window_bytes and order):
+                    self._make_room()
+                order.append(entry)
+                self._bytes += entry.size
+                if entry.outcome is None and not pipeline.try_send(entry):
+                    pipeline.send(entry)
+                if order[0].outcome is not None:
+                    self._collect()
+                # Sent first: what was taken from the program is under way when it leaves here.
+                while done:
+                    yield done.popleft()
+                    if self._closed:
+                        return
+            while order:
+                pipeline.until(order[0])
+                self._collect()
+                while done:
+                    yield done.popleft()
+                    if self._closed:
+                        return
+        finally:
+            if not self._closed and not (self._managed and order):
+                self._warn()
+                self._end()
+
+    def _make_room(self) -> None:
+        # Half of them at once, so that waking up pays.
+        order = self._order
+        self._pipeline.until(order[(len(order) - 1) // 2])
+        self._pipeline.until(order[0])
+        self._collect()
+
+    def _collect(self) -> None:
+        order, done = self._order, self._done
+        while order:
+            entry = order[0]
+            if entry.outcome is None:
+                return
+            done.append(entry.outcome)
+            self._bytes -= entry.size
+            order.popleft()
+
+    def _warn(self) -> None:
+        if self._order:
+            warnings.warn(
+                f"publish_many was left with {len(self._order)} messages under way; use it in a"
+                " `with` block, or close it, to know what became of them",
+                ResourceWarning,
+                stacklevel=2,
+            )

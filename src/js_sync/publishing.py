@@ -1,0 +1,154 @@
+# Generated from src/js_async/publishing.py by codegen/twin.py. Edit that file instead.
+"""The calls of a JetStream context that publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from js_core.deadline import Seconds, seconds
+from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
+from js_core.headers import HeaderValues
+from js_core.publish import PublishRequest
+from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
+from js_core.publish_retry import RetryPolicy
+from js_core.subjects import check_name
+from js_models import PubAck
+from js_sync._api import Api, ApiCalls
+from js_sync._publish_one import publish
+from js_sync.fast_ingest import FastIngest
+from js_sync.publish_many import PublishMany
+from js_sync.publisher import Publisher
+
+__all__ = ["Publishing"]
+
+
+class Publishing(ApiCalls):
+    """The part of a JetStream context that publishes."""
+
+    def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expected_stream: str | None = None,
+        expected_last_seq: int | None = None,
+        expected_last_msg_id: str | None = None,
+        expected_last_subject_seq: int | None = None,
+        expected_last_subject_seq_subject: str | None = None,
+        rollup: str | None = None,
+        ttl: Seconds | None = None,
+        timeout: Seconds | None = None,
+        retries: int = 2,
+        retry_wait: Seconds = 0.25,
+    ) -> PubAck:
+        """Store a message and return the stream's acknowledgement.
+
+        `msg_id` makes a repeat within the stream's duplicate window harmless: its acknowledgement
+        has `duplicate` set and the first one's sequence. The `expected_…` arguments are
+        conditions under which alone the message is stored; the last sequence of the subject may
+        be that of another one, or of a filter (`expected_last_subject_seq_subject`). `rollup`
+        removes what the subject (`"sub"`) or the stream (`"all"`) held before; `ttl` is the
+        message's life in whole seconds.
+
+        When nobody takes the message it is sent again up to `retries` times, `retry_wait` seconds
+        apart. After a time-out or a broken link that happens only where a `msg_id` or an
+        expectation keeps it from being stored twice. `timeout` in seconds spans everything.
+
+        Raises `NoStream`, `NoLeader`, `JetStreamOff` or another `NoResponders` when no stream took
+        it; `WrongLastSequence`, `WrongLastMessageId`, `WrongStream`, `StoreRefused`,
+        `MessageExists` or another `JetStreamError`; `PermissionDenied`, `BadArgument`;
+        `RequestTimeout`, `ConnectionLost`, `BadAnswer` or `OutcomeUnknown` when it may be stored
+        and may be not.
+        """
+        request = PublishRequest(
+            subject=subject,
+            data=data,
+            headers=headers,
+            msg_id=msg_id,
+            expected_stream=expected_stream,
+            expected_last_seq=expected_last_seq,
+            expected_last_msg_id=expected_last_msg_id,
+            expected_last_subject_seq=expected_last_subject_seq,
+            expected_last_subject_seq_subject=expected_last_subject_seq_subject,
+            rollup=rollup,
+            ttl=ttl,
+        )
+        return publish(self._api, request, RetryPolicy(retries, retry_wait), timeout)
+
+    def publish_many(
+        self,
+        requests: Iterable[PublishRequest],
+        *,
+        window: int = WINDOW,
+        window_bytes: int = WINDOW_BYTES,
+        timeout: Seconds | None = None,
+        retries: int = 2,
+        retry_wait: Seconds = 0.25,
+    ) -> PublishMany:
+        """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
+
+        At most `window` messages and `window_bytes` bytes are under way. `timeout` in seconds is
+        for each message. An outcome is the acknowledgement or a `PublishFailure` with the error.
+        Messages are sent again as by `publish`, which may change their order.
+        """
+        limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
+        return PublishMany(self._api, requests, limits)
+
+    def publisher(
+        self,
+        *,
+        window: int = WINDOW,
+        window_bytes: int = WINDOW_BYTES,
+        timeout: Seconds | None = None,
+        retries: int = 2,
+        retry_wait: Seconds = 0.25,
+    ) -> Publisher:
+        """Return a publisher that sends one by one and waits only when its window is full.
+
+        The arguments are those of `publish_many`.
+        """
+        limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
+        return Publisher(self._api, limits)
+
+    def fast_ingest(
+        self,
+        stream: str,
+        requests: Iterable[PublishRequest],
+        *,
+        gaps: Gaps = "fail",
+        window: int = INTERVALS * MAX_INTERVAL,
+        window_bytes: int = WINDOW_BYTES,
+        timeout: Seconds | None = None,
+        retries: int = 2,
+        retry_wait: Seconds = 0.25,
+    ) -> FastIngest:
+        """Publish into a stream with `allow_batched`, acknowledged in intervals (server 2.14).
+
+        Iterate over the outcomes, in order: `Ingested`, which has no sequence as none is told, or
+        a `PublishFailure`. At most `window` messages and `window_bytes` bytes are under way.
+
+        After a message that fails, those behind it are sent again, in their order. With
+        `gaps="ok"` the stream goes on behind one that failed or got lost, and `Ingested` says
+        only that the server is past a message. After `timeout` seconds without an answer, or a
+        broken link, what is not acknowledged fails with `OutcomeUnknown`, unless it has a `msg_id`
+        and no condition: then it is sent again.
+
+        Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
+        allow it, `StreamNotFound`.
+        """
+        limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
+        name = check_name(stream, "stream")
+        return FastIngest(self._api, name, requests, check_gaps(gaps), limits)
+
+
+def _limits(
+    api: Api, window: int, window_bytes: int, timeout: Seconds | None, retry: RetryPolicy
+) -> PublishLimits:
+    return PublishLimits(
+        window=window,
+        window_bytes=window_bytes,
+        timeout=api.timeout if timeout is None else seconds(timeout),
+        retry=retry,
+    )

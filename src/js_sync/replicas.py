@@ -1,0 +1,73 @@
+# Generated from src/js_async/replicas.py by codegen/twin.py. Edit that file instead.
+"""The servers that hold the copies of one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from js_core.errors import BadArgument
+from js_models import (
+    StreamCancelMoveResponse,
+    StreamEvacuatePeerResponse,
+    StreamInfo,
+    StreamLeaderStepdownResponse,
+    StreamRemovePeerResponse,
+)
+from js_sync._api import Api
+from js_sync._groups import step_down
+
+__all__ = ["Replicas"]
+
+
+class Replicas:
+    """Leads and moves the copies of a stream in a cluster; `Stream.replicas` is one.
+
+    The server answers when the change has begun. `Stream.info` shows in `cluster` who leads, who
+    follows and how far behind. Raises `JetStreamError` 10010 on a server without a cluster.
+    """
+
+    def __init__(self, api: Api, stream: str) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+
+    def step_down(
+        self,
+        *,
+        preferred: str | None = None,
+        cluster: str | None = None,
+        tags: Sequence[str] = (),
+    ) -> None:
+        """Hand the leadership over: to any follower, or to the one that is described (2.11).
+
+        `preferred` names a server. Publishing and pulling find no leader for a moment.
+        """
+        subject = self._api.subjects.stream("LEADER.STEPDOWN", self._stream)
+        kind = StreamLeaderStepdownResponse
+        step_down(self._api, subject, kind, preferred, cluster, tags)
+
+    def remove(self, peer: str) -> None:
+        """Take a copy from a server, given by name or peer id; another server gets one.
+
+        The server refuses (10075 with nothing changed) where no other server is left for it.
+        """
+        subject = self._api.subjects.stream("PEER.REMOVE", self._stream)
+        self._api.call(subject, {"peer": _peer(peer)}, StreamRemovePeerResponse)
+
+    def evacuate(self, peer: str) -> None:
+        """Move a copy away from a server without being one short meanwhile (server 2.15)."""
+        self._api.require((2, 15, 0), "evacuating a peer")
+        subject = self._api.subjects.stream("PEER.EVACUATE", self._stream)
+        self._api.call(subject, {"peer": _peer(peer)}, StreamEvacuatePeerResponse)
+
+    def cancel_move(self) -> StreamInfo:
+        """Give up a move that has begun and is not finished (server 2.15)."""
+        self._api.require((2, 15, 0), "cancelling a move")
+        subject = self._api.subjects.stream("CANCEL_MOVE", self._stream)
+        return self._api.call(subject, None, StreamCancelMoveResponse)
+
+
+def _peer(peer: str) -> str:
+    if not peer:
+        raise BadArgument("a peer is given by its server's name or by its id, got nothing")
+    return peer

@@ -1,0 +1,191 @@
+# Generated from src/js_async/stream_read.py by codegen/twin.py. Edit that file instead.
+"""Reading a range of a stream without a consumer of one's own, to a proven end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+from attrs import frozen
+
+from js_core.range_read import RangeRead
+from js_core.read_report import ReadEnd, ReadReport
+from js_core.read_request import ReadRequest, Via, choose
+from js_core.stored_page import StoredPage
+from js_core.stream_message import StreamMessage
+from js_models import StreamInfo, StreamInfoResponse
+from js_sync._api import Api
+from js_sync._gets import first_seq_at
+from js_sync._io import Stream as Generated
+from js_sync._ranges import open_range
+from js_sync.range_reader import RangeReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["StreamRead"]
+
+
+@frozen
+class _Range:
+    """What a read turned out to be when it began."""
+
+    start: int
+    end: int
+    read: RangeRead
+    reader: RangeReader
+    via: Via
+
+
+class StreamRead:
+    """Iterates over the messages of a range in order, each once; made by `Stream.read`.
+
+    It ends when the range is complete, which `report` explains. Raises `StreamNotFound`, another
+    `JetStreamError`, or `RequestTimeout` when there was no progress for the whole timeout.
+    Close it, best by using it as a context manager, where it may be left before its end.
+    """
+
+    def __init__(self, api: Api, stream: str, request: ReadRequest) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        self._request: Final = request
+        self._range: _Range | None = None
+        self._page = StoredPage()
+        self._at = 0
+        self._messages = 0
+        self._position = 0
+        self._asked = 0
+        self._overtaken: int | None = None
+        self._closed = False
+
+    @property
+    def via(self) -> Via | None:
+        """How it reads: `direct`, `consumer` or `leader`; None before the first page."""
+        return self._range.via if self._range else None
+
+    @property
+    def report(self) -> ReadReport | None:
+        """The account of the read, None until it ended."""
+        range_, left = self._range, self._page.seqs[self._at :]
+        if range_ is None:
+            return None
+        position = left[0] if left else self._position
+        if position < range_.end and not self._closed:
+            return None
+        return ReadReport(
+            stream=self._stream,
+            start=range_.start,
+            end=range_.end,
+            messages=self._messages - len(left),
+            position=position,
+            reason=range_.read.reason if position >= range_.end else ReadEnd.CLOSED,
+            overtaken_at=self._overtaken,
+        )
+
+    # ---- by message
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> StreamMessage:
+        """Return the next message; the iteration ends with the range, or after `close`."""
+        if self._at >= len(self._page):
+            page = self.next_page()
+            if page is None:
+                raise StopIteration
+            self._page, self._at = page, 0
+        if self._closed:
+            raise StopIteration
+        at, self._at = self._at, self._at + 1
+        return self._page.message(at, self._stream)
+
+    # ---- by page
+
+    def next_page(self) -> StoredPage | None:
+        """Return the next messages as columns of raw parts, or None when the range is complete."""
+        if self._closed:
+            return None
+        range_ = self._range or self._begin()
+        page = range_.reader.next_page()
+        if self._may_be_overtaken(page, range_.end):
+            self._look_at_the_beginning()
+        if page is None:
+            self._position = range_.end
+            range_.reader.close()
+            return None
+        self._messages += len(page)
+        self._asked = self._position = page.seqs[-1] + 1
+        return page
+
+    def arrow_batches(self) -> Generated[pa.RecordBatch]:
+        """Iterate over Arrow record batches, one a page, of `arrow_schema()`.
+
+        Needs pyarrow; raises `Unsupported` without it.
+        """
+        from js_core.arrow import record_batch, require_arrow
+
+        require_arrow()
+        while (page := self.next_page()) is not None:
+            yield record_batch(page)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rest of the range as an Arrow table, all of it in memory. Needs pyarrow."""
+        from js_core.arrow import table
+
+        return table([batch for batch in self.arrow_batches()])
+
+    # ---- beginning and end
+
+    def _begin(self) -> _Range:
+        api, request = self._api, self._request
+        info = self._info()
+        start, end = self._bounds(info)
+        version = api.transport.server_info.version_numbers
+        via = choose(request.via, len(request.subjects), info.config, version)
+        read = RangeRead(
+            start, end, page_messages=request.page_messages, page_bytes=request.page_bytes
+        )
+        reader = open_range(
+            api, self._stream, read, via, request.subjects, timeout=request.timeout, ahead=True
+        )
+        self._asked = self._position = start
+        self._range = _Range(start, end, read, reader, via)
+        return self._range
+
+    def _bounds(self, info: StreamInfo) -> tuple[int, int]:
+        request, behind = self._request, info.state.last_seq + 1
+        start, end = request.start or 1, request.end or behind
+        if request.start_time is not None:
+            start = first_seq_at(self._api, self._stream, request.start_time, behind)
+        if request.end_time is not None:
+            end = first_seq_at(self._api, self._stream, request.end_time, behind)
+        start = max(start, info.state.first_seq)
+        end = min(end, behind)
+        return min(start, end), end
+
+    def _info(self) -> StreamInfo:
+        subject = self._api.subjects.stream("INFO", self._stream)
+        return self._api.call(subject, None, StreamInfoResponse)
+
+    def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
+        """Tell whether messages are missing that the stream's limits could have removed."""
+        if page is None:
+            return self._asked < end
+        return page.has_gaps or page.seqs[0] > self._asked
+
+    def _look_at_the_beginning(self) -> None:
+        first = (self._info()).state.first_seq
+        if self._overtaken is None and first > self._asked:
+            self._overtaken = first
+
+    def close(self) -> None:
+        """End the read and give back what the server keeps for it."""
+        if not self._closed:
+            self._closed = True
+            if self._range is not None:
+                self._range.reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

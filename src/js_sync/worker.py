@@ -1,0 +1,301 @@
+# Generated from src/js_async/worker.py by codegen/twin.py. Edit that file instead.
+"""Workers: a handler for the messages of a consumer, with retry, order, and a clean end."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Final, Self
+
+from js_core.deadline import NEVER, Deadline, Seconds, monotonic
+from js_core.errors import (
+    BadArgument,
+    ConnectionLost,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+)
+from js_core.work_queue import WorkQueue
+from js_models import AckPolicy, ConsumerConfig
+from js_sync._io import Handler, Interrupts, Lock, Signal, Task, call, spawn
+from js_sync._outcomes import Job, Outcomes
+from js_sync.consumer import Consumer
+from js_sync.message import Message
+from js_sync.messages import Messages
+from js_sync.work_settings import WorkSettings
+
+if TYPE_CHECKING:
+    from js_sync.jetstream import JetStream
+
+__all__ = ["Worker"]
+
+
+class Worker:
+    """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
+
+    `run` works until the program is told to end. Or use it in a `with` block, or `start` and
+    `stop` it. A message is acknowledged when its handler returned, unless that did so itself.
+    """
+
+    def __init__(
+        self,
+        jet: JetStream,
+        stream: str,
+        consumer: str | ConsumerConfig,
+        handler: Handler[Message],
+        settings: WorkSettings,
+    ) -> None:
+        self._jet: Final = jet
+        self._stream: Final = stream
+        self._wanted: Final = consumer
+        self._handler: Final = handler
+        self._settings: Final = settings
+        self._outcomes = Outcomes(settings, ConsumerConfig())
+        self._queue: Final[WorkQueue[Job]] = WorkQueue()
+        self._lock: Final = Lock()
+        self._filled: Final = Signal()
+        self._emptied: Final = Signal()
+        self._ended: Final = Signal()
+        self._tasks: list[Task] = []
+        self._consumer: Consumer | None = None
+        self._messages: Messages | None = None
+        self._stopping = False
+        self._numbers = 0
+        self._error: BaseException | None = None
+
+    @property
+    def handled(self) -> int:
+        """Messages whose handler returned."""
+        return self._outcomes.handled
+
+    @property
+    def retried(self) -> int:
+        """Failures after which the message was, or will be, tried again."""
+        return self._outcomes.retried
+
+    @property
+    def rejected(self) -> int:
+        """Messages that were given up."""
+        return self._outcomes.rejected
+
+    @property
+    def in_hand(self) -> int:
+        """Messages that are worked on now."""
+        return self._queue.in_hand
+
+    @property
+    def waiting(self) -> int:
+        """Messages that are here and not worked on now."""
+        return len(self._queue) - self._queue.in_hand
+
+    # ---- life
+
+    def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
+        """Work until SIGINT or SIGTERM come, `ask_to_stop` is called, or an error is raised here.
+
+        Then it ends as `stop` does. A second signal acts as it would without a worker. Signals
+        reach the main thread only: elsewhere pass `signals=False`.
+        """
+        if signals:
+            with Interrupts(self._ended):
+                self.start()
+                self._ended.sleep(NEVER)
+        else:
+            self.start()
+            self._ended.sleep(NEVER)
+        self.stop(timeout)
+
+    def start(self) -> None:
+        """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""
+        if self._tasks:
+            raise BadArgument("the worker was started already")
+        consumer = self._bound()
+        info = consumer.cached_info
+        config = info.config if info is not None else None
+        if config is None or config.ack_policy != AckPolicy.EXPLICIT:
+            raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
+        if self._settings.dead_letters is not None:
+            self._settings.dead_letters.start()
+        self._consumer = consumer
+        self._outcomes = Outcomes(self._settings, config)
+        buffer = self._settings.room if self._settings.is_ordered else None
+        messages = consumer.messages(max_messages=buffer, on_report=self._outcomes.report)
+        messages.keep_all = self._settings.is_ordered
+        self._messages = messages
+        self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
+        for number in range(self._settings.concurrency):
+            self._tasks.append(spawn(self._work, f"twinstream-worker-{number}"))
+
+    def _bound(self) -> Consumer:
+        if isinstance(self._wanted, str):
+            return self._jet.get_consumer(self._stream, self._wanted)
+        return self._jet.create_consumer(self._stream, self._wanted)
+
+    def ask_to_stop(self) -> None:
+        """Have `run` end; for handlers and other threads, returns at once."""
+        self._ended.set()
+
+    def stop(self, timeout: Seconds = 30.0) -> None:
+        """End in good order: handlers that run may finish, everything else goes back.
+
+        The server has all acknowledgements when it returns. Raises `RequestTimeout` when a handler
+        takes longer than `timeout` seconds, and the error that ended the work, if one did.
+        """
+        deadline = Deadline.after(timeout)
+        self._stop_taking()
+        if not self._settings.is_ordered:
+            self._give_back(deadline)
+        try:
+            for task in self._tasks[1:]:
+                if not task.is_current() and not task.join(deadline):
+                    raise RequestTimeout("a handler is still running")
+        finally:
+            # In order: nobody may get the message behind one that is still worked on here.
+            self._give_back(deadline)
+            if self._settings.dead_letters is not None and self._tasks:
+                self._settings.dead_letters.close()
+        self._confirm()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _confirm(self) -> None:
+        """Ask something, so that what was acknowledged before is known to have arrived."""
+        try:
+            if self._consumer is not None and self._error is None:
+                self._consumer.info()
+        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
+            # Without a link nothing can be confirmed; what was lost comes again.
+            return
+
+    def _stop_taking(self) -> None:
+        self._stopping = True
+        self._ended.set()
+        self._filled.set()
+        self._emptied.set()
+
+    def _give_back(self, deadline: Deadline) -> None:
+        if self._messages is not None:
+            self._messages.close()
+        for dispatcher in self._tasks[:1]:
+            # It may have a message that is not in the queue yet.
+            dispatcher.join(deadline)
+        with self._lock:
+            jobs = self._queue.clear()
+        if jobs and self._settings.is_ordered:
+            # The server drops the pulls of the closed inbox when it is asked about them. Found by
+            # a redelivery, they would have sent its message to the end of the line (2.11 to 2.15).
+            self._confirm()
+        for job in sorted(jobs, key=_place):
+            self._outcomes.give_back(job)
+            self._release(job)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ---- from the consumer to the queue
+
+    def _dispatch(self) -> None:
+        messages = self._messages
+        if messages is None:
+            return
+        try:
+            while self._has_room():
+                message = messages.take(NEVER)
+                if message is None:
+                    return
+                messages.hold(message)
+                self._numbers += 1
+                key = self._settings.key(message, self._numbers)
+                with self._lock:
+                    self._queue.put(key, Job(message))
+                self._filled.set()
+        except Exception as error:
+            self._fail(error)
+
+    def _has_room(self) -> bool:
+        """Return when there is room for another message; tell whether it is still wanted."""
+        while not self._stopping:
+            self._emptied.clear()
+            if len(self._queue) < self._settings.room:
+                return True
+            if not self._stopping:
+                self._emptied.sleep(NEVER)
+        return False
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep the first error, and end."""
+        if self._error is None:
+            self._error = error
+        self._stop_taking()
+
+    # ---- from the queue to the handler
+
+    def _work(self) -> None:
+        try:
+            while True:
+                taken = self._next()
+                if taken is None:
+                    return
+                self._handle(*taken)
+        except Exception as error:
+            self._fail(error)
+
+    def _next(self) -> tuple[Hashable, Job] | None:
+        """Return a message that may be worked on, or None at the end."""
+        while True:
+            # The flag goes down before the queue is looked into: nothing is missed.
+            self._filled.clear()
+            if self._stopping:
+                self._filled.set()
+                return None
+            with self._lock:
+                taken = self._queue.take(monotonic())
+                wake_at = self._queue.wake_at
+                more = self._queue.has_free
+            if more:
+                # Another worker may have lowered the flag in between.
+                self._filled.set()
+            if taken is not None:
+                return taken
+            self._filled.sleep(NEVER.earlier(wake_at))
+
+    def _handle(self, key: Hashable, job: Job) -> None:
+        again: float | None = None
+        try:
+            again = self._attempt(job)
+        finally:
+            if again is None:
+                self._release(job)
+            with self._lock:
+                if again is None:
+                    self._queue.done(key)
+                else:
+                    job.tries += 1
+                    self._queue.again(key, job, monotonic() + again)
+            self._filled.set()
+            self._emptied.set()
+
+    def _attempt(self, job: Job) -> float | None:
+        """Run the handler once; return after how many seconds to do it again here, or None."""
+        message = job.message
+        if message.is_late and not job.tries:
+            # The server delivers it anew, or has done so.
+            return None
+        try:
+            call(self._handler, message)
+        except Exception as error:
+            return self._outcomes.failed(job, error)
+        self._outcomes.succeeded(job)
+        return None
+
+    def _release(self, job: Job) -> None:
+        if self._messages is not None:
+            self._messages.release(job.message)
+
+
+def _place(job: Job) -> int:
+    return job.message.metadata.stream_seq
