@@ -39,7 +39,7 @@ def apply(
     if as_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
     with target.connect() as nc:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         version = nc.server_info.version
         steps = make_plan(jet, version, paths, allowed, as_json=as_json)
         refused = any(step.verb == "refused" for step in steps)

@@ -107,7 +107,7 @@ def consume(
     if create and consumer is None:
         raise click.UsageError("--create needs the name of the CONSUMER")
     with target.connect() as nc, asked_to_stop() as stop:
-        source = nc.jetstream(domain=target.domain, timeout=target.timeout).get_stream(stream)
+        source = target.jetstream(nc).get_stream(stream)
         worker = _bound(source, consumer, create, subjects, start)
         printed = 0
         while count is None or printed < count:

@@ -68,6 +68,8 @@ def _hint(error: Exception) -> str:
             return "is a server running there? --server or TWINSTREAM_URL names another one"
         case errors.StreamNotFound():
             return "`twinstream stream ls` shows the streams of this server"
+        case errors.ConsumerNotFound():
+            return "`twinstream consumer ls` shows the consumers of a stream"
         case errors.JetStreamNotEnabled():
             return "start the server with JetStream: nats-server --jetstream"
         case _:

@@ -10,20 +10,82 @@ import click
 from js_cli.failures import reported
 
 COMMANDS: Final = {
+    "account": "js_cli.groups:account",
     "apply": "js_cli.apply:apply",
+    "backup": "js_cli.backup:backup",
     "consume": "js_cli.consume:consume",
+    "consumer": "js_cli.groups:consumer",
     "demo": "js_cli.demo.command:demo",
+    "dlq": "js_cli.groups:dlq",
+    "events": "js_cli.events:events",
+    "get": "js_cli.get:get",
+    "health": "js_cli.health:health",
+    "lock": "js_cli.groups:lock",
+    "permissions": "js_cli.permissions:permissions",
+    "pipeline": "js_cli.groups:pipeline",
     "plan": "js_cli.plan:plan",
     "pub": "js_cli.pub:pub",
+    "restore": "js_cli.backup:restore",
+    "schedule": "js_cli.groups:schedule",
     "schema": "js_cli.schema:schema",
     "size": "js_cli.size:size",
     "stream": "js_cli.groups:stream",
+    "subject": "js_cli.groups:subject",
     "validate": "js_cli.validate:validate",
+}
+DLQ_COMMANDS: Final = {
+    "discard": "js_cli.dead_letters:discard",
+    "ls": "js_cli.dead_letters:list_letters",
+    "replay": "js_cli.dead_letters:replay",
+    "run": "js_cli.dead_letters:run",
+    "show": "js_cli.dead_letters:show",
+}
+LOCK_COMMANDS: Final = {
+    "ls": "js_cli.lock_list:ls",
+    "release": "js_cli.lock_list:release",
+    "run": "js_cli.lock_run:run",
+}
+PIPELINE_COMMANDS: Final = {
+    "compact": "js_cli.pipeline.compact:compact",
+    "replay": "js_cli.pipeline.replay:replay",
+    "report": "js_cli.pipeline.report:report",
+    "run": "js_cli.pipeline.run:run",
+    "spec": "js_cli.pipeline.spec:spec",
+    "vacuum": "js_cli.pipeline.vacuum:vacuum",
+    "verify": "js_cli.pipeline.verify:verify",
 }
 STREAM_COMMANDS: Final = {
     "info": "js_cli.stream_info:info",
     "ls": "js_cli.stream_list:ls",
+    "peer-remove": "js_cli.stream_replicas:peer_remove",
+    "purge": "js_cli.stream_remove:purge",
+    "rm": "js_cli.stream_remove:rm",
+    "seal": "js_cli.stream_remove:seal",
+    "step-down": "js_cli.stream_replicas:step_down",
+    "subjects": "js_cli.stream_subjects:subjects",
 }
+SCHEDULE_COMMANDS: Final = {
+    "add": "js_cli.schedule_add:add",
+    "cancel": "js_cli.schedule_cancel:cancel",
+    "ls": "js_cli.schedule_list:ls",
+    "next": "js_cli.schedule_next:next_times",
+    "show": "js_cli.schedule_list:show",
+}
+SUBJECT_COMMANDS: Final = {
+    "partition": "js_cli.subject:partition",
+    "transform": "js_cli.subject:transform",
+}
+CONSUMER_COMMANDS: Final = {
+    "info": "js_cli.consumer_info:info",
+    "ls": "js_cli.consumer_list:ls",
+    "pause": "js_cli.consumer_control:pause",
+    "reset": "js_cli.consumer_control:reset",
+    "resume": "js_cli.consumer_control:resume",
+    "rm": "js_cli.consumer_control:rm",
+    "step-down": "js_cli.consumer_control:step_down",
+    "unpin": "js_cli.consumer_control:unpin",
+}
+ACCOUNT_COMMANDS: Final = {"info": "js_cli.account_info:info"}
 
 
 class LazyGroup(click.Group):
@@ -59,7 +121,34 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
 
 
+class LockGroup(LazyGroup):
+    """A group where whatever is no subcommand is the name of a lock to run a command under."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` in front of a name, or of its options."""
+        if args and args[0] not in {*self.targets, "-h", "--help"}:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+lock = LockGroup(
+    "lock",
+    LOCK_COMMANDS,
+    "Run a command while holding a lock: twinstream lock NAME -- COMMAND ...\n\n"
+    "A lock named as a subcommand is reached by `lock run`.",
+)
 stream = LazyGroup("stream", STREAM_COMMANDS, "Look at the streams of a server.")
+schedule = LazyGroup(
+    "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."
+)
+subject = LazyGroup("subject", SUBJECT_COMMANDS, "See what servers make of subjects.")
+dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that nobody could work on.")
+account = LazyGroup("account", ACCOUNT_COMMANDS, "Look at the account of the user.")
+consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Look after the consumers of a stream.")
+stream = LazyGroup("stream", STREAM_COMMANDS, "Look after the streams of a server.")
+pipeline = LazyGroup(
+    "pipeline", PIPELINE_COMMANDS, "Land streams as tables with Spark, and look after the tables."
+)
 
 twinstream = LazyGroup(
     "twinstream",

@@ -1,4 +1,4 @@
-"""How a consumed message is shown: for people, and as JSON for machines."""
+"""How a message is shown, consumed or stored: for people, and as JSON for machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from js_sync import Message
+    from js_sync import Message, StreamMessage
 
 
 def as_json(message: Message) -> dict[str, object]:
@@ -27,6 +27,22 @@ def as_json(message: Message) -> dict[str, object]:
         "delivery": about.num_delivered,
         "pending": about.num_pending,
     }
+    return shown | _content(message)
+
+
+def stored_as_json(message: StreamMessage) -> dict[str, object]:
+    """Return a stored message as a JSON object, its payload as in ``as_json``."""
+    shown: dict[str, object] = {
+        "subject": message.subject,
+        "stream": message.stream,
+        "seq": message.seq,
+        "time_ns": message.time.ns,
+    }
+    return shown | _content(message)
+
+
+def _content(message: Message | StreamMessage) -> dict[str, object]:
+    shown: dict[str, object] = {}
     if message.headers:
         shown["headers"] = dict(headers_of(message))
     try:
@@ -43,14 +59,27 @@ def print_message(console: Console, message: Message) -> None:
     head.append(f"  {message.subject}", style="bold")
     if about.num_delivered > 1:
         head.append(f"  delivery {about.num_delivered}", style="yellow")
+    _print_with(console, head, message)
+
+
+def print_stored(console: Console, message: StreamMessage) -> None:
+    """Print a line about a stored message, its headers, and its payload."""
+    head = Text(f"{message.stream} {message.seq}", style="bold cyan")
+    head.append(f"  {printable(message.subject.encode(errors='replace'))}", style="bold")
+    head.append(f"  {message.time.isoformat(' ', 'milliseconds')}", style="dim")
+    _print_with(console, head, message)
+
+
+def _print_with(console: Console, head: Text, message: Message | StreamMessage) -> None:
     console.print(head)
     for name, values in headers_of(message):
         for value in values:
             console.print(Text(f"  {name}: {value}", style="dim"))
-    console.print(Text(_payload_text(message.data)), soft_wrap=True)
+    console.print(Text(printable(message.data)), soft_wrap=True)
 
 
-def _payload_text(data: bytes) -> str:
+def printable(data: bytes) -> str:
+    """Return a stranger's bytes as text that does nothing to a terminal."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -59,6 +88,6 @@ def _payload_text(data: bytes) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
 
 
-def headers_of(message: Message) -> list[tuple[str, list[str]]]:
+def headers_of(message: Message | StreamMessage) -> list[tuple[str, list[str]]]:
     """Return the header names of a message with all values of each."""
     return [(name, message.headers.get_all(name)) for name in message.headers]

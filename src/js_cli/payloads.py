@@ -7,9 +7,12 @@ from 1.
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import click
 from attrs import frozen
@@ -54,24 +57,62 @@ def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def payloads(data: str | None, file: Path | None, lines: bool, count: int) -> Iterator[bytes]:
+Separator = bytes | None
+"""What stands between two messages: a line end, NUL, or nothing where the whole is one."""
+
+_READ_SIZE: Final = 1 << 16
+
+
+def payloads(
+    data: str | None, files: Sequence[Path], separator: Separator, count: int
+) -> Iterator[bytes]:
     """Yield the payload of each message.
 
-    Without ``data`` and ``file`` (or with ``-``) standard input is read; with ``lines`` each of
-    its lines is one message. The whole is sent ``count`` times.
+    Without ``data`` and ``files`` (or with ``-``) standard input is read; a separator cuts it, as
+    it comes, into several messages. The whole is sent ``count`` times.
     """
     if data is not None and data != "-":
-        source = data.encode()
-    elif file is not None:
-        source = file.read_bytes()
-    else:
-        source = None
-    if lines and source is None:
-        yield from _numbered(line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+        sources = [data.encode()]
+    elif files:
+        sources = [file.read_bytes() for file in files]
+    elif separator is not None and count == 1:
+        yield from _numbered(_cut(sys.stdin.buffer, separator))
         return
-    whole = sys.stdin.buffer.read() if source is None else source
-    parts = whole.splitlines() if lines else [whole]
+    else:
+        sources = [sys.stdin.buffer.read()]
+    parts = [part for source in sources for part in _parts(source, separator)]
     yield from _numbered(part for _ in range(count) for part in parts)
+
+
+def _parts(source: bytes, separator: Separator) -> list[bytes]:
+    return [source] if separator is None else list(_cut(BytesIO(source), separator))
+
+
+def _cut(source: BinaryIO, separator: bytes) -> Iterator[bytes]:
+    """Cut as it comes, so that a pipe that goes on for ever is sent on as well."""
+    if separator == b"\n":
+        yield from (line.rstrip(b"\r\n") for line in source)
+        return
+    rest = b""
+    # read1() where there is one: read() would wait until the buffer is full.
+    read = getattr(source, "read1", source.read)
+    while piece := read(_READ_SIZE):
+        *parts, rest = (rest + piece).split(separator)
+        yield from parts
+    if rest:
+        yield rest
+
+
+def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:
+    """Yield at most ``rate`` parts a second, until somebody asked to stop."""
+    if rate is None:
+        yield from parts
+        return
+    started = time.monotonic()
+    for number, part in enumerate(parts):
+        if asked.wait(max(0.0, started + number / rate - time.monotonic())):
+            return
+        yield part
 
 
 def _numbered(parts: Iterator[bytes]) -> Iterator[bytes]:

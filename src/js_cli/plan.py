@@ -30,7 +30,7 @@ def plan(
     mentions are left alone.
     """
     with target.connect() as nc:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         version = nc.server_info.version
         steps = make_plan(jet, version, paths, allowed, as_json=as_json)
     refused = any(step.verb == "refused" for step in steps)

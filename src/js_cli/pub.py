@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from attrs import define, field
-from rich.console import Console
 
 from js_cli.failures import Failure
-from js_cli.payloads import Draft, parse_headers, payloads
+from js_cli.interrupts import asked_to_stop
+from js_cli.payloads import Draft, Separator, at_rate, parse_headers, payloads
+from js_cli.pub_tally import Tally
 from js_cli.screen import notes, print_json, progress, results
 from js_cli.target import Target, json_option, server_options
 
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
     from js_models import PubAck
     from js_sync import PublishFailure, PublishRequest
 
-WINDOW = 256
+WINDOW: Final = 256
+_SEQ: Final = click.IntRange(min=0)
 
 
 @click.command(short_help="Publish messages and wait until a stream has them.")
@@ -30,72 +30,135 @@ WINDOW = 256
 @click.option(
     "--file",
     "-f",
+    "files",
+    multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take the data from a file.",
+    help="Take the data from a file; several files are several messages.",
 )
 @click.option("--lines", is_flag=True, help="Each line of the data is one message.")
+@click.option("--nul", "-0", is_flag=True, help="Messages are separated by NUL (find -print0).")
 @click.option("--count", "-n", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Send at most so many messages a second.",
+)
 @click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'")
 @click.option("--msg-id", metavar="ID", help="The stream keeps one message of each id.")
+@click.option("--ttl", type=click.IntRange(min=1), metavar="SECONDS", help="Life of the message.")
+@click.option(
+    "--rollup",
+    type=click.Choice(["sub", "all"]),
+    help="Remove what the subject, or the whole stream, held before.",
+)
 @click.option(
     "--stream", "expected_stream", metavar="NAME", help="Fail if another stream takes it."
 )
+@click.option("--last-seq", type=_SEQ, metavar="SEQ", help="Fail unless the stream's last is this.")
+@click.option(
+    "--last-subject-seq",
+    type=_SEQ,
+    metavar="SEQ",
+    help="Fail unless the subject's last sequence is this; 0 for none yet.",
+)
+@click.option(
+    "--last-subject", metavar="SUBJECT", help="Whose last sequence is meant, if another's."
+)
+@click.option("--last-msg-id", metavar="ID", help="Fail unless the stream's last id is this.")
 @json_option
 @server_options
 def pub(
     target: Target,
     subject: str,
     data: str | None,
-    file: Path | None,
+    files: tuple[Path, ...],
     lines: bool,
+    nul: bool,
     count: int,
+    rate: float | None,
     headers: tuple[str, ...],
     msg_id: str | None,
+    ttl: int | None,
+    rollup: str | None,
     expected_stream: str | None,
+    last_seq: int | None,
+    last_subject_seq: int | None,
+    last_subject: str | None,
+    last_msg_id: str | None,
     as_json: bool,
 ) -> None:
-    """Publish DATA (or a file, or standard input) on SUBJECT into a stream.
+    """Publish DATA (or files, or standard input) on SUBJECT into a stream.
 
     Returns when the server has stored each message, and says where. In SUBJECT, DATA, header
     values and the message id, {n} stands for the number of the message. With --json there is
-    one line for each message.
+    one line for each message. Ctrl-C sends no more and waits for what is under way.
 
     \b
     twinstream pub orders.new '{"id": {n}}' --count 1000 --msg-id 'order-{n}'
     journalctl -o cat | twinstream pub logs.host1 --lines
+    twinstream pub orders.7 '{"state": "paid"}' --last-subject-seq 12
     """  # noqa: D301  # click wants the character
-    if data not in (None, "-") and file is not None:
+    if data not in (None, "-") and files:
         raise click.UsageError("give the data once: as DATA or with --file")
+    if lines and nul:
+        raise click.UsageError("give --lines or --nul, not both")
+    if last_subject is not None and last_subject_seq is None:
+        raise click.UsageError("--last-subject says of which subject: give --last-subject-seq too")
     draft = Draft(subject=subject, headers=parse_headers(headers), message_id=msg_id)
+    promises = {
+        "expected_stream": expected_stream,
+        "expected_last_seq": last_seq,
+        "expected_last_subject_seq": last_subject_seq,
+        "expected_last_subject_seq_subject": last_subject,
+        "expected_last_msg_id": last_msg_id,
+        "rollup": rollup,
+        "ttl": ttl,
+    }
+    separator: Separator = b"\n" if lines else b"\0" if nul else None
+    streaming = separator is not None
     tally = Tally()
-    shown = (count > 1 or lines) and not as_json
-    with target.connect() as nc, progress(notes(), shown=shown) as display:
-        task = display.add_task("publish", total=None if lines else count)
+    shown = (count > 1 or len(files) > 1 or streaming) and not as_json
+    with (
+        target.connect() as nc,
+        asked_to_stop() as asked,
+        progress(notes(), shown=shown) as display,
+    ):
+        total = None if streaming else count * max(1, len(files))
+        task = display.add_task("publish", total=total)
         jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
-        requests = _requests(draft, payloads(data, file, lines, count), expected_stream)
-        for outcome in jet.publish_many(requests, window=WINDOW):
-            tally.enter(outcome)
-            display.advance(task)
-            if as_json:
-                _print_outcome(outcome)
+        parts = at_rate(payloads(data, files, separator, count), rate, asked)
+        requests = _requests(draft, parts, promises, asked)
+        with jet.publish_many(requests, window=WINDOW) as outcomes:
+            for outcome in outcomes:
+                tally.enter(outcome)
+                display.advance(task)
+                if as_json:
+                    _print_outcome(outcome)
     if not as_json:
         tally.show(results())
+    if tally.failed and tally.sent == 1:
+        raise Failure(str(tally.error))
     if tally.failed:
         raise Failure(f"{tally.failed:,} of {tally.sent:,} not stored; the first: {tally.error}")
+    if asked.is_set():
+        raise Failure(f"interrupted after {tally.sent:,} messages, all of which are stored")
 
 
 def _requests(
-    draft: Draft, parts: Iterator[bytes], expected_stream: str | None
+    draft: Draft, parts: Iterator[bytes], promises: dict[str, Any], asked: threading.Event
 ) -> Iterator[PublishRequest]:
     from js_sync import PublishRequest
 
     for number, part in enumerate(parts, start=1):
+        if asked.is_set():
+            return
         yield PublishRequest(
             subject=draft.subject_of(number),
             data=part,
             headers=draft.headers_of(number) or None,
             msg_id=draft.message_id_of(number),
-            expected_stream=expected_stream,
+            **promises,
         )
 
 
@@ -105,55 +168,7 @@ def _print_outcome(outcome: PubAck | PublishFailure) -> None:
 
     if isinstance(outcome, PublishFailure):
         code = getattr(outcome.error, "err_code", None)
-        print_json({"error": str(outcome.error), "err_code": code})
+        kind = type(outcome.error).__name__
+        print_json({"error": str(outcome.error), "kind": kind, "err_code": code})
     else:
         print_json(encode(outcome))
-
-
-@define
-class Tally:
-    """Counts what became of the messages."""
-
-    stored: int = 0
-    duplicates: int = 0
-    failed: int = 0
-    last: PubAck | None = None
-    error: Exception | None = None
-    _started: float = field(factory=time.monotonic)
-
-    @property
-    def sent(self) -> int:
-        """All messages."""
-        return self.stored + self.duplicates + self.failed
-
-    def enter(self, outcome: PubAck | PublishFailure) -> None:
-        """Count one outcome."""
-        from js_sync import PublishFailure
-
-        if isinstance(outcome, PublishFailure):
-            self.failed += 1
-            self.error = self.error or outcome.error
-            return
-        self.last = outcome
-        if outcome.duplicate:
-            self.duplicates += 1
-        else:
-            self.stored += 1
-
-    def show(self, console: Console) -> None:
-        """Print what happened, in one line."""
-        if self.last is None:
-            if not self.failed:
-                print("nothing to publish: standard input was empty", file=sys.stderr)
-            return
-        where = f"{self.last.stream}"
-        if self.sent == 1:
-            known = " (known already by its message id)" if self.duplicates else ""
-            console.print(f"stored in {where} at sequence {self.last.seq}{known}")
-            return
-        seconds = time.monotonic() - self._started
-        known = f", {self.duplicates:,} known already" if self.duplicates else ""
-        console.print(
-            f"{self.stored:,} stored in {where}, the last at sequence {self.last.seq}{known}"
-            f" ({self.sent / seconds:,.0f} a second)"
-        )

@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 from rich.table import Table
 
@@ -65,6 +68,19 @@ def progress(console: Console, *, shown: bool = True) -> Progress:
         BarColumn(bar_width=32),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        console=console,
+        disable=not shown,
+    )
+
+
+def transfer(console: Console, *, shown: bool = True) -> Progress:
+    """Return a progress display in bytes, with speed and remaining time; nothing if not shown."""
+    return Progress(
+        TextColumn("  {task.description}"),
+        BarColumn(bar_width=32),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
         console=console,
         disable=not shown,
     )

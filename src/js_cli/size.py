@@ -53,7 +53,7 @@ def size(
     planned = Planned(messages=messages, max_bytes=max_bytes, replicas=replicas)
     if stream is not None:
         with target.connect() as nc:
-            jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+            jet = target.jetstream(nc)
             estimate = measured(jet.get_stream(stream).info(), planned)
     else:
         pairs = parse_headers(headers)

@@ -6,10 +6,12 @@ import click
 from attrs import fields
 from rich.console import Console
 
+from js_cli.cluster_view import add_cluster
+from js_cli.consumer_view import consumer_table
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
 from js_cli.values import as_text, in_bytes
-from js_models import ConsumerInfo, StreamInfo, encode
+from js_models import StreamInfo, encode
 
 
 @click.command(short_help="Show one stream.")
@@ -23,7 +25,7 @@ def info(target: Target, stream: str, as_json: bool) -> None:
     below "consumers".
     """
     with target.connect() as nc:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         handle = jet.get_stream(stream)
         described = handle.info()
         consumers = sorted(handle.consumers(), key=lambda consumer: consumer.name)
@@ -33,7 +35,7 @@ def info(target: Target, stream: str, as_json: bool) -> None:
     console = results()
     _show_config(console, described)
     _show_state(console, described)
-    _show_consumers(console, consumers)
+    console.print(consumer_table(consumers) if consumers else "no consumers")
 
 
 def _show_config(console: Console, described: StreamInfo) -> None:
@@ -58,26 +60,6 @@ def _show_state(console: Console, described: StreamInfo) -> None:
     if state.messages and state.first_ts and state.last_ts:
         table.add_row("first message", state.first_ts.isoformat(" ", "seconds"))
         table.add_row("last message", state.last_ts.isoformat(" ", "seconds"))
+    if described.cluster is not None:
+        add_cluster(table, described.cluster)
     console.print(table, "")
-
-
-def _show_consumers(console: Console, consumers: list[ConsumerInfo]) -> None:
-    numbers = ("unprocessed", "unacknowledged", "redelivered", "waiting pulls")
-    table = plain_table("consumer", "filter", *numbers, numbers=numbers)
-    for one in consumers:
-        table.add_row(
-            one.name,
-            _filters(one),
-            f"{one.num_pending:,}",
-            f"{one.num_ack_pending:,}",
-            f"{one.num_redelivered:,}",
-            f"{one.num_waiting:,}",
-        )
-    console.print(table if consumers else "no consumers")
-
-
-def _filters(consumer: ConsumerInfo) -> str:
-    config = consumer.config
-    if config is None:
-        return "-"
-    return ", ".join(config.filter_subjects or [config.filter_subject or "-"])

@@ -6,6 +6,7 @@ import click
 
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
+from js_cli.undescribed import note_undescribed, undescribed
 from js_cli.values import in_bytes
 from js_models import StreamInfo, encode
 
@@ -17,16 +18,23 @@ from js_models import StreamInfo, encode
 def ls(target: Target, subject: str | None, as_json: bool) -> None:
     """List the streams of a server with what they hold.
 
-    With --json there is one line for each stream, as the server describes it.
+    Streams that the server cannot describe now, because nobody leads them, say, are named on
+    standard error. With --json there is one line for each stream, as the server describes it, and
+    "undescribed" with the reason where it does not.
     """
     with target.connect() as nc:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
-        found = sorted(jet.streams(subject=subject), key=lambda info: info.config.name or "")
+        jet = target.jetstream(nc)
+        listing = jet.streams(subject=subject)
+        found = sorted(listing, key=lambda info: info.config.name or "")
     if as_json:
         for info in found:
             print_json(encode(info))
+        for name, reason in undescribed(listing).items():
+            print_json({"config": {"name": name}, "undescribed": reason})
         return
-    _show(found)
+    if found or not undescribed(listing):
+        _show(found)
+    note_undescribed(listing)
 
 
 def _show(found: list[StreamInfo]) -> None:

@@ -10,7 +10,7 @@ import click
 from attrs import field, frozen
 
 if TYPE_CHECKING:
-    from js_sync import Connection
+    from js_sync import Connection, JetStream
 
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
@@ -24,8 +24,11 @@ class Target:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    credentials_file: str | None = None
     timeout: float = 5.0
     domain: str | None = None
+    prefix: str | None = None
+    inbox_prefix: str = "_INBOX"
 
     def connect(self) -> Connection:
         """Open a blocking connection; the caller closes it."""
@@ -37,11 +40,27 @@ class Target:
             user=self.user,
             password=self.password,
             token=self.token,
+            credentials_file=self.credentials_file,
             connect_timeout=self.timeout,
+            inbox_prefix=self.inbox_prefix,
         )
 
+    def jetstream(self, nc: Connection) -> JetStream:
+        """Return the JetStream API where the options say."""
+        return nc.jetstream(domain=self.domain, prefix=self.prefix, timeout=self.timeout)
 
-_FIELDS: Final = ("server", "user", "password", "token", "timeout", "domain")
+
+_FIELDS: Final = (
+    "server",
+    "user",
+    "password",
+    "token",
+    "credentials_file",
+    "timeout",
+    "domain",
+    "prefix",
+    "inbox_prefix",
+)
 _OPTIONS: Final = (
     click.option(
         "--server",
@@ -68,6 +87,15 @@ _OPTIONS: Final = (
         )
     ),
     click.option(
+        "--creds",
+        "credentials_file",
+        type=click.Path(exists=True, dir_okay=False),
+        envvar="TWINSTREAM_CREDS",
+        metavar="FILE",
+        show_envvar=True,
+        help="File with JWT and key, as nsc writes it.",
+    ),
+    click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         default=5.0,
@@ -76,6 +104,14 @@ _OPTIONS: Final = (
         help="How long each request may take.",
     ),
     click.option("--domain", metavar="NAME", help="JetStream domain, if not the server's own."),
+    click.option("--prefix", metavar="SUBJECT", help="Where $JS.API is imported to, if it is."),
+    click.option(
+        "--inbox-prefix",
+        default="_INBOX",
+        metavar="SUBJECT",
+        show_default=True,
+        help="Where answers come to.",
+    ),
 )
 
 

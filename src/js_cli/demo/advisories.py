@@ -8,18 +8,9 @@ from typing import Final
 
 from js_cli.demo.orders import Expected
 from js_cli.demo.scene import EVENTS, EventKind, Scene
+from js_cli.event_view import describe
 from js_cli.screen import plain_table
-from js_models import (
-    ApiAudit,
-    ConsumerAction,
-    ConsumerConfig,
-    MaxDeliver,
-    Model,
-    Nak,
-    StreamAction,
-    Terminated,
-    decode,
-)
+from js_models import ConsumerConfig, MaxDeliver, Model, decode
 from js_sync import JetStream, Stream
 
 _PATIENCE: Final = 10.0
@@ -39,34 +30,6 @@ def show(scene: Scene, jet: JetStream) -> None:
     for kind in scene.advisories:
         table.add_row(kind.name, f"{kind.count:,}", kind.example)
     scene.console.print(table)
-
-
-def describe(event: Model) -> str:
-    """Say what one event tells, from its typed members."""
-    match event:
-        case MaxDeliver():
-            return (
-                f"message {event.stream_seq} of {event.stream} was delivered {event.deliveries}"
-                f" times to {event.consumer} without an acknowledgement"
-            )
-        case Nak():
-            return (
-                f"{event.consumer} refused message {event.stream_seq} of {event.stream}"
-                f" at delivery {event.deliveries}"
-            )
-        case Terminated():
-            return (
-                f"{event.consumer} terminated message {event.stream_seq} of {event.stream}:"
-                f" {event.reason}"
-            )
-        case StreamAction():
-            return f"stream {event.stream}: {event.action}"
-        case ConsumerAction():
-            return f"consumer {event.consumer} of {event.stream}: {event.action}"
-        case ApiAudit():
-            return f"{event.subject} was called"
-        case _:
-            return ""
 
 
 def _all_expected(scene: Scene, stream: Stream) -> list[Model]:

@@ -49,7 +49,8 @@ def _acks(jet: JetStream, events: Iterable[OrderEvent]) -> Iterator[PubAck]:
         PublishRequest(subject=event.subject, data=event.payload, msg_id=event.message_id)
         for event in events
     )
-    for outcome in jet.publish_many(requests, window=WINDOW):
-        if isinstance(outcome, PublishFailure):
-            raise outcome.error
-        yield outcome
+    with jet.publish_many(requests, window=WINDOW) as outcomes:
+        for outcome in outcomes:
+            if isinstance(outcome, PublishFailure):
+                raise outcome.error
+            yield outcome

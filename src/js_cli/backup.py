@@ -1,0 +1,117 @@
+"""``twinstream backup`` and ``twinstream restore``: a stream into a folder, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from js_cli.screen import notes, print_json, results, transfer
+from js_cli.target import Target, json_option, server_options
+from js_cli.values import in_bytes
+
+if TYPE_CHECKING:
+    from js_models import StreamState
+    from js_sync import TransferProgress
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_LONGEST = 3600.0
+"""Seconds that the server may take to put a restored stream together."""
+
+
+@click.command(short_help="Copy a stream into a folder.")
+@click.argument("stream")
+@click.argument("folder", type=_FOLDER)
+@click.option("--consumers/--no-consumers", default=True, show_default=True)
+@click.option("--check", is_flag=True, help="Let the server verify all messages first.")
+@click.option("--overwrite", is_flag=True, help="Replace the backup that is in FOLDER.")
+@click.option("--chunk-size", type=click.IntRange(1024, 1 << 20), metavar="BYTES")
+@json_option
+@server_options
+def backup(
+    target: Target,
+    stream: str,
+    folder: Path,
+    consumers: bool,
+    check: bool,
+    overwrite: bool,
+    chunk_size: int | None,
+    as_json: bool,
+) -> None:
+    """Copy STREAM, with its consumers, into FOLDER.
+
+    FOLDER is there when the copy is whole, and not at all otherwise. `nats stream restore` reads
+    it too; its checksum is in SHA256SUMS.
+
+    \b
+    twinstream backup ORDERS backups/orders
+    twinstream restore backups/orders
+    """  # noqa: D301  # click wants the character
+    with target.connect() as nc, transfer(notes(), shown=not as_json) as display:
+        task = display.add_task(f"back up {stream}", total=None)
+
+        def show(step: TransferProgress) -> None:
+            # The size of the archive is known at its end; how much of the stream it holds, before.
+            display.update(task, completed=step.unpacked, total=max(step.expected, step.unpacked))
+
+        source = target.jetstream(nc).get_stream(stream)
+        made = source.backup(
+            folder,
+            consumers=consumers,
+            check=check,
+            overwrite=overwrite,
+            chunk_size=chunk_size or 128 * 1024,
+            timeout=_LONGEST if check else max(target.timeout, 60.0),
+            on_progress=show,
+        )
+        display.update(task, completed=1, total=1, visible=False)
+    if as_json:
+        summary = {"folder": str(folder), "size": made.size, "sha256": made.sha256}
+        print_json({"stream": stream, **_counts(made.state), **summary})
+        return
+    results().print(
+        f"{stream}: {_words(made.state)}, in {folder} ({in_bytes(made.size)})", soft_wrap=True
+    )
+
+
+@click.command(short_help="Bring a stream back from a folder.")
+@click.argument("folder", type=_FOLDER)
+@click.option("--replicas", type=click.IntRange(1, 5), help="Instead of as many as before.")
+@json_option
+@server_options
+def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -> None:
+    """Bring back the stream whose backup is in FOLDER, also one of `nats stream backup`.
+
+    It gets the name that it had; a stream of this name must not be there. The backup is checked
+    before anything is sent.
+    """
+    from js_models import evolve
+    from js_sync import read_backup
+
+    stored = read_backup(folder)
+    config = None if replicas is None else evolve(stored.config, num_replicas=replicas)
+    with target.connect() as nc, transfer(notes(), shown=not as_json) as display:
+        task = display.add_task(f"restore {stored.stream}", total=stored.size)
+
+        def show(step: TransferProgress) -> None:
+            display.update(task, completed=step.transferred)
+
+        jet = target.jetstream(nc)
+        made = jet.restore(folder, config=config, timeout=_LONGEST, on_progress=show)
+        display.update(task, visible=False)
+    info = made.info() if nc.is_connected else made.cached_info
+    assert info is not None
+    if as_json:
+        print_json({"stream": made.name, **_counts(info.state), "folder": str(folder)})
+        return
+    results().print(f"{made.name}: {_words(info.state)}, from {folder}", soft_wrap=True)
+
+
+def _counts(state: StreamState) -> dict[str, int]:
+    return {"messages": state.messages, "bytes": state.bytes, "last_seq": state.last_seq}
+
+
+def _words(state: StreamState) -> str:
+    plural = "" if state.messages == 1 else "s"
+    return f"{state.messages:,} message{plural}, {in_bytes(state.bytes)}"

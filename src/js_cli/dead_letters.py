@@ -1,0 +1,268 @@
+"""``twinstream dlq``: messages that nobody could work on."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from rich.text import Text
+
+from js_cli.failures import Failure
+from js_cli.interrupts import asked_to_stop
+from js_cli.message_view import printable
+from js_cli.screen import notes, plain_table, print_json, progress, results
+from js_cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import DeadLetter, DeadLetters
+    from js_sync import JetStream as Jet
+
+_TURN: Final = 0.5
+"""Seconds of each wait for failures, so that Ctrl-C is heard soon."""
+_SHOWN: Final = 60
+
+_OPTIONS: Final = (
+    click.argument("stream"),
+    click.option("--consumer", metavar="NAME", help="Only failures of this consumer."),
+    click.option("--letters", metavar="STREAM", help="Holds the letters; STREAM-dead by default."),
+)
+
+
+def letters_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add what says whose dead letters are meant."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def opened(
+    target: Target, stream: str, consumer: str | None, letters: str | None, failures: str | None
+) -> Generator[DeadLetters]:
+    """Connect, and give the dead letters of a stream."""
+    with target.connect() as nc:
+        jet: Jet = target.jetstream(nc)
+        yield jet.dead_letters(
+            stream,
+            consumer=consumer,
+            letters=letters,
+            failures=failures,
+            on_report=lambda report: notes().print(Text(str(getattr(report, "text", report)))),
+        )
+
+
+@click.command(short_help="Make dead letters of failures, until stopped.")
+@letters_options
+@click.option(
+    "--failures", metavar="STREAM", help="Captures the advisories; STREAM-failures by default."
+)
+@click.option("--once", is_flag=True, help="Deal with what was captured so far, then end.")
+@server_options
+def run(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    failures: str | None,
+    once: bool,
+) -> None:
+    """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
+
+    Makes the two streams that it needs. Failures are captured from then on, also while this does
+    not run. Several may run at once. Ctrl-C ends in good order.
+    """
+    with opened(target, stream, consumer, letters, failures) as dead, asked_to_stop() as stop:
+        dead.prepare()
+        if not once:
+            notes().print(f"dead letters go to stream {dead.names.letters}", style="dim")
+        while not stop.is_set():
+            done = dead.collect(timeout=_TURN)
+            if once and not done:
+                break
+    results().print(
+        f"{dead.stored:,} dead letters stored in {dead.names.letters},"
+        f" {dead.known:,} known already, {dead.skipped:,} advisories skipped"
+    )
+
+
+@click.command(name="ls", short_help="List dead letters.")
+@letters_options
+@json_option
+@server_options
+def list_letters(
+    target: Target, stream: str, consumer: str | None, letters: str | None, as_json: bool
+) -> None:
+    """List the dead letters of STREAM, the oldest first."""
+    table = plain_table(
+        "letter", "failed at", "consumer", "sequence", "deliveries", "subject", "why",
+        numbers=("letter", "sequence", "deliveries"),
+    )  # fmt: skip
+    count = 0
+    with opened(target, stream, consumer, letters, None) as dead:
+        for letter in dead.letters():
+            count += 1
+            if as_json:
+                print_json(letter_as_json(letter))
+                continue
+            table.add_row(
+                str(letter.seq),
+                letter.failed_at.strftime("%Y-%m-%d %H:%M:%S"),
+                letter.consumer,
+                str(letter.stream_seq),
+                str(letter.deliveries),
+                Text(letter.subject or "(gone)"),
+                Text(printable(letter.reason.encode())[:_SHOWN] or letter.cause),
+            )
+    if not as_json:
+        results().print(table if count else "no dead letters")
+
+
+@click.command(short_help="Show one dead letter.")
+@letters_options
+@click.argument("letter", type=click.IntRange(min=1))
+@json_option
+@server_options
+def show(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    letter: int,
+    as_json: bool,
+) -> None:
+    """Show what is known of LETTER (its number in `dlq ls`), and the message as it was."""
+    with opened(target, stream, consumer, letters, None) as dead:
+        found = dead.get(letter)
+    if as_json:
+        print_json(letter_as_json(found))
+        return
+    console = results()
+    table = plain_table("dead letter", str(found.seq))
+    table.add_row("message", f"{found.stream} {found.stream_seq}")
+    table.add_row("subject", Text(found.subject or "not known"))
+    table.add_row("consumer", found.consumer)
+    table.add_row("cause", found.cause.replace("_", " "))
+    table.add_row("reason", Text(printable(found.reason.encode())))
+    table.add_row("deliveries", str(found.deliveries))
+    table.add_row("failed at", found.failed_at.rfc3339())
+    if found.stored_at is not None:
+        table.add_row("stored at", found.stored_at.rfc3339())
+    for name, value in found.headers.pairs:
+        table.add_row("header", Text(printable(f"{name}: {value}".encode())))
+    console.print(table, "")
+    console.print(Text(found.gone or printable(found.data)), soft_wrap=True)
+
+
+@click.command(short_help="Publish the messages of dead letters anew.")
+@letters_options
+@click.argument("numbers", nargs=-1, type=click.IntRange(min=1))
+@click.option("--all", "everything", is_flag=True, help="All letters whose message is there.")
+@click.option("--subject", metavar="SUBJECT", help="Publish there, not where they came from.")
+@click.option(
+    "--by-reset",
+    "reset",
+    metavar="CONSUMER",
+    help="Have CONSUMER start again at its first dead letter (server 2.14) instead.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@server_options
+def replay(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    numbers: tuple[int, ...],
+    everything: bool,
+    subject: str | None,
+    reset: str | None,
+    yes: bool,
+) -> None:
+    """Publish the messages of the dead letters NUMBERS anew, and remove the letters.
+
+    They go where they came from as new messages, to all consumers there.
+
+    \b
+    twinstream dlq replay ORDERS 3 4
+    twinstream dlq replay ORDERS --all --yes
+    """  # noqa: D301  # click wants the character
+    if bool(numbers) + everything + bool(reset) != 1:
+        raise click.UsageError("name the letters by number, or give --all, or --by-reset")
+    with opened(target, stream, consumer, letters, None) as dead:
+        if reset:
+            _ask(f"have {reset} start again, also with what it acknowledged since?", yes)
+            first = dead.replay_by_reset(reset)
+            results().print(f"{reset} starts again at sequence {first:,} of {stream}")
+            return
+        found = _chosen(dead, numbers)
+        gone = [letter for letter in found if letter.gone]
+        if gone and not everything:
+            raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
+        found = [letter for letter in found if not letter.gone]
+        _ask(f"publish {len(found):,} messages anew?", yes or not found)
+        with progress(notes(), shown=len(found) > 1) as display:
+            for letter in display.track(found, description="replay"):
+                dead.replay(letter, subject=subject)
+    left = f"; {len(gone):,} without a message stay" if gone else ""
+    results().print(f"{len(found):,} messages published anew{left}")
+
+
+@click.command(short_help="Remove dead letters.")
+@letters_options
+@click.argument("numbers", nargs=-1, type=click.IntRange(min=1))
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@server_options
+def discard(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    numbers: tuple[int, ...],
+    everything: bool,
+    yes: bool,
+) -> None:
+    """Remove the dead letters NUMBERS; their messages are lost unless STREAM still holds them."""
+    if bool(numbers) == everything:
+        raise click.UsageError("name the letters by number, or give --all")
+    with opened(target, stream, consumer, letters, None) as dead:
+        found = _chosen(dead, numbers)
+        _ask(f"remove {len(found):,} dead letters for good?", yes or not found)
+        for letter in found:
+            dead.discard(letter)
+    results().print(f"{len(found):,} dead letters removed")
+
+
+def _chosen(dead: DeadLetters, numbers: tuple[int, ...]) -> list[DeadLetter]:
+    return [dead.get(number) for number in numbers] if numbers else list(dead.letters())
+
+
+def _ask(question: str, yes: bool) -> None:
+    if not yes and not click.confirm(question, err=True):
+        raise Failure("nothing was done")
+
+
+def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
+    """Return a dead letter as a JSON object; a payload that is not text is in ``data_base64``."""
+    shown: dict[str, Any] = {
+        "letter": letter.seq,
+        "stream": letter.stream,
+        "consumer": letter.consumer,
+        "seq": letter.stream_seq,
+        "subject": letter.subject,
+        "cause": letter.cause,
+        "reason": letter.reason,
+        "deliveries": letter.deliveries,
+        "failed_at": letter.failed_at.rfc3339(),
+        "headers": [list(pair) for pair in letter.headers.pairs],
+    }
+    if letter.stored_at is not None:
+        shown["stored_at"] = letter.stored_at.rfc3339()
+    if letter.gone:
+        return shown | {"gone": letter.gone}
+    try:
+        return shown | {"data": letter.data.decode()}
+    except UnicodeDecodeError:
+        return shown | {"data_base64": base64.b64encode(letter.data).decode()}

@@ -1,0 +1,119 @@
+"""``twinstream get``: look at stored messages, without a consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from js_cli.message_view import print_stored, stored_as_json
+from js_cli.screen import notes, print_json, results
+from js_cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Stream, StreamMessage, StreamRead
+
+
+class Moment(click.ParamType["int | datetime"]):
+    """A sequence, or a time such as 2026-01-31T08:00:00Z (UTC where it has no zone)."""
+
+    name = "seq|time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | datetime:
+        """Return the sequence or time that ``value`` names."""
+        if isinstance(value, int | datetime):
+            return value
+        text = str(value)
+        if text.isdecimal() and int(text) > 0:
+            return int(text)
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(f"{text!r} is neither a sequence from 1 nor a time", param, ctx)
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+@click.command(short_help="Look at stored messages, without a consumer.")
+@click.argument("stream")
+@click.option("--seq", type=click.IntRange(min=1), help="The message at this sequence.")
+@click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
+@click.option("--each", is_flag=True, help="The last message of each subject.")
+@click.option("--from", "start", type=Moment(), help="The messages from here on …")
+@click.option("--to", "end", type=Moment(), help="… and before here.")
+@click.option("--subject", "subjects", multiple=True, metavar="FILTER", help="Only these.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="No more than so many.")
+@json_option
+@server_options
+def get(
+    target: Target,
+    stream: str,
+    seq: int | None,
+    last: str | None,
+    each: bool,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    subjects: tuple[str, ...],
+    count: int | None,
+    as_json: bool,
+) -> None:
+    """Print messages of STREAM as they are stored: all, a range, the last ones, or one.
+
+    Nothing is consumed or changed, also in work queues. With --json there is one line for each.
+
+    \b
+    twinstream get ORDERS --seq 17
+    twinstream get ORDERS --last orders.new
+    twinstream get ORDERS --each --subject 'orders.*.state'
+    twinstream get ORDERS --from 2026-01-31T08:00:00Z --to 2026-01-31T09:00:00Z
+    """  # noqa: D301  # click wants the character
+    ways = [seq is not None, last is not None, each, start is not None or end is not None]
+    if sum(ways) > 1:
+        raise click.UsageError("give one of --seq, --last, --each, or --from and --to")
+    if subjects and (seq is not None or last is not None):
+        raise click.UsageError("--subject is for many messages, not for --seq or --last")
+    with target.connect() as nc, ExitStack() as stack:
+        source = target.jetstream(nc).bind_stream(stream)
+        if seq is not None:
+            found: Iterable[StreamMessage] = [source.get_message(seq)]
+        elif last is not None:
+            found = [source.get_last_message(last)]
+        elif each:
+            found = source.snapshot(subjects or None).values()
+        else:
+            # Left before its end, it gives back what the server keeps for it.
+            found = stack.enter_context(_range(source, start, end, subjects))
+        printed = _print(islice(found, count), as_json)
+    if not as_json:
+        notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
+
+
+def _range(
+    source: Stream,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    subjects: tuple[str, ...],
+) -> StreamRead:
+    return source.read(
+        start if isinstance(start, int) else None,
+        end if isinstance(end, int) else None,
+        start_time=start if isinstance(start, datetime) else None,
+        end_time=end if isinstance(end, datetime) else None,
+        subjects=subjects or None,
+    )
+
+
+def _print(messages: Iterable[StreamMessage], as_json: bool) -> int:
+    console, printed = results(), 0
+    for message in messages:
+        if as_json:
+            print_json(stored_as_json(message))
+        else:
+            print_stored(console, message)
+        printed += 1
+    return printed

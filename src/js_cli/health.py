@@ -1,0 +1,92 @@
+"""``twinstream health``: what is wrong with streams and consumers, or soon will be."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+import click
+from attrs import asdict
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from js_cli.interrupts import asked_to_stop
+from js_cli.message_view import printable
+from js_cli.screen import plain_table, print_json, results
+from js_cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Health
+
+_COLOURS: Final = {"error": "bold red", "warning": "yellow"}
+
+
+@click.command(short_help="Judge how streams and consumers fare.")
+@click.argument("stream", required=False)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.05),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between the two looks that show what moves.",
+)
+@click.option("--watch", is_flag=True, help="Look again and again, until stopped.")
+@json_option
+@server_options
+def health(target: Target, stream: str | None, interval: float, watch: bool, as_json: bool) -> None:
+    """Tell what is wrong with STREAM and its consumers, or with all streams.
+
+    The exit code is 1 when there is a finding of severity error (with --watch: in the last look).
+    With --json each look is one document on one line.
+    """
+    console = results()
+    well = True
+    with target.connect() as nc, asked_to_stop() as stop:
+        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        live = Live(console=console, auto_refresh=False) if watch and not as_json else None
+        with live or nullcontext():
+            while True:
+                found = jet.health(stream=stream, interval=interval)
+                well = found.is_well
+                if as_json:
+                    print_json(_as_json(found))
+                elif live is not None:
+                    live.update(_shown(found), refresh=True)
+                else:
+                    console.print(_shown(found))
+                if not watch or stop.is_set():
+                    break
+    if not well:
+        raise SystemExit(1)
+
+
+def _shown(found: Health) -> RenderableType:
+    head = Text(
+        f"{time.strftime('%H:%M:%S')}  {found.streams:,} streams, {found.consumers:,} consumers,"
+        f" {len(found.findings):,} findings",
+        style="dim",
+    )
+    if not found.findings:
+        return Group(head, Text("all well", style="green"))
+    table = plain_table("severity", "stream", "consumer", "finding", "what to try")
+    for each in found.findings:
+        table.add_row(
+            Text(each.severity, style=_COLOURS[each.severity]),
+            each.stream,
+            each.consumer,
+            Text(printable(each.text.encode())),
+            Text(each.advice, style="dim"),
+        )
+    return Group(head, table)
+
+
+def _as_json(found: Health) -> dict[str, object]:
+    return {
+        "streams": found.streams,
+        "consumers": found.consumers,
+        "well": found.is_well,
+        "findings": [asdict(each) for each in found.findings],
+    }

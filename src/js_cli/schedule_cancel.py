@@ -1,0 +1,36 @@
+"""``twinstream schedule cancel``: remove a schedule."""
+
+from __future__ import annotations
+
+import click
+
+from js_cli.schedule_view import as_json_object
+from js_cli.screen import print_json, results
+from js_cli.target import Target, json_option, server_options
+
+
+@click.command(short_help="Remove a schedule from a stream.")
+@click.argument("stream")
+@click.argument("subject")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@server_options
+def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) -> None:
+    """Remove the schedule that SUBJECT of STREAM holds. What it has published stays.
+
+    With --json the removed schedule is printed.
+    """
+    if as_json and not yes:
+        raise click.UsageError("--json cannot ask; add --yes")
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        schedules = jet.schedules(stream)
+        found = schedules.get(subject)
+        if not yes:
+            question = f"Cancel {subject} ({found.schedule}, publishes to {found.target})?"
+            click.confirm(question, abort=True, err=True)
+        removed = schedules.cancel(subject)
+    if as_json:
+        print_json(as_json_object(removed))
+    else:
+        results().print(f"cancelled {subject}: {removed.schedule}")

@@ -1,0 +1,91 @@
+"""``twinstream stream rm``, ``purge`` and ``seal``: what cannot be undone."""
+
+from __future__ import annotations
+
+import click
+
+from js_cli.screen import print_json, results
+from js_cli.sure import sure, yes_option
+from js_cli.target import Target, json_option, server_options
+from js_models import StreamInfo
+
+
+@click.command(short_help="Delete a stream with all that is in it.")
+@click.argument("stream")
+@yes_option
+@json_option
+@server_options
+def rm(target: Target, stream: str, yes: bool, as_json: bool) -> None:
+    """Delete STREAM with its messages and consumers."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        sure(f"Delete {_described(jet.get_stream(stream).cached_info)}?", yes=yes)
+        jet.delete_stream(stream)
+    if as_json:
+        print_json({"stream": stream, "deleted": True})
+    else:
+        results().print(f"deleted {stream}")
+
+
+@click.command(short_help="Remove messages from a stream.")
+@click.argument("stream")
+@click.option("--subject", metavar="FILTER", help="Only messages of these subjects.")
+@click.option("--before", type=click.IntRange(min=1), metavar="SEQ", help="Only those below SEQ.")
+@click.option("--keep", type=click.IntRange(min=1), metavar="N", help="All but the last N.")
+@yes_option
+@json_option
+@server_options
+def purge(
+    target: Target,
+    stream: str,
+    subject: str | None,
+    before: int | None,
+    keep: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove messages from STREAM: all, or those that the options describe.
+
+    The stream and its consumers stay; sequences go on where they were.
+
+    \b
+    twinstream stream purge ORDERS --subject 'orders.eu.>' --keep 100
+    """  # noqa: D301  # click wants the character
+    if before is not None and keep is not None:
+        raise click.UsageError("give --before or --keep, not both")
+    with target.connect() as nc:
+        handle = target.jetstream(nc).get_stream(stream)
+        which = f" that match {subject}" if subject else ""
+        bound = f", below {before:,}" if before else f", but the last {keep:,}" if keep else ""
+        held = _described(handle.cached_info)
+        sure(f"Remove the messages{which}{bound} from {held}?", yes=yes)
+        count = handle.purge(subject=subject, before_seq=before, keep=keep)
+    if as_json:
+        print_json({"stream": stream, "purged": count})
+    else:
+        results().print(f"removed {count:,} messages from {stream}")
+
+
+@click.command(short_help="Make a stream unchangeable, for ever.")
+@click.argument("stream")
+@yes_option
+@json_option
+@server_options
+def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
+    """Let nothing be added to STREAM or removed from it any more, not even by its limits.
+
+    It can still be read, and deleted as a whole. There is no way back.
+    """
+    with target.connect() as nc:
+        handle = target.jetstream(nc).get_stream(stream)
+        sure(f"Seal {_described(handle.cached_info)}, for ever?", yes=yes)
+        handle.seal()
+    if as_json:
+        print_json({"stream": stream, "sealed": True})
+    else:
+        results().print(f"sealed {stream}")
+
+
+def _described(info: StreamInfo) -> str:
+    state = info.state
+    return f"{info.config.name} ({state.messages:,} messages, {state.consumer_count:,} consumers)"

@@ -1,0 +1,45 @@
+"""``twinstream stream subjects``: what a stream holds of each subject."""
+
+from __future__ import annotations
+
+from heapq import nlargest
+from typing import Final
+
+import click
+
+from js_cli.screen import notes, plain_table, print_json, results
+from js_cli.target import Target, json_option, server_options
+
+SHOWN: Final = 20
+
+
+@click.command(short_help="Count the messages of each subject.")
+@click.argument("stream")
+@click.argument("filter_subject", metavar="[FILTER]", default=">")
+@click.option("--all", "everything", is_flag=True, help="All subjects, by name.")
+@json_option
+@server_options
+def subjects(
+    target: Target, stream: str, filter_subject: str, everything: bool, as_json: bool
+) -> None:
+    """Show the subjects of STREAM that match FILTER, those with most messages first.
+
+    Without --all the first 20. With --json there is a line for each of them all.
+    """
+    with target.connect() as nc:
+        counted = target.jetstream(nc).get_stream(stream).subjects(filter_subject)
+        if as_json:
+            for subject, count in counted:
+                print_json({"subject": subject, "messages": count})
+            return
+        found = sorted(counted)
+    if not found:
+        results().print("no subjects")
+        return
+    rows = found if everything else nlargest(SHOWN, found, key=lambda each: each[1])
+    table = plain_table("subject", "messages", numbers=("messages",))
+    for subject, count in rows:
+        table.add_row(subject, f"{count:,}")
+    results().print(table)
+    if len(rows) < len(found):
+        notes().print(f"and {len(found) - len(rows):,} more; --all shows them", style="dim")
