@@ -1,33 +1,45 @@
-"""Where a read starts and ends: words, or a sequence for each stream.
+"""Where a read starts and ends: words, or a sequence or a time for each stream.
 
-The text is that of Spark's Kafka source: ``earliest``, ``latest``, or a JSON object that gives a
-sequence for every stream, where -2 stands for the earliest and -1 for the latest.
+The texts are those of Spark's Kafka source: ``earliest``, ``latest``, or a JSON object that gives
+a sequence for every stream, where -2 stands for the earliest and -1 for the latest; and times, for
+all streams or in such an object, in milliseconds since 1970 or as RFC 3339.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Final, Literal, TypeAlias, cast
 
 from attrs import field, frozen
 
+from js_models import Timestamp
 from js_spark.errors import OptionError
 from js_spark.stream_state import StreamState
 
-__all__ = ["Bound"]
+__all__ = ["Bound", "SeqAt", "Strategy"]
 
 _Word: TypeAlias = Literal["earliest", "latest"]
+
+Strategy: TypeAlias = Literal["error", "latest"]
+"""What a start means at whose time or later a stream holds nothing."""
+
+SeqAt: TypeAlias = Callable[[str, datetime], int | None]
+"""Returns the first sequence of a stream at or after a time; None when there is none."""
+
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
 
 @frozen
 class Bound:
-    """One end of a read: a word for all streams, or a word or sequence for each."""
+    """One end of a read: a word for all streams, or a word, sequence or time for each."""
 
     option: str
     word: _Word | None = None
     by_stream: Mapping[str, int | _Word] = field(factory=dict[str, "int | _Word"])
+    by_time: Mapping[str, Timestamp] = field(factory=dict[str, Timestamp])
+    otherwise: Strategy = "latest"
 
     @classmethod
     def parse(cls, option: str, text: str, streams: tuple[str, ...]) -> Bound:
@@ -42,23 +54,86 @@ class Bound:
             raise OptionError(
                 option, f'must be earliest, latest or a JSON object as {{"S": 1}}, got {text!r}'
             )
-        given = cast(dict[str, object], value)
-        for name in given.keys() ^ set(streams):
-            state = "not read" if name in given else "missing"
-            raise OptionError(option, f"stream {name!r} is {state}; give one sequence a stream")
+        given = _for_each(option, cast(dict[str, object], value), streams, "sequence")
         return cls(option, by_stream={name: _place(option, name, at) for name, at in given.items()})
 
-    def resolve(self, state: StreamState) -> int:
-        """Return the sequence: inclusive as a start, exclusive as an end."""
+    @classmethod
+    def at_time(
+        cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
+    ) -> Bound:
+        """Read an option that gives one time for all streams. Raises `OptionError`."""
+        time = _time(option, text)
+        return cls(option, by_time=dict.fromkeys(streams, time), otherwise=otherwise)
+
+    @classmethod
+    def at_times(
+        cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
+    ) -> Bound:
+        """Read an option that gives a time for each stream. Raises `OptionError`."""
+        try:
+            value: object = json.loads(text)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise OptionError(
+                option, f'must be a JSON object as {{"S": 1700000000000}}, got {text!r}'
+            )
+        given = _for_each(option, cast(dict[str, object], value), streams, "time")
+        times = {name: _time(option, str(at)) for name, at in given.items()}
+        return cls(option, by_time=times, otherwise=otherwise)
+
+    def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
+        """Return the sequence: inclusive as a start, exclusive as an end.
+
+        Raises `OptionError` for a time at or after which the stream holds nothing, where that is
+        not to mean the latest.
+        """
+        time = self.by_time.get(state.name)
+        if time is not None:
+            return self._resolve_time(time, state, seq_at)
         place = self.word or self.by_stream[state.name]
         if place == "earliest":
             return state.first
         return state.next if place == "latest" else place
 
+    def _resolve_time(self, time: Timestamp, state: StreamState, seq_at: SeqAt) -> int:
+        seq = seq_at(state.name, time)
+        if seq is not None:
+            return seq
+        if self.otherwise == "error":
+            raise OptionError(
+                self.option,
+                f"stream {state.name} holds no message at or after {time.rfc3339()}; give an"
+                f" earlier time, or startingOffsetsByTimestampStrategy=latest to begin at its end",
+            )
+        return state.next
+
     @property
     def is_explicit(self) -> bool:
         """Tell whether somebody gave sequences, so that what lies there was promised."""
-        return self.word is None
+        return bool(self.by_stream)
+
+
+def _for_each(
+    option: str, given: dict[str, object], streams: tuple[str, ...], what: str
+) -> dict[str, object]:
+    for name in given.keys() ^ set(streams):
+        state = "not read" if name in given else "missing"
+        raise OptionError(option, f"stream {name!r} is {state}; give one {what} a stream")
+    return given
+
+
+def _time(option: str, text: str) -> Timestamp:
+    try:
+        if text.isascii() and text.isdigit():
+            return Timestamp.from_ns(int(text) * 1_000_000)
+        return Timestamp.parse(text)
+    except (ValueError, OverflowError) as error:
+        raise OptionError(
+            option,
+            "must be milliseconds since 1970 or a time as 2026-01-31T12:00:00Z,"
+            f" got {text!r} ({error})",
+        ) from error
 
 
 def _place(option: str, name: str, value: object) -> int | _Word:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DataType
 
-from js_core.headers import Headers
+from js_core.arrow import header_pairs, text_array
 from js_core.stored_page import StoredPage
 from js_spark import fields
 from js_spark.decode import arrow_type
@@ -37,7 +37,7 @@ def part_type(name: str) -> DataType:
 
 
 def _subjects(page: StoredPage, stream: str) -> pa.Array:
-    return _text(page.subjects)
+    return text_array(page.subjects)
 
 
 def _data(page: StoredPage, stream: str) -> pa.Array:
@@ -62,29 +62,7 @@ def _times(page: StoredPage, stream: str) -> pa.Array:
 
 
 def _headers(page: StoredPage, stream: str) -> pa.Array:
-    return pa.array([_pairs(block) for block in page.headers], arrow_type(HEADERS))
-
-
-def _pairs(block: bytes) -> list[tuple[str, list[str]]] | None:
-    if not block:
-        return None
-    headers = Headers.parse(block)
-    return [(_clean(name), [_clean(each) for each in headers.get_all(name)]) for name in headers]
-
-
-def _clean(text: str) -> str:
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _text(values: list[bytes]) -> pa.Array:
-    """Return text; bytes that are not UTF-8, which subjects may hold, become U+FFFD."""
-    array = pa.array(values, pa.binary())
-    try:
-        return array.cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([each.decode("utf-8", "replace") for each in values], pa.string())
+    return pa.array([header_pairs(block) for block in page.headers], arrow_type(HEADERS))
 
 
 _PARTS: Final[Mapping[str, Part]] = {

@@ -6,12 +6,14 @@ from js_core.errors import TwinstreamError
 
 __all__ = [
     "CheckpointError",
+    "ConfigError",
     "DataLossError",
     "DecodeFailure",
     "JavaNotFound",
     "JournalError",
     "LedgerError",
     "OptionError",
+    "PipelineBusy",
     "SchemaError",
     "SparkSourceError",
 ]
@@ -31,6 +33,22 @@ class OptionError(SparkSourceError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (OptionError, (self.option, self.reason))
+
+
+class ConfigError(SparkSourceError, ValueError):
+    """A pipeline's file has a mistake; ``where`` names the file and the key."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where = where
+        self.reason = reason
+        super().__init__(f"{where}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ConfigError, (self.where, self.reason))
+
+
+class PipelineBusy(SparkSourceError):
+    """Another process works on the pipeline's folder."""
 
 
 class SchemaError(SparkSourceError, ValueError):

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from js_spark.errors import DataLossError, JournalError, OptionError
 from js_spark.journal import Journal, Plan
+from js_spark.leader import Leader
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport
 from js_spark.split_tables import DEAD_LETTERS, write_events, write_json, write_raw
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Landing"]
 
-_BOUNDS: Final = frozenset({"startingoffsets", "endingoffsets"})
+_BOUNDS: Final = frozenset(
+    f"{end}{what}"
+    for end in ("starting", "ending")
+    for what in ("offsets", "timestamp", "offsetsbytimestamp", "offsetsbytimestampstrategy")
+)
 
 
 @frozen
@@ -76,7 +81,10 @@ class Landing:
 
     def _start(self, state: StreamState, last: Plan | None) -> int:
         if last is None:
-            return self.options.start.resolve(state) if self.options.start else state.first
+            if self.options.start is None:
+                return state.first
+            with Leader(self.options) as leader:
+                return self.options.start.resolve(state, leader.seq_at)
         strict = self.options.fail_on_data_loss
         if last.created != state.created:
             if strict:

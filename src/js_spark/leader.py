@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from js_core.errors import ConnectionLost, JetStreamError, NoResponders, RequestTimeout
+from js_core.errors import (
+    ConnectionLost,
+    JetStreamError,
+    MessageNotFound,
+    NoResponders,
+    RequestTimeout,
+)
 from js_spark.options import SourceOptions
 from js_spark.stream_state import StreamState, stream_state
 
@@ -35,11 +42,22 @@ class Leader:
         """Return the state of each stream, in the order of the option."""
         return [self._ask(partial(stream_state, name=name)) for name in self._options.streams]
 
+    def seq_at(self, stream: str, time: datetime) -> int | None:
+        """Return the first sequence at or after a time; None when there is none."""
+
+        def question(jet: JetStream) -> int | None:
+            try:
+                return jet.bind_stream(stream).get_next_message(start_time=time).seq
+            except MessageNotFound:
+                return None
+
+        return self._ask(question)
+
     def _ask(self, question: Callable[[JetStream], _T]) -> _T:
         left = self._options.fetch_retries
         while True:
             try:
-                return question(self._jet())
+                return question(self.jet())
             except (ConnectionLost, NoResponders, RequestTimeout):
                 if not left:
                     raise
@@ -50,7 +68,8 @@ class Leader:
             left -= 1
             time.sleep(self._options.fetch_retry_interval)
 
-    def _jet(self) -> JetStream:
+    def jet(self) -> JetStream:
+        """Return a context on the connection, which is made if need be."""
         settings = self._options.connection
         if self._connection is None or self._connection.is_closed:
             self._connection = settings.connect()

@@ -13,7 +13,7 @@ from attrs import frozen
 from js_core.errors import BadArgument
 from js_core.range_read import PAGE_MESSAGES
 from js_core.subjects import check_filter, check_name
-from js_spark.bounds import Bound
+from js_spark.bounds import Bound, Strategy
 from js_spark.errors import OptionError
 from js_spark.json_schema import Uint64
 from js_spark.options_map import OptionsMap
@@ -84,8 +84,8 @@ class SourceOptions:
             connection=ConnectionSettings.take(given),
             streams=streams,
             subjects=_subjects(given),
-            start=_bound(given, "startingOffsets", streams),
-            end=_bound(given, "endingOffsets", streams),
+            start=_bound(given, "starting", streams),
+            end=_bound(given, "ending", streams),
             fail_on_data_loss=given.boolean("failOnDataLoss", True),
             min_partitions=given.maybe_integer("minPartitions"),
             max_messages_per_partition=given.maybe_integer("maxMessagesPerPartition"),
@@ -145,6 +145,21 @@ def _subjects(given: OptionsMap) -> tuple[str, ...]:
     return subjects
 
 
-def _bound(given: OptionsMap, option: str, streams: tuple[str, ...]) -> Bound | None:
-    text = given.text(option)
-    return None if text is None else Bound.parse(option, text, streams)
+def _bound(
+    given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
+) -> Bound | None:
+    # A start that finds nothing is an error as in Kafka's source; an end is the latest then.
+    strategies: tuple[Strategy, ...] = ("error", "latest") if end == "starting" else ("latest",)
+    otherwise: Strategy = given.word(f"{end}OffsetsByTimestampStrategy", strategies)
+    names = (f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp")
+    texts = {name: text for name in names if (text := given.text(name)) is not None}
+    if len(texts) > 1:
+        one, other = list(texts)[:2]
+        raise OptionError(other, f"given besides {one}; give one of them")
+    for name, text in texts.items():
+        if name == names[0]:
+            return Bound.parse(name, text, streams)
+        if name == names[1]:
+            return Bound.at_time(name, text, streams, otherwise)
+        return Bound.at_times(name, text, streams, otherwise)
+    return None

@@ -27,20 +27,20 @@ def publish_rows(
     Raises what the server answers to the first row that it does not take.
     """
     stored = present = 0
-    outcomes = jet.publish_many(
+    with jet.publish_many(
         _requests(options, rows, identity),
         window=options.max_in_flight,
         timeout=options.ack_timeout,
-    )
-    for outcome in outcomes:
-        if isinstance(outcome, PublishFailure):
-            if options.idempotence != "insert" or not _is_there(outcome):
-                raise outcome.error
-            present += 1
-        elif outcome.duplicate:
-            present += 1
-        else:
-            stored += 1
+    ) as outcomes:
+        for outcome in outcomes:
+            if isinstance(outcome, PublishFailure):
+                if options.idempotence != "insert" or not _is_there(outcome):
+                    raise outcome.error
+                present += 1
+            elif outcome.duplicate:
+                present += 1
+            else:
+                stored += 1
     return JetStreamCommit(stored, present)
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import field, frozen
 
+from js_core.auth import Credentials
 from js_core.errors import BadArgument
 from js_core.servers import parse_servers
 from js_core.subjects import ApiSubjects
+from js_core.tls import TlsOptions
 from js_spark.errors import OptionError
 from js_spark.options_map import OptionsMap
 
@@ -39,6 +41,14 @@ class ConnectionSettings:
     token: str | None = field(default=None, repr=_hidden)
     password_env: str | None = None
     token_env: str | None = None
+    credentials_file: str | None = None
+    """A file of ``nsc`` that every executor has, by ``--files`` or the platform."""
+    credentials_env: str | None = None
+    """An environment variable that holds the text of such a file."""
+    credentials: str | None = field(default=None, repr=_hidden)
+    nkey_seed_env: str | None = None
+    nkey_seed: str | None = field(default=None, repr=_hidden)
+    tls: TlsOptions | None = None
     name: str = "twinstream-spark"
     domain: str | None = None
     api_prefix: str | None = None
@@ -55,6 +65,12 @@ class ConnectionSettings:
             token=options.text("nats.token"),
             password_env=options.text("nats.passwordEnv"),
             token_env=options.text("nats.tokenEnv"),
+            credentials_file=options.text("nats.credentialsFile"),
+            credentials_env=options.text("nats.credentialsEnv"),
+            credentials=options.text("nats.secretCredentials"),
+            nkey_seed_env=options.text("nats.nkeySeedEnv"),
+            nkey_seed=options.text("nats.secretNkeySeed"),
+            tls=_tls(options),
             name=options.text("nats.name") or "twinstream-spark",
             domain=options.text("nats.domain"),
             api_prefix=options.text("nats.apiPrefix"),
@@ -64,21 +80,48 @@ class ConnectionSettings:
         return settings
 
     def _check(self) -> None:
-        if self.password is not None and self.password_env is not None:
-            raise OptionError("nats.passwordEnv", "given besides nats.password; give one of them")
-        if self.token is not None and self.token_env is not None:
-            raise OptionError("nats.tokenEnv", "given besides nats.token; give one of them")
-        has_token = self.token is not None or self.token_env is not None
-        has_password = self.password is not None or self.password_env is not None
-        if has_token and (self.user is not None or has_password):
-            raise OptionError("nats.token", "given besides a user; the server takes one of them")
-        if has_password and self.user is None:
+        ways: dict[str, tuple[str, ...]] = {
+            "a user": ("nats.user",),
+            "a token": ("nats.token", "nats.tokenEnv"),
+            "credentials": (
+                "nats.credentialsFile",
+                "nats.credentialsEnv",
+                "nats.secretCredentials",
+            ),
+            "an nkey": ("nats.nkeySeedEnv", "nats.secretNkeySeed"),
+        }
+        given = self._given()
+        used: list[tuple[str, str]] = []
+        for way, names in {**ways, "a password": ("nats.password", "nats.passwordEnv")}.items():
+            present = [name for name in names if name in given]
+            if len(present) > 1:
+                raise OptionError(present[1], f"given besides {present[0]}; give one of them")
+            used += [(way, name) for name in present if way in ways]
+        if len(used) > 1:
+            (way, _), (_, name) = used[0], used[1]
+            raise OptionError(name, f"given besides {way}; the server takes one of them")
+        if self.user is None and given & {"nats.password", "nats.passwordEnv"}:
             raise OptionError("nats.password", "needs nats.user beside it")
         try:
             self.subjects()
         except BadArgument as error:
             name = "nats.apiPrefix" if self.api_prefix else "nats.domain"
             raise OptionError(name, str(error)) from error
+
+    def _given(self) -> set[str]:
+        values = {
+            "nats.user": self.user,
+            "nats.password": self.password,
+            "nats.passwordEnv": self.password_env,
+            "nats.token": self.token,
+            "nats.tokenEnv": self.token_env,
+            "nats.credentialsFile": self.credentials_file,
+            "nats.credentialsEnv": self.credentials_env,
+            "nats.secretCredentials": self.credentials,
+            "nats.nkeySeedEnv": self.nkey_seed_env,
+            "nats.secretNkeySeed": self.nkey_seed,
+        }
+        return {name for name, value in values.items() if value is not None}
 
     def subjects(self) -> ApiSubjects:
         """Return the subjects of the JetStream API under the domain or prefix."""
@@ -92,14 +135,28 @@ class ConnectionSettings:
         """
         import js_sync
 
+        found = self._credentials()
         return js_sync.connect(
             self.servers,
             name=self.name,
+            credentials=None if found is None else lambda: found,
+            credentials_file=self.credentials_file,
+            tls=self.tls,
+            request_timeout=self.request_timeout,
+        )
+
+    def _credentials(self) -> Credentials | None:
+        text = _secret(self.credentials, self.credentials_env, "nats.credentialsEnv")
+        if text is not None:
+            name = self.credentials_env or "nats.secretCredentials"
+            return Credentials.parse(text, name)
+        found = Credentials(
             user=self.user,
             password=_secret(self.password, self.password_env, "nats.passwordEnv"),
             token=_secret(self.token, self.token_env, "nats.tokenEnv"),
-            request_timeout=self.request_timeout,
+            nkey_seed=_secret(self.nkey_seed, self.nkey_seed_env, "nats.nkeySeedEnv"),
         )
+        return None if found.is_empty else found
 
 
 def _servers(options: OptionsMap) -> str:
@@ -126,3 +183,17 @@ def _secret(value: str | None, variable: str | None, option: str) -> str | None:
     if found is None:
         raise OptionError(option, f"environment variable {variable} is not set in this process")
     return found
+
+
+def _tls(options: OptionsMap) -> TlsOptions | None:
+    """Return how to secure the connection; None where only the server's word decides."""
+    ca, cert = options.text("nats.tls.caFile"), options.text("nats.tls.certFile")
+    key, server = options.text("nats.tls.keyFile"), options.text("nats.tls.serverName")
+    first = options.boolean("nats.tls.firstHandshake", False)
+    if key is not None and cert is None:
+        raise OptionError("nats.tls.keyFile", "needs nats.tls.certFile beside it")
+    if not first and all(each is None for each in (ca, cert, server)):
+        return None
+    return TlsOptions(
+        ca_file=ca, cert_file=cert, key_file=key, server_name=server, handshake_first=first
+    )

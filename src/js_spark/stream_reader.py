@@ -54,7 +54,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         bound = self._options.start or _LATEST
         found: dict[str, Position] = {}
         for state in self._leader.states():
-            start = bound.resolve(state)
+            start = bound.resolve(state, self._leader.seq_at)
             self._continuity.check_start(bound, start, state)
             found[state.name] = Position(start, state.created, self._filter)
         return Offset(found).to_json()

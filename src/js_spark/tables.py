@@ -44,10 +44,14 @@ class BatchTables:
         for left in self._staging.parent.glob(f"{writer}.*"):
             shutil.rmtree(left)
 
+    def has(self, table: str) -> bool:
+        """Tell whether the table has this batch already."""
+        return (self._root / table / self._batch).exists()
+
     def write(self, table: str, rows: DataFrame) -> TableReport:
         """Write one table's rows of this batch; ``table`` is a path below the landing folder."""
         target = self._root / table / self._batch
-        if not target.exists():
+        if not self.has(table):
             aside = self._staging / table
             rows.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
                 local_url(aside)

@@ -1,4 +1,4 @@
-"""Land JetStream streams as Parquet tables.
+"""Land one stream as Parquet tables, a batch a call.
 
 One call of :func:`land` moves what is new in a stream into tables below one folder::
 
@@ -77,7 +77,7 @@ def land(
         **({"jsonSchema": json_schema} if json_schema else {}),
     }
     job = Landing(given, SourceOptions.parse(given), Path(path).absolute(), _table(table, stream))
-    with _settings(spark):
+    with parquet_settings(spark):
         return job.run(spark)
 
 
@@ -117,7 +117,8 @@ def _table(table: str | None, stream: str) -> str:
 
 
 @contextmanager
-def _settings(spark: SparkSession) -> Generator[None]:
+def parquet_settings(spark: SparkSession) -> Generator[None]:
+    """Set for a while how Spark writes times into Parquet, so that every reader agrees."""
     before = {name: str(spark.conf.get(name)) for name in _PARQUET}
     for name, value in _PARQUET.items():
         spark.conf.set(name, value)

@@ -1,0 +1,67 @@
+"""``twinstream pipeline replay``: land a range again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+
+from js_cli.pipeline.options import config_options, pick, spark_of
+from js_cli.screen import notes, print_json, progress, results
+from js_cli.target import json_option
+
+if TYPE_CHECKING:
+    from js_spark.pipeline import PipelineConfig
+
+
+@click.command(short_help="Land a range of sequences again.")
+@config_options
+@click.option("--source", metavar="NAME", help="Which source; not needed when there is one.")
+@click.option("--from", "low", type=click.IntRange(min=1), required=True, metavar="SEQ")
+@click.option(
+    "--to", "high", type=click.IntRange(min=1), metavar="SEQ", help="The last; the end if not told."
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+def replay(
+    config: PipelineConfig,
+    source: str | None,
+    low: int,
+    high: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Read the batches that hold the sequences from the stream again, and replace their rows.
+
+    For messages that became dead letters because of a wrong schema, or files that were damaged.
+    Refuses a batch whose messages the stream does not hold any more. The pipeline must not run
+    meanwhile. Doing it twice changes nothing.
+    """
+    from js_spark.pipeline.replay import batches_of
+    from js_spark.pipeline.replay import replay as replay_batches
+
+    if as_json and not yes:
+        raise click.UsageError("--json cannot ask; add --yes")
+    if high is not None and high < low:
+        raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
+    chosen = pick(config, source)
+    end = high + 1 if high is not None else 2**63
+    due = batches_of(config, chosen, low, end)
+    if due and not yes:
+        first, last = due[0], due[-1]
+        notes().print(
+            f"{len(due)} batches of {chosen.name}, sequences {first.start:,} to {last.end - 1:,}",
+        )
+        click.confirm("Land them again?", abort=True, err=True)
+    with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
+        task = display.add_task("batches", total=len(due))
+        done = replay_batches(spark, config, chosen, low, end, tell=lambda _: display.advance(task))
+    if as_json:
+        print_json({"source": chosen.name, "batches": [asdict(each) for each in done]})
+        return
+    messages = sum(each.messages for each in done)
+    dead = sum(each.dead_letters for each in done)
+    results().print(
+        f"landed {messages:,} messages in {len(done)} batches again, {dead:,} dead letters"
+    )

@@ -1,0 +1,72 @@
+"""``twinstream pipeline run``: land streams as tables, once or for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from attrs import evolve
+
+from js_cli.failures import Failure
+from js_cli.interrupts import asked_to_stop
+from js_cli.pipeline.board import Board, JsonLines, Lines, Watcher
+from js_cli.pipeline.options import config_options, parse_seconds, spark_of
+from js_cli.screen import notes, results
+from js_cli.target import json_option
+
+if TYPE_CHECKING:
+    from js_spark.pipeline import PipelineConfig
+
+
+@click.command(short_help="Land streams as tables, once or for good.")
+@config_options
+@click.option("--once", is_flag=True, help="End when all is landed that the streams hold now.")
+@click.option(
+    "--every", metavar="TIME", help="How often a batch begins, such as 60s; 10s if not told."
+)
+@click.option(
+    "--recover", is_flag=True, help="Go on behind the journal where a checkpoint is gone."
+)
+@click.option("--verbose", "-v", is_flag=True, help="Let Spark's own messages through.")
+@json_option
+def run(
+    config: PipelineConfig,
+    once: bool,
+    every: str | None,
+    recover: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Land the streams that a file names as Parquet or Delta tables, exactly once.
+
+    Goes on where the last run ended, however it ended. Without --once it runs until Ctrl-C or
+    SIGTERM, and ends between two batches. A source that fails is started again after a pause that
+    doubles; one whose error would come again ends, while the others go on, and the exit code is 1.
+    With --json there is one line for each thing that happens.
+
+    \b
+    twinstream pipeline run --config orders.toml --once
+    twinstream pipeline run --config orders.toml --every 60s
+    """  # noqa: D301  # click wants the character
+    if once and every:
+        raise click.UsageError("give --once or --every, not both")
+    if every:
+        config = evolve(config, every=parse_seconds(every))
+    from js_spark.pipeline.runner import run as run_pipeline
+
+    # In this order: Spark takes Ctrl-C for itself when it starts.
+    with spark_of(config, verbose=verbose) as spark, asked_to_stop() as asked:
+        watcher = _watcher(config, as_json=as_json)
+        with watcher:
+            failed = run_pipeline(
+                spark, config, once=once, recover=recover, tell=watcher.hear, asked=asked
+            )
+    if failed:
+        raise Failure("\n".join(f"source {name}: {error}" for name, error in failed.items()))
+
+
+def _watcher(config: PipelineConfig, *, as_json: bool) -> Watcher:
+    if as_json:
+        return JsonLines()
+    console = results()
+    return Board(config, console) if console.is_terminal else Lines(notes())

@@ -1,0 +1,41 @@
+"""``twinstream pipeline spec``: the same streams for Spark Declarative Pipelines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from js_cli.pipeline.options import config_options
+from js_cli.screen import print_json, results
+from js_cli.target import json_option
+
+if TYPE_CHECKING:
+    from js_spark.pipeline import PipelineConfig
+
+
+@click.command(short_help="Write a Spark Declarative Pipelines project.")
+@config_options
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The project's folder, new or empty.",
+)
+@json_option
+def spec(config: PipelineConfig, output: Path, as_json: bool) -> None:
+    """Write a project for `spark-pipelines run`: a streaming table for each stream.
+
+    Misfits have a table beside it; advisories are one table with a column a kind. Bookmarks,
+    purges and the commands that look after tables are for `twinstream pipeline run` alone.
+    """
+    from js_spark.pipeline.declarative import write_project
+
+    files = write_project(config, output)
+    if as_json:
+        print_json({"files": [str(file) for file in files]})
+        return
+    for file in files:
+        results().print(str(file), soft_wrap=True, markup=False)

@@ -1,0 +1,169 @@
+"""The journal of one source: a line of JSON when a batch begins, and one when it is landed.
+
+It is not what decides where to go on (Spark's checkpoint is); it is what verification, replay,
+release and reports work on, and it notices a checkpoint that was put back to an earlier state.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from attrs import asdict, field, frozen
+
+from js_spark.errors import JournalError
+
+__all__ = ["BatchEntry", "BatchLog", "TableEntry"]
+
+_Kind: TypeAlias = Literal["begin", "landed", "replayed"]
+
+#: The end of the file is read in pieces of this size until a whole entry is found.
+_TAIL: Final = 64 * 1024
+
+
+@frozen(kw_only=True)
+class TableEntry:
+    """What a batch wrote into one table."""
+
+    rows: int
+    files: int
+    bytes: int
+
+
+@frozen(kw_only=True)
+class BatchEntry:
+    """One landed batch: sequences ``start`` up to, not including, ``end``.
+
+    ``messages`` are all rows, dead letters included, each of another sequence. ``backlog`` counts
+    the sequences that the stream held behind the batch when it was landed. ``began`` is RFC 3339,
+    ``seconds`` how long it took. ``replays`` counts how often it was landed again.
+    """
+
+    batch: int
+    start: int
+    end: int
+    created: str
+    query_id: str
+    began: str
+    seconds: float = 0.0
+    messages: int = 0
+    dead_letters: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+    backlog: int = 0
+    replays: int = 0
+    tables: Mapping[str, TableEntry] = field(factory=dict[str, TableEntry])
+
+    @property
+    def rows(self) -> int:
+        """Messages that are in a table of their own."""
+        return self.messages - self.dead_letters
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files that the batch wrote."""
+        return sum(each.bytes for each in self.tables.values())
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> BatchEntry:
+        """Read one entry."""
+        tables = {name: TableEntry(**each) for name, each in value.get("tables", {}).items()}
+        others: dict[str, Any] = {name: each for name, each in value.items() if name != "tables"}
+        return cls(**others, tables=tables)
+
+
+class BatchLog:
+    """Reads and appends; a line that a crash cut short is passed over and then overwritten."""
+
+    def __init__(self, file: Path) -> None:
+        self._file: Final = file
+
+    def begin(self, entry: BatchEntry) -> None:
+        """Note the bounds of a batch before anything of it is written."""
+        self._append("begin", entry)
+
+    def landed(self, entry: BatchEntry) -> None:
+        """Note a batch whose rows are all in their tables."""
+        self._append("landed", entry)
+
+    def replayed(self, entry: BatchEntry) -> None:
+        """Note a batch that was landed again."""
+        self._append("replayed", entry)
+
+    def entries(self) -> dict[int, BatchEntry]:
+        """Return the landed batches by number, ascending; the last entry of each counts."""
+        found = {entry.batch: entry for kind, entry in self._lines() if kind != "begin"}
+        return dict(sorted(found.items()))
+
+    def last(self) -> BatchEntry | None:
+        """Return the landed batch with the highest number."""
+        best: BatchEntry | None = None
+        for kind, entry in self._tail():
+            if kind == "landed" and (best is None or entry.batch >= best.batch):
+                best = entry
+        return best
+
+    def known(self, batch: int) -> BatchEntry | None:
+        """Return what was last noted of a batch, begun or landed."""
+        found: BatchEntry | None = None
+        for kind, entry in self._tail():
+            if entry.batch == batch and kind != "replayed":
+                found = entry
+        return found
+
+    def _lines(self, data: bytes | None = None) -> Iterator[tuple[_Kind, BatchEntry]]:
+        if data is None:
+            data = self._file.read_bytes() if self._file.exists() else b""
+        whole, _, _ = data.rpartition(b"\n")
+        for line in whole.splitlines():
+            try:
+                value = json.loads(line)
+                yield value.pop("kind"), BatchEntry.from_json(value)
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise JournalError(
+                    f"the journal {self._file} holds a line that cannot be read ({error}); restore"
+                    " it, or land into a new folder"
+                ) from error
+
+    def _tail(self) -> Iterator[tuple[_Kind, BatchEntry]]:
+        """Yield the last entries, at least one that is landed if there is any."""
+        size, data = _TAIL, b""
+        total = self._file.stat().st_size if self._file.exists() else 0
+        while True:
+            data = self._end(min(size, total))
+            if size >= total:
+                break
+            data = data.partition(b"\n")[2]  # the first line of a piece is seldom whole
+            if b'"kind": "landed"' in data:
+                break
+            size *= 8
+        return self._lines(data)
+
+    def _end(self, size: int) -> bytes:
+        if not size:
+            return b""
+        with self._file.open("rb") as file:
+            file.seek(-size, os.SEEK_END)
+            return file.read()
+
+    def _append(self, kind: _Kind, entry: BatchEntry) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"kind": kind, **asdict(entry)}).encode() + b"\n"
+        with self._file.open("a+b") as file:
+            _cut_short(file.fileno())
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _cut_short(handle: int) -> None:
+    """Remove a last line without its end: a crash wrote half of it."""
+    size = os.fstat(handle).st_size
+    keep = size
+    while keep and os.pread(handle, 1, keep - 1) != b"\n":
+        keep -= 1
+    if keep != size:
+        os.ftruncate(handle, keep)

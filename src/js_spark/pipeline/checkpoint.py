@@ -1,0 +1,86 @@
+"""What Spark's checkpoint says: whose it is, where each batch ends, which ones are committed.
+
+Spark writes the end of a batch before it runs the batch, and a commit after. The files are small
+text, in a format that has been the same since Spark 2.1: a version, metadata, and a line of JSON
+for each source.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from js_spark.errors import CheckpointError
+from js_spark.offsets import Offset, Position
+
+__all__ = ["Bounds", "Checkpoint"]
+
+_FORMATS: Final = ("v1", "v2")
+
+
+@frozen
+class Bounds:
+    """Sequences ``start`` up to, not including, ``end`` of the stream made at ``created``."""
+
+    start: int
+    end: int
+    created: str
+
+
+class Checkpoint:
+    """The checkpoint of a query that reads one stream."""
+
+    def __init__(self, folder: Path, stream: str) -> None:
+        self._folder: Final = folder
+        self._stream: Final = stream
+
+    def query_id(self) -> str | None:
+        """Return the identity of the query, ``None`` when there is no checkpoint."""
+        file = self._folder / "metadata"
+        if not file.exists():
+            return None
+        try:
+            return str(json.loads(file.read_text("utf-8"))["id"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"the checkpoint {self._folder} cannot be read: {error}"
+            ) from error
+
+    def last_begun(self) -> int:
+        """Return the number of the last batch that was planned, -1 when there is none."""
+        return _last(self._folder / "offsets")
+
+    def last_committed(self) -> int:
+        """Return the number of the last batch that is landed, -1 when there is none."""
+        return _last(self._folder / "commits")
+
+    def bounds(self, batch: int, origin: int) -> Bounds:
+        """Return the range of a batch; ``origin`` is where the first one begins."""
+        end = self._position(batch)
+        if end.since is not None:
+            start = end.since
+        else:
+            start = origin if batch == 0 else self._position(batch - 1).next
+        return Bounds(start, end.next, end.created)
+
+    def _position(self, batch: int) -> Position:
+        file = self._folder / "offsets" / str(batch)
+        try:
+            version, _, *sources = file.read_text("utf-8").splitlines()
+            if version not in _FORMATS:
+                raise ValueError(f"format {version!r} is not known to this release")
+            (text,) = sources
+            return Offset.from_json(json.loads(text)).streams[self._stream]
+        except (OSError, ValueError, KeyError) as error:
+            raise CheckpointError(
+                f"the checkpoint's file {file} cannot be read: {error!r}"
+            ) from error
+
+
+def _last(folder: Path) -> int:
+    if not folder.is_dir():
+        return -1
+    return max((int(file.name) for file in folder.iterdir() if file.name.isdigit()), default=-1)

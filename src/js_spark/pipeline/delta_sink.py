@@ -1,0 +1,212 @@
+"""Delta tables without a JAR: Spark's tasks write Parquet files, the driver commits them.
+
+Each batch of a source is one transaction of a table. It carries the identity of the source and
+the number of the batch as Delta's application transaction, so that a batch that is landed again
+after a crash finds itself and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+from deltalake.transaction import AddAction
+
+from js_spark.errors import SchemaError
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.parquet_files import schema_of
+from js_spark.pipeline.sink import BATCH_COLUMN, Writer
+from js_spark.pipeline.staging import Written, stage, sync
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["DeltaBatch", "DeltaSink", "open_table"]
+
+_DATA: Final = "data"
+"""Folder of the files of batches, below the table's."""
+
+#: Columns whose bounds go into the log, so that readers pass over files without a look.
+_BOUNDED: Final = ("seq", "_seq", BATCH_COLUMN)
+
+
+def open_table(folder: Path) -> DeltaTable | None:
+    """Return the newest version of a table, ``None`` where there is none."""
+    try:
+        return DeltaTable(str(folder))
+    except TableNotFoundError:
+        return None
+
+
+class DeltaBatch:
+    """Writes a batch: files first, then one transaction a table."""
+
+    def __init__(self, root: Path, number: int, writer: Writer) -> None:
+        self._root: Final = root
+        self._number: Final = number
+        self._writer: Final = writer
+        self._name: Final = f"{writer.name}-{number:09d}-"
+        self._written: list[Written] = []
+
+    def has(self, table: str) -> bool:
+        """Tell whether the table has the batch already."""
+        delta = open_table(self._root / table)
+        return delta is not None and self._is_in(delta)
+
+    def write(self, table: str, rows: DataFrame) -> Written:
+        """Write one table's rows of the batch."""
+        folder = self._root / table
+        delta = open_table(folder)
+        if delta is None or not self._is_in(delta):
+            for left in (folder / _DATA).glob(f"{self._name}*"):
+                shutil.rmtree(left)  # of an attempt that was killed before its transaction
+            files = stage(rows, folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}")
+            delta = _fitting(delta, folder, rows.schema)
+            self._commit(delta, folder, files)
+        written = Written(table, self._files(delta, folder))
+        self._written.append(written)
+        return written
+
+    @property
+    def written(self) -> Sequence[Written]:
+        """What the batch has in the tables that were written to."""
+        return self._written
+
+    def close(self) -> None:
+        """Do nothing: files outside of the log are removed with the next attempt or a vacuum."""
+
+    def _is_in(self, delta: DeltaTable) -> bool:
+        last = delta.transaction_version(self._writer.id)
+        return last is not None and last >= self._number
+
+    def _commit(self, delta: DeltaTable, folder: Path, files: Sequence[Path]) -> None:
+        delta.create_write_transaction(
+            [_added(file, folder) for file in files],
+            "append",
+            delta.schema(),
+            commit_properties=CommitProperties(
+                custom_metadata={"source": self._writer.name, "batch": str(self._number)},
+                app_transactions=[Transaction(self._writer.id, self._number)],
+            ),
+        )
+        delta.update_incremental()
+        sync([folder / "_delta_log"])
+
+    def _files(self, delta: DeltaTable, folder: Path) -> tuple[Path, ...]:
+        paths = pa.table(delta.get_add_actions(flatten=True)).column("path").to_pylist()
+        start = f"{_DATA}/{self._name}"
+        return tuple(folder / path for path in sorted(paths) if path.startswith(start))
+
+
+class DeltaSink:
+    """The tables below a pipeline's folder."""
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders: Final = folders
+
+    def batch(self, number: int, writer: Writer) -> DeltaBatch:
+        """Begin a batch, or begin one again that was interrupted."""
+        return DeltaBatch(self.folders.root, number, writer)
+
+    def scan(
+        self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read columns of the rows whose sequence is in ``[low, high)``, since a batch."""
+        delta = open_table(self.folders.root / table)
+        if delta is not None:
+            # The log knows the bounds of each file: most need not be opened.
+            bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
+            files = delta.file_uris(file_pruning_predicate=bounds)
+            wanted = (ds.field(seq) >= low) & (ds.field(seq) < high)
+            wanted &= ds.field(BATCH_COLUMN) >= since
+            if files:
+                yield from ds.dataset(files).to_batches(columns=list(columns), filter=wanted)
+
+    def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
+        """Put the rows of ``files`` in the place of all rows of a batch, in one transaction."""
+        folder = self.folders.root / table
+        delta = open_table(folder)
+        predicate = f"{BATCH_COLUMN} = {number}"
+        if files:
+            rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
+            if delta is None:
+                write_deltalake(str(folder), rows.scanner().to_reader())
+            else:
+                write_deltalake(
+                    delta,
+                    rows.scanner().to_reader(),
+                    mode="overwrite",
+                    predicate=predicate,
+                    schema_mode="merge",
+                )
+        elif delta is not None:
+            delta.delete(predicate)
+
+    def forget(self, table: str, after: int) -> None:
+        """Remove all rows of batches with a higher number than ``after``."""
+        delta = open_table(self.folders.root / table)
+        if delta is not None:
+            delta.delete(f"{BATCH_COLUMN} > {after}")
+
+
+def _added(file: Path, table: Path) -> AddAction:
+    found = file.stat()
+    return AddAction(
+        path=file.relative_to(table).as_posix(),
+        size=found.st_size,
+        partition_values={},
+        modification_time=found.st_mtime_ns // 1_000_000,
+        data_change=True,
+        stats=json.dumps(_statistics(file)),
+    )
+
+
+def _statistics(file: Path) -> Mapping[str, object]:
+    """Return what readers may know of a file without opening it."""
+    parquet = pq.ParquetFile(file)
+    names = [name for name in _BOUNDED if name in parquet.schema_arrow.names]
+    rows = parquet.read(columns=names)
+    if not rows.num_rows:
+        return {"numRecords": 0}
+    ends = {name: pc.min_max(rows.column(name)).as_py() for name in names}
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": {name: ends[name]["min"] for name in names},
+        "maxValues": {name: ends[name]["max"] for name in names},
+        "nullCount": dict.fromkeys(names, 0),
+    }
+
+
+def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> DeltaTable:
+    """Return the table with all the columns; makes it, or adds the new ones."""
+    schema = Schema.from_json(columns.json())
+    if delta is None:
+        return DeltaTable.create(str(folder), schema, mode="ignore")
+    known = {each.name: each for each in delta.schema().fields}
+    for each in schema.fields:
+        found = known.get(each.name)
+        if found is not None and found.type != each.type:
+            raise SchemaError(
+                f"column {each.name!r} of the table {folder.name} was landed as"
+                f" {_told(found.type)} and is {_told(each.type)} now; name another table"
+            )
+    added = [each for each in schema.fields if each.name not in known]
+    if added:
+        delta.alter.add_columns(added)
+        delta.update_incremental()
+    return delta
+
+
+def _told(kind: object) -> str:
+    return str(getattr(kind, "type", kind))

@@ -1,0 +1,161 @@
+"""Land one micro-batch: into its tables once, counted from the files, noted in the journal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve, frozen
+
+from js_spark.errors import CheckpointError, JournalError
+from js_spark.leader import Leader
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from js_spark.pipeline.checkpoint import Checkpoint
+from js_spark.pipeline.config import SourceConfig
+from js_spark.pipeline.identity import Identity
+from js_spark.pipeline.sink import BATCH_COLUMN, BatchWriter, Sink
+from js_spark.pipeline.staging import Seqs, seqs_of, summarized
+from js_spark.split_tables import TableWriter, write_events, write_json, write_raw
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["BatchLander", "write_tables"]
+
+
+@frozen
+class _Writer:
+    name: str
+    id: str
+
+
+class BatchLander:
+    """The function that Spark calls for each micro-batch of one source.
+
+    Called again for a batch that was interrupted, it finishes that batch: Spark gives the same
+    range, tables that have the batch are left alone. ``landed`` is told of every batch.
+    """
+
+    def __init__(
+        self,
+        source: SourceConfig,
+        identity: Identity,
+        checkpoint: Checkpoint,
+        log: BatchLog,
+        sink: Sink,
+        landed: Callable[[BatchEntry], None],
+    ) -> None:
+        self._source: Final = source
+        self._identity: Final = identity
+        self._checkpoint: Final = checkpoint
+        self._log: Final = log
+        self._sink: Final = sink
+        self._landed: Final = landed
+        self._leader: Final = Leader(source.source_options)
+        self.failure: Exception | None = None
+        """What the last batch raised: Spark hands on only its text."""
+
+    def __call__(self, rows: DataFrame, spark_batch: int) -> None:
+        """Land the rows of a batch. Raises what went wrong."""
+        try:
+            self._land(rows, spark_batch)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._leader.close()
+
+    def _land(self, rows: DataFrame, spark_batch: int) -> None:
+        started = time.monotonic()
+        entry = self._plan(spark_batch)
+        tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
+        try:
+            write_tables(tables, rows, self._source, entry.batch)
+            entry = self._counted(entry, tables)
+        finally:
+            tables.close()
+        (state,) = self._leader.states()
+        entry = evolve(
+            entry,
+            backlog=max(0, state.next - entry.end),
+            seconds=round(time.monotonic() - started, 3),
+        )
+        self._log.landed(entry)
+        self._landed(entry)
+
+    def _plan(self, spark_batch: int) -> BatchEntry:
+        """Note the bounds of the batch, or find them noted."""
+        bounds = self._checkpoint.bounds(spark_batch, self._identity.origin)
+        entry = BatchEntry(
+            batch=self._identity.base + spark_batch,
+            start=bounds.start,
+            end=bounds.end,
+            created=bounds.created,
+            query_id=self._checkpoint.query_id() or "",
+            began=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+        known, last = self._log.known(entry.batch), self._log.last()
+        is_new = last is None or entry.batch > last.batch
+        if known is None and last is not None and not is_new:
+            raise self._other(entry, last)
+        if known is None or (is_new and known.query_id != entry.query_id):
+            # The second: begun with a checkpoint that was lost, and removed from the tables.
+            self._log.begin(entry)
+        elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
+            raise self._other(entry, known)
+        return entry
+
+    def _other(self, entry: BatchEntry, known: BatchEntry) -> CheckpointError:
+        return CheckpointError(
+            f"source {self._source.name}: the checkpoint plans batch {entry.batch} as sequences"
+            f" {entry.start} to {entry.end - 1}, the journal holds batch {known.batch} with"
+            f" {known.start} to {known.end - 1}: the checkpoint was put back to an earlier"
+            " state. Put back the newer one, or go on behind the journal with"
+            " twinstream pipeline run --recover"
+        )
+
+    def _counted(self, entry: BatchEntry, tables: BatchWriter) -> BatchEntry:
+        """Read the sequences back from the files: each message is there once, in its range."""
+        files = [file for each in tables.written for file in each.files]
+        seqs = summarized(seqs_of(files, self._source.seq_column))
+        self._check(entry, seqs)
+        found = {
+            each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
+            for each in tables.written
+        }
+        dead = found.get(self._source.dead_letters)
+        return evolve(
+            entry,
+            messages=seqs.count,
+            dead_letters=dead.rows if dead else 0,
+            first_seq=seqs.first,
+            last_seq=seqs.last,
+            tables=found,
+        )
+
+    def _check(self, entry: BatchEntry, seqs: Seqs) -> None:
+        inside = not seqs.count or (entry.start <= seqs.first and seqs.last < entry.end)
+        if seqs.count != seqs.distinct or not inside:
+            raise JournalError(
+                f"batch {entry.batch} of source {self._source.name} ({entry.start} to"
+                f" {entry.end - 1}) has {seqs.count} rows of {seqs.distinct} sequences from"
+                f" {seqs.first} to {seqs.last} in its files; something else writes to the tables"
+            )
+
+
+def write_tables(tables: TableWriter, rows: DataFrame, source: SourceConfig, batch: int) -> None:
+    """Divide the rows of a batch among the tables of the source."""
+    from pyspark.sql import functions as f
+
+    marked = rows.withColumn(BATCH_COLUMN, f.lit(batch).cast("bigint"))
+    match source.format:
+        case "raw":
+            write_raw(tables, marked, source.table)
+        case "json":
+            write_json(tables, marked, source.table, source.dead_letters)
+        case "advisory":
+            write_events(tables, marked, source.dead_letters, source.prefix)

@@ -1,0 +1,96 @@
+"""What the tables of one source hold of a range, compared with what the stream holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from js_spark.events import EVENT_COLUMNS
+from js_spark.pipeline.batch_log import BatchEntry
+from js_spark.pipeline.config import SourceConfig
+from js_spark.pipeline.sink import BATCH_COLUMN, Sink
+from js_spark.split_tables import OTHER_EVENTS
+
+__all__ = ["LandedRows", "missing_of", "possible_tables", "read_landed", "tables_of"]
+
+_ROWS: Final = pa.schema([("seq", pa.int64()), ("batch", pa.int64())])
+
+
+@frozen
+class LandedRows:
+    """Rows of a range in all tables of a source: a sequence and a batch number each."""
+
+    rows: pa.Table
+
+    @property
+    def seqs(self) -> pa.ChunkedArray:
+        """Sequences, one a row."""
+        return self.rows.column("seq")
+
+    @property
+    def count(self) -> int:
+        """Rows."""
+        return self.rows.num_rows
+
+    @property
+    def distinct(self) -> int:
+        """Distinct sequences."""
+        return int(pc.count_distinct(self.seqs).as_py())
+
+    def doubles(self, most: int = 5) -> list[int]:
+        """Return the first sequences that have more than one row."""
+        counted = self.rows.group_by("seq").aggregate([("batch", "count")])
+        several = counted.filter(pc.field("batch_count") > 1).column("seq")
+        return sorted(several.to_pylist())[:most]
+
+    def up_to(self, batch: int) -> LandedRows:
+        """Return the rows of batches with this number or a lower one."""
+        return LandedRows(self.rows.filter(pc.field("batch") <= batch))
+
+    def by_batch(self) -> dict[int, int]:
+        """Return the number of rows of each batch."""
+        counted = self.rows.group_by("batch").aggregate([("seq", "count")])
+        batches, rows = counted.column("batch").to_pylist(), counted.column("seq_count").to_pylist()
+        return dict(zip(batches, rows, strict=True))
+
+
+def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
+    """Return the tables that batches of a source wrote to, dead letters last."""
+    names = {name for entry in entries for name in entry.tables}
+    if source.format != "advisory":
+        names.add(source.table)
+    return [*sorted(names - {source.dead_letters}), source.dead_letters]
+
+
+def possible_tables(source: SourceConfig) -> list[str]:
+    """Return the tables that a source could write to."""
+    if source.format == "advisory":
+        kinds = [name for name in EVENT_COLUMNS.names if name != "kind"]
+        return [*(source.prefix + kind for kind in (*kinds, OTHER_EVENTS)), source.dead_letters]
+    return [source.table, source.dead_letters]
+
+
+def read_landed(
+    sink: Sink, source: SourceConfig, tables: Iterable[str], low: int, high: int, since: int = 0
+) -> LandedRows:
+    """Read sequences in ``[low, high)`` from tables, of batches numbered ``since`` or higher."""
+    columns = [source.seq_column, BATCH_COLUMN]
+    found: list[pa.RecordBatch] = []
+    for table in tables:
+        # Dead letters of raw reads do not exist; of others they have the underscore too.
+        for part in sink.scan(table, columns, source.seq_column, low, high, since):
+            arrays = [part.column(0), part.column(1).cast(pa.int64())]
+            found.append(pa.RecordBatch.from_arrays(arrays, schema=_ROWS))
+    return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
+
+
+def missing_of(wanted: pa.Array, found: LandedRows | pa.ChunkedArray) -> list[int]:
+    """Return the sequences of ``wanted`` that were not found."""
+    seqs = found.seqs if isinstance(found, LandedRows) else found
+    there = pc.is_in(wanted, value_set=seqs.combine_chunks())
+    missing: list[int] = wanted.filter(pc.invert(there)).to_pylist()
+    return missing

@@ -1,0 +1,35 @@
+"""One writer at a time: a lock on the pipeline's folder that ends with its process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from js_spark.errors import PipelineBusy
+from js_spark.pipeline.folders import Folders
+
+__all__ = ["locked"]
+
+
+@contextmanager
+def locked(folders: Folders, purpose: str) -> Generator[None]:
+    """Hold the lock, or raise `PipelineBusy` with who has it. ``purpose`` tells others.
+
+    The system gives the lock back when the process ends, however it ends.
+    """
+    folders.lock.parent.mkdir(parents=True, exist_ok=True)
+    with folders.lock.open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            raise PipelineBusy(
+                f"{folders.root} is in use by {holder}; wait until it has ended, or stop it"
+            ) from None
+        file.truncate(0)
+        file.write(f"'{purpose}' (process {os.getpid()})")
+        file.flush()
+        yield

@@ -1,0 +1,67 @@
+"""Join Parquet files into one, a piece at a time: no table has to fit into memory."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from attrs import frozen
+
+from js_spark.errors import SchemaError
+from js_spark.pipeline.staging import sync
+
+__all__ = ["Part", "merge", "schema_of"]
+
+
+@frozen
+class Part:
+    """Files whose rows are wanted; those that ``wanted`` chooses, all without it."""
+
+    files: Sequence[Path]
+    wanted: ds.Expression | None = None
+
+
+def schema_of(files: Sequence[Path]) -> pa.Schema:
+    """Return the columns of all files together. Raises `SchemaError` where types differ."""
+    try:
+        return pa.unify_schemas([pq.read_schema(file) for file in files])
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"files of one table do not fit together: {error}") from error
+
+
+def merge(parts: Sequence[Part], folder: Path) -> Path | None:
+    """Write the rows of all parts into one new file in ``folder``, in the order of the parts.
+
+    Returns the file, ``None`` (and makes nothing) when there are no rows.
+    """
+    parts = [part for part in parts if part.files]
+    if not parts:
+        return None
+    schema = schema_of([file for part in parts for file in part.files])
+    file = folder / f"part-{uuid.uuid4().hex}.parquet"
+    writer: pq.ParquetWriter | None = None
+    try:
+        for batch in _batches(parts, schema):
+            if writer is None:
+                folder.mkdir(parents=True)
+                writer = pq.ParquetWriter(file, schema, compression="zstd")
+            writer.write_batch(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        return None
+    sync([file, folder])
+    return file
+
+
+def _batches(parts: Sequence[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        rows = ds.dataset([str(file) for file in part.files], schema=schema)
+        for batch in rows.to_batches(filter=part.wanted):
+            if batch.num_rows:
+                yield batch

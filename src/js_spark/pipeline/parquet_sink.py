@@ -1,0 +1,105 @@
+"""Tables of plain Parquet files: a folder a batch, there completely or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.parquet_files import Part
+from js_spark.pipeline.rebuild import BATCH_FOLDER, Rebuilt, batch_folders
+from js_spark.pipeline.sink import BATCH_COLUMN, Writer
+from js_spark.pipeline.staging import Written, files_in, stage, sync
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["ParquetBatch", "ParquetSink"]
+
+
+class ParquetBatch:
+    """Writes a batch: each table aside, then into place with one rename."""
+
+    def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
+        self._root: Final = folders.root
+        self._number: Final = number
+        self._staging: Final = folders.staging / f"{writer.name}.{uuid.uuid4().hex}"
+        self._written: list[Written] = []
+        for left in folders.staging.glob(f"{writer.name}.*"):
+            shutil.rmtree(left)  # of an attempt that was killed: there is one writer at a time
+
+    def has(self, table: str) -> bool:
+        """Tell whether the table has the batch already."""
+        return self._home(table).exists()
+
+    def write(self, table: str, rows: DataFrame) -> Written:
+        """Write one table's rows of the batch."""
+        target = self._home(table)
+        if not self.has(table):
+            aside = self._staging / table
+            stage(rows, aside)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            aside.rename(target)
+            sync([target.parent])
+        written = Written(table, files_in(target))
+        self._written.append(written)
+        return written
+
+    def _home(self, table: str) -> Path:
+        return self._root / table / f"{BATCH_FOLDER}{self._number}"
+
+    @property
+    def written(self) -> Sequence[Written]:
+        """What the batch has in the tables that were written to."""
+        return self._written
+
+    def close(self) -> None:
+        """Remove what was written aside and not moved."""
+        shutil.rmtree(self._staging, ignore_errors=True)
+        staging = self._staging.parent
+        if staging.is_dir() and not any(staging.iterdir()):
+            staging.rmdir()
+
+
+class ParquetSink:
+    """The tables below a pipeline's folder."""
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders: Final = folders
+
+    def batch(self, number: int, writer: Writer) -> ParquetBatch:
+        """Begin a batch, or begin one again that was interrupted."""
+        return ParquetBatch(self.folders, number, writer)
+
+    def scan(
+        self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read columns of the rows whose sequence is in ``[low, high)``, since a batch."""
+        folders = batch_folders(self.folders.root / table).items()
+        files = [str(f) for last, path in folders if last >= since for f in files_in(path)]
+        if files:
+            wanted = (ds.field(seq) >= low) & (ds.field(seq) < high)
+            wanted &= ds.field(BATCH_COLUMN) >= since
+            yield from ds.dataset(files).to_batches(columns=list(columns), filter=wanted)
+
+    def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
+        """Put the rows of ``files`` in the place of all rows of a batch, in one step."""
+        existing = batch_folders(self.folders.root / table)
+        home = next((last for last in existing if last >= number), number)
+        with Rebuilt(self.folders, table) as new:
+            new.keep(path for last, path in existing.items() if last != home)
+            old = files_in(existing[home]) if home in existing else ()
+            others = (ds.field(BATCH_COLUMN) < number) | (ds.field(BATCH_COLUMN) > number)
+            new.put(home, [Part(old, others), Part(files)])
+
+    def forget(self, table: str, after: int) -> None:
+        """Remove all rows of batches with a higher number than ``after``."""
+        for number, folder in batch_folders(self.folders.root / table).items():
+            if number > after:
+                shutil.rmtree(folder)

@@ -1,0 +1,76 @@
+"""Go on behind what is landed when a checkpoint was lost or put back to an earlier state.
+
+The journal says which batches are in the tables. What a batch that is not in it left there is
+removed, and a new checkpoint begins behind the last one.
+"""
+
+from __future__ import annotations
+
+import time
+
+from js_spark.errors import DataLossError
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.pipeline.checkpoint import Checkpoint
+from js_spark.pipeline.config import SourceConfig
+from js_spark.pipeline.folders import SourceFolder
+from js_spark.pipeline.identity import Identity
+from js_spark.pipeline.landed import possible_tables
+from js_spark.pipeline.sink import Sink
+from js_spark.stream_state import StreamState
+
+__all__ = ["recovered"]
+
+
+def recovered(
+    source: SourceConfig,
+    identity: Identity,
+    folder: SourceFolder,
+    sink: Sink,
+    state: StreamState,
+) -> Identity:
+    """Return the identity to go on with; the same one when nothing is wrong.
+
+    Raises `DataLossError` when the stream was made anew since, or removed what was not landed,
+    unless ``failOnDataLoss`` is false.
+    """
+    last = BatchLog(folder.journal).last()
+    if _agrees(identity, Checkpoint(folder.checkpoint, source.stream), last):
+        return identity
+    after = -1 if last is None else last.batch
+    for table in possible_tables(source):
+        sink.forget(table, after)
+    if folder.checkpoint.exists():
+        folder.checkpoint.rename(folder.path / f"checkpoint.{time.time_ns()}")
+    origin = _origin(source, identity, state, last)
+    return identity.renewed(origin=origin, base=after + 1, created=state.created).save(folder)
+
+
+def _agrees(identity: Identity, checkpoint: Checkpoint, last: BatchEntry | None) -> bool:
+    found = checkpoint.query_id()
+    if found is None:
+        return last is None and identity.query_id is None
+    newest = identity.base + checkpoint.last_begun()
+    return found == identity.query_id and (last is None or newest >= last.batch)
+
+
+def _origin(
+    source: SourceConfig, identity: Identity, state: StreamState, last: BatchEntry | None
+) -> int:
+    created, origin = (
+        (identity.created, identity.origin) if last is None else (last.created, last.end)
+    )
+    strict = source.source_options.fail_on_data_loss
+    if created != state.created:
+        if strict:
+            raise DataLossError(
+                f"stream {state.name} was made at {state.created}, the journal is of one made at"
+                f" {created}: it was deleted and made again; land into a new folder, or set the"
+                " option failOnDataLoss to false to go on with the new one from its beginning"
+            )
+        return state.first
+    if state.first > origin and strict:
+        raise DataLossError(
+            f"stream {state.name}: sequences {origin} to {state.first - 1} went before they were"
+            " landed; set the option failOnDataLoss to false to go on with what is left"
+        )
+    return max(origin, state.first)

@@ -1,0 +1,173 @@
+"""Land a range again: after a change of the schema, or when files of a table were damaged.
+
+Whole batches are read from the stream again, with their own bounds, and put in the place of what
+the tables have of them. So it can be repeated, and it can be repeated after a crash.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve
+
+from js_spark.errors import DataLossError, OptionError
+from js_spark.leader import Leader
+from js_spark.pipeline.batch import parquet_settings
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from js_spark.pipeline.config import PipelineConfig, SourceConfig
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.land_batch import write_tables
+from js_spark.pipeline.landed import missing_of, read_landed, tables_of
+from js_spark.pipeline.settled import settled
+from js_spark.pipeline.sink import Sink, open_sink
+from js_spark.pipeline.staging import Written, seqs_of, stage, summarized
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["batches_of", "replay"]
+
+
+class _Aside:
+    """Writes tables into a folder that no reader looks into."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder: Final = folder
+        self.written: dict[str, Written] = {}
+
+    def has(self, table: str) -> bool:
+        """Say no: each replay begins anew."""
+        return False
+
+    def write(self, table: str, rows: DataFrame) -> Written:
+        """Write one table's rows."""
+        found = self.written[table] = Written(table, stage(rows, self._folder / table))
+        return found
+
+
+def batches_of(
+    config: PipelineConfig, source: SourceConfig, low: int, high: int
+) -> list[BatchEntry]:
+    """Return the landed batches that hold sequences in ``[low, high)``, ascending."""
+    entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
+    newest = entries[max(entries)].created if entries else ""
+    return [
+        each
+        for each in entries.values()
+        if each.created == newest and each.start < high and each.end > low
+    ]
+
+
+def replay(
+    spark: SparkSession,
+    config: PipelineConfig,
+    source: SourceConfig,
+    low: int,
+    high: int,
+    *,
+    tell: Callable[[BatchEntry], None] = lambda _: None,
+) -> list[BatchEntry]:
+    """Land all batches again that hold sequences in ``[low, high)``; return their new entries.
+
+    Raises `DataLossError`, before anything is changed in a batch, when the stream does not hold
+    every message any more that the tables have of it; `OptionError` when no batch has the range.
+    """
+    folders = Folders(config.path)
+    log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
+    with settled(config, "replay"), parquet_settings(spark):
+        due = batches_of(config, source, low, high)
+        if not due:
+            raise OptionError(
+                "from", f"no batch of source {source.name} holds sequences {low} to {high - 1}"
+            )
+        _check_stream(source, due[0])
+        tables = tables_of(source, log.entries().values())
+        done: list[BatchEntry] = []
+        for entry in due:
+            done.append(_again(spark, folders, source, sink, entry, tables))
+            log.replayed(done[-1])
+            tell(done[-1])
+    return done
+
+
+def _check_stream(source: SourceConfig, entry: BatchEntry) -> None:
+    with Leader(source.source_options) as leader:
+        (state,) = leader.states()
+    if state.created != entry.created:
+        raise DataLossError(
+            f"stream {source.stream} was made at {state.created}, the tables are of one made at"
+            f" {entry.created}: their messages cannot be read again"
+        )
+
+
+def _again(
+    spark: SparkSession,
+    folders: Folders,
+    source: SourceConfig,
+    sink: Sink,
+    entry: BatchEntry,
+    tables: list[str],
+) -> BatchEntry:
+    folder = folders.staging / f"_replay.{uuid.uuid4().hex}"
+    aside = _Aside(folder)
+    try:
+        write_tables(aside, _rows(spark, source, entry), source, entry.batch)
+        new = seqs_of([file for w in aside.written.values() for file in w.files], source.seq_column)
+        old = read_landed(sink, source, tables, entry.start, entry.end, entry.batch)
+        lost = missing_of(old.up_to(entry.batch).seqs.combine_chunks(), new)
+        if lost:
+            raise DataLossError(
+                f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
+                f" holds {len(lost)} of its messages no more, the first has sequence {lost[0]}"
+            )
+        for table in _order(source, tables, aside):
+            written = aside.written.get(table)
+            sink.replace(table, entry.batch, written.files if written and written.rows else ())
+        return _entry(entry, source, aside)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _order(source: SourceConfig, tables: list[str], aside: _Aside) -> list[str]:
+    """Return all tables concerned, dead letters last.
+
+    A message that is no dead letter any more is in its table before it leaves them: interrupted
+    between, it is there twice and not gone.
+    """
+    names = sorted({*tables, *aside.written} - {source.dead_letters})
+    return [*names, source.dead_letters]
+
+
+def _rows(spark: SparkSession, source: SourceConfig, entry: BatchEntry) -> DataFrame:
+    bounds = {
+        "startingOffsets": json.dumps({source.stream: entry.start}),
+        "endingOffsets": json.dumps({source.stream: entry.end}),
+        # Compared message by message instead, with what the tables have.
+        "failOnDataLoss": "false",
+    }
+    given = {k: v for k, v in source.options.items() if k.lower() != "failondataloss"}
+    return spark.read.format("jetstream").options(**given, **bounds).load()
+
+
+def _entry(entry: BatchEntry, source: SourceConfig, aside: _Aside) -> BatchEntry:
+    files = [file for each in aside.written.values() for file in each.files]
+    seqs = summarized(seqs_of(files, source.seq_column))
+    tables = {
+        each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
+        for each in aside.written.values()
+    }
+    dead = tables.get(source.dead_letters)
+    return evolve(
+        entry,
+        messages=seqs.count,
+        dead_letters=dead.rows if dead else 0,
+        first_seq=seqs.first,
+        last_seq=seqs.last,
+        replays=entry.replays + 1,
+        tables=tables,
+    )

@@ -1,0 +1,109 @@
+"""Run a pipeline: a query a source, looked after in one loop until all have ended."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from js_spark.pipeline.batch import parquet_settings
+from js_spark.pipeline.config import PipelineConfig
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.happenings import Happening
+from js_spark.pipeline.lock import locked
+from js_spark.pipeline.query import SourceQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Asked", "run"]
+
+_PAUSE: Final = 0.1
+"""Seconds between two looks at the queries."""
+
+_PATIENCE: Final = 60.0
+"""Seconds that a batch gets to end when somebody asks to stop."""
+
+
+class Asked(Protocol):
+    """Whether somebody asked to stop; `threading.Event` is one."""
+
+    def is_set(self) -> bool:
+        """Tell it."""
+        ...
+
+
+class _Never:
+    def is_set(self) -> bool:
+        return False
+
+
+def run(
+    spark: SparkSession,
+    config: PipelineConfig,
+    *,
+    once: bool = False,
+    recover: bool = False,
+    tell: Callable[[Happening], None] = lambda _: None,
+    asked: Asked | None = None,
+) -> dict[str, str]:
+    """Land all sources; returns those that ended with an error, with the error.
+
+    ``once`` ends when all that the streams hold at the start is landed; otherwise it goes on
+    until ``asked``. A source that fails is started again after a pause that doubles, unless its
+    error would only come again. ``recover`` goes on behind the journal where a checkpoint is
+    gone. ``tell`` is called from the calling thread alone. Raises `PipelineBusy` while another
+    process works on the folder.
+    """
+    heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
+    with locked(Folders(config.path), f"pipeline run of {config.name}"), parquet_settings(spark):
+        sources = [
+            SourceQuery(spark, config, each, heard.put, once=once, recover=recover)
+            for each in config.sources
+        ]
+        try:
+            _look_after(sources, heard, tell, asked or _Never())
+        finally:
+            _stop(sources)
+            _pass_on(heard, tell)
+    return {each.source.name: each.error for each in sources if each.error is not None}
+
+
+def _look_after(
+    sources: list[SourceQuery],
+    heard: queue.SimpleQueue[Happening],
+    tell: Callable[[Happening], None],
+    asked: Asked,
+) -> None:
+    while not asked.is_set():
+        busy = [_step(each, sources) for each in sources]
+        _pass_on(heard, tell)
+        if not any(busy):
+            return
+        time.sleep(_PAUSE)
+    deadline = time.monotonic() + _PATIENCE
+    while not all(each.is_between_batches for each in sources) and time.monotonic() < deadline:
+        _pass_on(heard, tell)
+        time.sleep(_PAUSE)
+
+
+def _step(source: SourceQuery, sources: list[SourceQuery]) -> bool:
+    """Do what is due, but begin no query while another one begins.
+
+    Spark gives the Python process of a query ten seconds to start; several at once would not
+    make it on a busy machine.
+    """
+    if source.waits_to_start and any(each.is_starting for each in sources):
+        return True
+    return source.step()
+
+
+def _stop(sources: list[SourceQuery]) -> None:
+    for each in sources:
+        each.stop()
+
+
+def _pass_on(heard: queue.SimpleQueue[Happening], tell: Callable[[Happening], None]) -> None:
+    while not heard.empty():
+        tell(heard.get())

@@ -1,0 +1,32 @@
+"""Work on tables between runs: alone, and with no batch left half done."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from js_spark.errors import CheckpointError
+from js_spark.pipeline.checkpoint import Checkpoint
+from js_spark.pipeline.config import PipelineConfig
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.lock import locked
+
+__all__ = ["settled"]
+
+
+@contextmanager
+def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
+    """Hold the lock of a pipeline all of whose batches are finished.
+
+    Raises `PipelineBusy` while it runs and `CheckpointError` when a batch was interrupted.
+    """
+    folders = Folders(config.path)
+    with locked(folders, f"pipeline {purpose} of {config.name}"):
+        for source in config.sources:
+            checkpoint = Checkpoint(folders.source(source.name).checkpoint, source.stream)
+            if checkpoint.last_begun() > checkpoint.last_committed():
+                raise CheckpointError(
+                    f"a batch of source {source.name} was interrupted; let it be finished first:"
+                    " twinstream pipeline run --once"
+                )
+        yield

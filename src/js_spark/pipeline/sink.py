@@ -1,0 +1,102 @@
+"""What the two kinds of tables have in common: batches go in whole, and once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from js_spark.errors import SparkSourceError
+from js_spark.pipeline.config import PipelineConfig
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.staging import Written
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["BATCH_COLUMN", "BatchWriter", "Sink", "Writer", "open_sink"]
+
+BATCH_COLUMN = "_batch_id"
+"""Column with the number of the batch that landed the row."""
+
+
+class Writer(Protocol):
+    """Who writes: the name and the lasting identity of a source."""
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """Its identity, the same for all its batches."""
+        ...
+
+
+class BatchWriter(Protocol):
+    """Writes the tables of one batch; a table that has the batch already is left as it is."""
+
+    def has(self, table: str) -> bool:
+        """Tell whether the table has the batch already."""
+        ...
+
+    def write(self, table: str, rows: DataFrame) -> Written:
+        """Write one table's rows of the batch, all of them or none."""
+        ...
+
+    @property
+    def written(self) -> Sequence[Written]:
+        """What the batch has in the tables that were written to."""
+        ...
+
+    def close(self) -> None:
+        """Remove what was left aside."""
+        ...
+
+
+class Sink(Protocol):
+    """The tables of a pipeline. ``table`` is always a path below the pipeline's folder."""
+
+    def batch(self, number: int, writer: Writer) -> BatchWriter:
+        """Begin a batch, or begin one again that was interrupted."""
+        ...
+
+    def scan(
+        self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Read columns of the rows whose sequence (column ``seq``) is in ``[low, high)``.
+
+        Only of batches numbered ``since`` or higher, which spares a look into older files.
+        A table that does not exist has no rows.
+        """
+        ...
+
+    def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
+        """Put the rows of ``files`` in the place of all rows of a batch, in one step."""
+        ...
+
+    def forget(self, table: str, after: int) -> None:
+        """Remove all rows of batches with a higher number than ``after``."""
+        ...
+
+
+def open_sink(config: PipelineConfig) -> Sink:
+    """Return the tables of a pipeline. Raises `SparkSourceError` without `deltalake`."""
+    folders = Folders(config.path)
+    if config.sink == "parquet":
+        from js_spark.pipeline.parquet_sink import ParquetSink
+
+        return ParquetSink(folders)
+    try:
+        from js_spark.pipeline.delta_sink import DeltaSink
+    except ModuleNotFoundError as missing:
+        if missing.name != "deltalake":
+            raise
+        raise SparkSourceError(
+            'sink = "delta" needs deltalake, which is not installed; install it with:'
+            " pip install 'twinstream[delta]'"
+        ) from missing
+    return DeltaSink(folders)

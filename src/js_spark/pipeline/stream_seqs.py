@@ -1,0 +1,50 @@
+"""Which sequences of a range a stream holds just now, as its leader confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from js_spark.options import SourceOptions
+from js_spark.plan import reads_direct
+from js_spark.stream_state import stream_state
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+__all__ = ["held_seqs", "windows"]
+
+WINDOW = 2_000_000
+"""Sequences that are compared at once: some 50 MB."""
+
+
+def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:
+    """Cut ``[low, high)`` into pieces."""
+    for start in range(low, high, size):
+        yield start, min(start + size, high)
+
+
+def held_seqs(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Array:
+    """Return the sequences in ``[low, high)`` that the stream holds and the filter chooses.
+
+    Reads the messages, as the source does: it is as exact, and takes as long.
+    """
+    (name,) = options.streams
+    state = stream_state(jet, name)
+    found: list[int] = []
+    reader = jet.range_reader(
+        name,
+        max(low, state.first),
+        max(high, state.first),
+        filter_subjects=options.subjects,
+        direct=reads_direct(options, state),
+        timeout=options.fetch_timeout,
+    )
+    try:
+        while (page := reader.next_page()) is not None:
+            found += page.seqs
+    finally:
+        reader.close()
+    return pa.array(found, pa.int64())

@@ -1,0 +1,57 @@
+"""Put one folder in the place of another, in one step where the system can.
+
+Linux exchanges two names at once. Elsewhere the old folder is renamed away first and the new one
+put there next; between the two there is none, and `finish` completes an exchange that was
+interrupted there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+__all__ = ["exchange", "finish"]
+
+_AT_FDCWD: Final = -100
+_EXCHANGE: Final = 2
+
+# What systems and file systems answer that cannot do it.
+_CANNOT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
+
+
+def exchange(new: Path, current: Path) -> None:
+    """Exchange two folders of one file system: afterwards ``new`` is the old one."""
+    if _exchange_at_once(new, current):
+        return
+    waiting, old = _names(current)
+    new.rename(waiting)
+    current.rename(old)
+    waiting.rename(current)
+    old.rename(new)
+
+
+def finish(current: Path) -> None:
+    """Complete an exchange that was interrupted while there was no folder at ``current``."""
+    waiting, _ = _names(current)
+    if waiting.exists() and not current.exists():
+        waiting.rename(current)
+
+
+def _names(current: Path) -> tuple[Path, Path]:
+    return current.with_name(f"_new.{current.name}"), current.with_name(f"_old.{current.name}")
+
+
+def _exchange_at_once(new: Path, current: Path) -> bool:
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    names = os.fsencode(new), os.fsencode(current)
+    if call(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT:
+        return False
+    raise OSError(number, os.strerror(number), str(new), None, str(current))

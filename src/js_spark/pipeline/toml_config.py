@@ -1,0 +1,291 @@
+"""Read a pipeline's TOML file; every error names the file, the table and the key."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, cast
+
+from js_core.errors import BadArgument
+from js_core.subjects import check_name
+from js_spark.errors import ConfigError, OptionError, SchemaError
+from js_spark.events import EVENT_COLUMNS
+from js_spark.layout import Layout
+from js_spark.pipeline.config import DEAD_LETTERS, NAME, PipelineConfig, Restarts, SourceConfig
+from js_spark.pipeline.toml_table import TomlTable
+from js_spark.session import LOCAL_MASTER
+from js_spark.split_tables import OTHER_EVENTS
+
+__all__ = ["read_config"]
+
+#: What would put a secret into a file that is copied, reviewed and committed.
+_SECRETS: Final = frozenset({"password", "token", "secret", "secret_nkey_seed", "nkey_seed"})
+
+#: Options of the source that have a key of their own here, or that the pipeline sets itself.
+_RESERVED: Final[Mapping[str, str]] = {
+    "stream": "stream",
+    "subscribe": "stream",
+    "subject": "subjects",
+    "valueformat": "format",
+    "jsonschema": "schema",
+    "startingoffsets": "start",
+    "maxmessagespertrigger": "max_messages",
+    "maxoffsetspertrigger": "max_messages",
+}
+_UNWANTED: Final = ("endingoffsets", "endingtimestamp", "mode", "columnnameofcorruptrecord")
+
+
+def read_config(
+    path: str | Path, *, server: str | None = None, default_server: str | None = None
+) -> PipelineConfig:
+    """Read the file at ``path``; ``server`` goes over the address in it.
+
+    ``default_server`` is for files that name none.
+
+    Paths in the file are relative to its folder. Raises `ConfigError` for a file that cannot be
+    read and for the first mistake in it; nothing is asked of a server.
+    """
+    file = Path(path).absolute()
+    top = TomlTable(file.name, _load(file))
+    name = top.text("name", file.stem)
+    if not NAME.fullmatch(name):
+        raise top.fail("name", f"{name!r} may hold letters, digits, '-' and '_' only")
+    folder = _path(top, "path", file.parent)
+    nats = _nats(top.table("nats"), file.parent, server, default_server)
+    spark = top.table("spark")
+    config = PipelineConfig(
+        name=name,
+        path=folder,
+        sink=top.word("sink", ("parquet", "delta")),
+        every=top.seconds("every", 10.0),
+        master=spark.text("master", LOCAL_MASTER),
+        settings=_settings(spark.table("settings")),
+        restarts=_restarts(top.table("restart")),
+        sources=tuple(_sources(top, file, name, nats)),
+    )
+    for table in (spark, top):
+        table.finish()
+    _check_names(file.name, config)
+    return config
+
+
+def _load(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(file.name, f"cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigError(file.name, f"is not TOML: {error}") from error
+
+
+def _path(table: TomlTable, key: str, folder: Path) -> Path:
+    text = table.text(key)
+    if not text:
+        raise table.fail(key, 'is required: the folder of the tables, for example path = "lake"')
+    if "://" in text:
+        raise table.fail(key, "must be a folder of a file system; object stores are not supported")
+    return folder / text
+
+
+def _nats(
+    table: TomlTable, folder: Path, server: str | None, default: str | None
+) -> dict[str, str]:
+    """Return the options of the connection, named as the source names them."""
+    found = dict(_flat(table, "nats.", table.rest(), folder))
+    if default is not None:
+        found.setdefault("nats.servers", default)
+    if server is not None:
+        found["nats.servers"] = server
+    if "nats.servers" not in found:
+        raise table.fail("servers", 'is required, for example servers = "nats://127.0.0.1:4222"')
+    return found
+
+
+def _flat(
+    table: TomlTable, prefix: str, values: Mapping[str, object], folder: Path
+) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if key in _SECRETS:
+            # The value is not repeated: this text ends in logs.
+            raise table.fail(
+                key,
+                f"a secret has no place in this file; name the environment variable that holds it:"
+                f' {key}_env = "…"',
+            )
+        if isinstance(value, dict):
+            inner = cast(dict[str, object], value)
+            yield from _flat(table, f"{prefix}{_camel(key)}.", inner, folder)
+            continue
+        if isinstance(value, list):
+            value = ",".join(str(each) for each in cast(list[object], value))
+        text = _text(table, key, value)
+        yield prefix + _camel(key), str(folder / text) if key.endswith("_file") else text
+
+
+def _camel(key: str) -> str:
+    first, *others = key.split("_")
+    return first + "".join(part.capitalize() for part in others)
+
+
+def _text(table: TomlTable, key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    raise table.fail(key, f"must be text, a whole number, true or false, got {value!r}")
+
+
+def _settings(table: TomlTable) -> dict[str, str]:
+    return {key: _text(table, key, value) for key, value in _dotted("", table.rest())}
+
+
+def _dotted(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Join what TOML takes apart: ``spark.ui.enabled`` without quotes is a table of tables."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _dotted(f"{prefix}{key}.", cast(dict[str, object], value))
+        else:
+            yield prefix + key, value
+
+
+def _restarts(table: TomlTable) -> Restarts:
+    found = Restarts(
+        first=table.seconds("first", 1.0),
+        longest=table.seconds("longest", 60.0),
+        most=table.number("most", least=0),
+    )
+    table.finish()
+    if found.longest < found.first:
+        raise table.fail("longest", "is shorter than the first pause")
+    return found
+
+
+def _sources(
+    top: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
+) -> Iterator[SourceConfig]:
+    for at, values in enumerate(top.tables("source"), start=1):
+        told = values.get("name") or values.get("stream")
+        yield _source(TomlTable(f"{file.name}: source {told or at}", values), file, pipeline, nats)
+
+
+def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]) -> SourceConfig:
+    stream = table.text("stream")
+    if "," in stream:
+        raise table.fail("stream", "names several; give each stream a [[source]] of its own")
+    try:
+        check_name(stream, "stream")
+    except BadArgument as error:
+        raise table.fail("stream", str(error)) from error
+    name = table.text("name", stream)
+    options = {**_extra_options(table.table("options")), **nats, "stream": stream}
+    source = SourceConfig(
+        name=name,
+        stream=stream,
+        format=table.word("format", ("raw", "json", "advisory")),
+        table=table.text("table"),
+        prefix=table.text("prefix"),
+        start=_start(table),
+        commit=table.word("commit", ("none", "bookmark", "purge")),
+        bookmark=table.text("bookmark", f"{pipeline}-{name}"),
+        subjects=table.texts("subjects"),
+    )
+    options |= _derived(table, source, file.parent)
+    table.finish()
+    return _checked(table, source, options)
+
+
+def _derived(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {"valueFormat": source.format}
+    schema = table.text("schema")
+    if (source.format == "json") != bool(schema):
+        need = "is required with" if source.format == "json" else "needs"
+        raise table.fail("schema", f'{need} format = "json": the path of a JSON Schema')
+    if schema:
+        found["jsonSchema"] = str(folder / schema)
+    if source.subjects:
+        found["subject"] = ",".join(source.subjects)
+    most = table.number("max_messages")
+    if most is not None:
+        found["maxMessagesPerTrigger"] = str(most)
+    return found
+
+
+def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) -> SourceConfig:
+    """Return the source with its options and its table. Raises `ConfigError`."""
+    from attrs import evolve
+
+    is_advisory = source.format == "advisory"
+    if is_advisory and source.table:
+        raise table.fail("table", "advisories have a table a kind; give prefix for their names")
+    if not is_advisory and source.prefix:
+        raise table.fail("prefix", 'is for format = "advisory"; give table')
+    for key, text in (("name", source.name), ("table", source.table), ("prefix", source.prefix)):
+        if text and not NAME.fullmatch(text):
+            raise table.fail(key, f"{text!r} may hold letters, digits, '-' and '_' only")
+    try:
+        check_name(source.bookmark, "consumer")
+    except BadArgument as error:
+        raise table.fail("bookmark", str(error)) from error
+    found = evolve(
+        source, options=options, table="" if is_advisory else source.table or source.stream.lower()
+    )
+    try:
+        Layout(found.source_options)
+    except OptionError as error:
+        raise table.fail(_key(error.option), error.reason) from error
+    except SchemaError as error:
+        raise table.fail("schema", str(error)) from error
+    return found
+
+
+def _key(option: str) -> str:
+    """Return the key of the file that an option of the source came from."""
+    return _RESERVED.get(option.lower(), option)
+
+
+def _start(table: TomlTable) -> str | int:
+    value = table.value("start")
+    if value is None:
+        return "earliest"
+    if value in ("earliest", "latest"):
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise table.fail("start", f'must be "earliest", "latest" or a sequence from 1, got {value!r}')
+
+
+def _extra_options(table: TomlTable) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in _dotted("", table.rest()):
+        name = key.lower()
+        if name in _RESERVED:
+            raise table.fail(key, f"is the key {_RESERVED[name]!r} of the source")
+        if name in _UNWANTED or name.startswith(("nats.", "starting")):
+            raise table.fail(key, "is not for a pipeline, which sets it itself")
+        found[key] = _text(table, key, value)
+    return found
+
+
+def _check_names(file: str, config: PipelineConfig) -> None:
+    _refuse_twice(file, "name", [each.name.lower() for each in config.sources])
+    _refuse_twice(file, "bookmark", [f"{each.stream}/{each.bookmark}" for each in config.sources])
+    tables = [table.lower() for each in config.sources for table in _tables(each)]
+    _refuse_twice(file, "table", [*tables, DEAD_LETTERS])
+
+
+def _tables(source: SourceConfig) -> list[str]:
+    if source.format != "advisory":
+        return [source.table]
+    kinds = [name for name in EVENT_COLUMNS.names if name != "kind"]
+    return [source.prefix + kind for kind in (*kinds, OTHER_EVENTS)]
+
+
+def _refuse_twice(file: str, key: str, names: list[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            hint = "; give one of the advisories a prefix" if key == "table" else ""
+            raise ConfigError(
+                f"{file}: {key}", f"{name!r} stands for more than one thing{hint}; choose another"
+            )

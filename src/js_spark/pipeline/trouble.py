@@ -1,0 +1,58 @@
+"""Which failures pass when a query is started again, and what to say of them in one line."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from js_core import errors as core
+from js_spark import errors as spark
+
+__all__ = ["is_lasting", "sentence", "spark_is_gone"]
+
+#: What another attempt meets again: somebody has to change something first.
+_LASTING: Final[tuple[type[Exception], ...]] = (
+    spark.CheckpointError,
+    spark.ConfigError,
+    spark.DataLossError,
+    spark.DecodeFailure,
+    spark.JournalError,
+    spark.LedgerError,
+    spark.OptionError,
+    spark.SchemaError,
+    core.AuthenticationFailed,
+    core.BadArgument,
+    core.JetStreamNotEnabled,
+    core.PermissionDenied,
+    core.StreamNotFound,
+    core.Unsupported,
+)
+_NAMES: Final = frozenset(each.__name__ for each in _LASTING)
+
+#: How Spark hands on what a Python process of its own raised: the end of a traceback, as text.
+_RAISED: Final = re.compile(r"^(?:js_spark|js_core)\.errors\.(\w+): (.+)$", re.MULTILINE)
+
+
+def is_lasting(error: BaseException) -> bool:
+    """Tell whether starting again is in vain."""
+    if isinstance(error, _LASTING):
+        return True
+    found = _RAISED.findall(str(error))
+    return bool(found) and found[-1][0] in _NAMES
+
+
+def sentence(error: BaseException) -> str:
+    """Return what went wrong in one line, without Spark's and Python's tracebacks."""
+    text = str(error)
+    found = _RAISED.findall(text)
+    if found:
+        return str(found[-1][1]).strip()
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first or type(error).__name__
+
+
+def spark_is_gone(error: BaseException) -> bool:
+    """Tell whether Spark's Java process does not answer any more."""
+    if isinstance(error, core.TwinstreamError):
+        return False
+    return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
