@@ -28,6 +28,15 @@ def pairs(**members: Any) -> list[tuple[str, str]]:
         ({"expected_last_seq": 0}, [("Nats-Expected-Last-Sequence", "0")]),
         ({"expected_last_msg_id": "1"}, [("Nats-Expected-Last-Msg-Id", "1")]),
         ({"expected_last_subject_seq": 0}, [("Nats-Expected-Last-Subject-Sequence", "0")]),
+        (
+            {"expected_last_subject_seq": 3, "expected_last_subject_seq_subject": "a.*"},
+            [
+                ("Nats-Expected-Last-Subject-Sequence", "3"),
+                ("Nats-Expected-Last-Subject-Sequence-Subject", "a.*"),
+            ],
+        ),
+        ({"rollup": "sub"}, [("Nats-Rollup", "sub")]),
+        ({"rollup": "all"}, [("Nats-Rollup", "all")]),
         ({"ttl": 5}, [("Nats-TTL", "5")]),
         ({"ttl": timedelta(minutes=1)}, [("Nats-TTL", "60")]),
         ({"headers": {"A": ["1", "2"]}}, [("A", "1"), ("A", "2")]),
@@ -47,6 +56,16 @@ def test_promises_are_headers(members: dict[str, Any], wanted: list[tuple[str, s
     [
         ({"msg_id": ""}, "msg_id may not be empty"),
         ({"msg_id": "a\r\nb"}, "Nats-Msg-Id"),
+        ({"expected_last_seq": -1}, "expected_last_seq must be a sequence"),
+        ({"expected_last_seq": True}, "expected_last_seq must be a sequence"),
+        ({"expected_last_subject_seq": "1"}, "expected_last_subject_seq must be a sequence"),
+        ({"expected_last_subject_seq_subject": "a"}, "give the sequence too"),
+        (
+            {"expected_last_subject_seq": 1, "expected_last_subject_seq_subject": "a b"},
+            "white space",
+        ),
+        ({"rollup": "Sub"}, "rollup must be 'sub' or 'all'"),
+        ({"rollup": ""}, "rollup must be"),
         ({"ttl": 0}, "ttl must be whole seconds"),
         ({"ttl": 1.5}, "ttl must be whole seconds"),
         ({"ttl": float("inf")}, "ttl must be"),
@@ -97,3 +116,18 @@ def test_a_refusal_in_an_acknowledgement() -> None:
     body = b'{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}'
     with pytest.raises(StoreRefused, match="maximum bytes"):
         read_pub_ack(answer(body), "s")
+
+
+@pytest.mark.parametrize(
+    ("members", "repeatable"),
+    [
+        ({}, False),
+        ({"expected_stream": "S", "ttl": 5, "rollup": "sub", "headers": {"A": "1"}}, False),
+        ({"msg_id": "1"}, True),
+        ({"expected_last_seq": 0}, True),
+        ({"expected_last_msg_id": "1"}, True),
+        ({"expected_last_subject_seq": 0}, True),
+    ],
+)
+def test_what_may_be_sent_twice(members: dict[str, Any], repeatable: bool) -> None:
+    assert PublishRequest(subject="s", **members).is_repeatable is repeatable

@@ -113,6 +113,9 @@ def test_subjects_of_the_api() -> None:
         api.create_consumer("S", "C", ["a.*"]),
         api.create_consumer("S", "C", ["a", "b"]),
         api.next_message("S", "C"),
+        api.cluster("SERVER.REMOVE"),
+        api.account("PURGE", "A"),
+        api.account("STREAM.MOVE", "A", "S"),
     ] == [
         "$JS.API.INFO",
         "$JS.API.STREAM.CREATE.S",
@@ -125,6 +128,9 @@ def test_subjects_of_the_api() -> None:
         "$JS.API.CONSUMER.CREATE.S.C.a.*",
         "$JS.API.CONSUMER.CREATE.S.C",
         "$JS.API.CONSUMER.MSG.NEXT.S.C",
+        "$JS.API.SERVER.REMOVE",
+        "$JS.API.ACCOUNT.PURGE.A",
+        "$JS.API.ACCOUNT.STREAM.MOVE.A.S",
     ]
 
 

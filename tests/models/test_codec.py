@@ -301,3 +301,29 @@ def test_records_are_frozen_and_compare_by_value() -> None:
         one.messages = 2  # type: ignore[misc]
     assert one == evolve(one)
     assert one != evolve(one, messages=2)
+
+
+def test_a_stream_on_the_move_says_where_to() -> None:
+    """As 2.15.1 answers while a stream leaves its server."""
+    cluster = {
+        "name": "test",
+        "replicas": [{"name": "n1", "current": True, "active": 0, "peer": "rRRil12C"}],
+        "desired": {
+            "created": "2026-11-21T02:23:25.343130667Z",
+            "name": "test",
+            "replicas": [{"name": "n2", "peer": "NxxZFuJy"}],
+            "origin": {"replicas": 1},
+        },
+    }
+    state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
+    answer = {
+        "config": {"name": "S"},
+        "created": "2026-11-21T02:20:00Z",
+        "state": state,
+        "cluster": cluster,
+    }
+    info = decode(answer, StreamInfo)
+    assert info.cluster is not None
+    assert info.cluster.desired is not None
+    assert [peer.name for peer in info.cluster.desired.replicas or ()] == ["n2"]
+    assert encode(info)["cluster"] == cluster

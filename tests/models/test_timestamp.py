@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -105,4 +106,17 @@ def test_conversion_keeps_nanoseconds() -> None:
     assert isinstance(east, Timestamp)
     assert east.nanosecond == 1
     assert east == moment
-    assert moment.replace(microsecond=7).nanosecond == 1
+    moved = moment.replace(hour=9, microsecond=7)
+    assert moved.rfc3339() == "2026-01-31T09:00:00.000007001Z"
+    assert repr(moved) == "Timestamp.parse('2026-01-31T09:00:00.000007001Z')"
+    with pytest.raises(ValueError, match="no zone"):
+        moment.replace(tzinfo=None)
+
+
+def test_zones_with_summer_time_convert() -> None:
+    moment = Timestamp.parse("2026-07-01T08:00:00.123456789Z")
+    local = moment.astimezone(ZoneInfo("Europe/Berlin"))
+    assert local.rfc3339() == "2026-07-01T10:00:00.123456789+02:00"
+    assert (local.nanosecond, local == moment) == (789, True)
+    assert (local + timedelta(days=180)).rfc3339() == "2026-12-28T09:00:00.123456789+01:00"
+    assert local.astimezone(UTC) == moment

@@ -1,0 +1,110 @@
+"""Events: where they come, and reading them whatever they hold."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import js_models
+from js_core.advisories import event_subjects, read_event
+from js_core.errors import BadArgument
+from js_core.protocol import Frame
+from js_models import ConsumerAck, MaxDeliver, StreamAction, Terminated, UnknownEvent
+from js_models.event_subjects import EVENT_SUBJECTS
+
+A = "$JS.EVENT.ADVISORY"
+
+
+def frame(body: bytes, subject: str = f"{A}.X") -> Frame:
+    return subject.encode(), b"", 0, body + b"\r\n"
+
+
+def test_every_event_of_the_spec_has_a_class_and_a_subject() -> None:
+    assert len(EVENT_SUBJECTS) == 24
+    for name, (cls, subject) in EVENT_SUBJECTS.items():
+        assert issubclass(getattr(js_models, cls), js_models.Model)
+        assert subject.startswith("$JS.EVENT.METRIC." if ".metric." in name else f"{A}.")
+        assert event_subjects(None, None, [name])
+
+
+@pytest.mark.parametrize(
+    ("stream", "consumer", "kinds", "subjects"),
+    [
+        (None, None, None, ["$JS.EVENT.>"]),
+        ("S", None, None, ["$JS.EVENT.*.STREAM.*.S", "$JS.EVENT.*.CONSUMER.*.S.*"]),
+        ("S", "c", None, ["$JS.EVENT.*.CONSUMER.*.S.c"]),
+        (None, "c", None, ["$JS.EVENT.*.CONSUMER.*.*.c"]),
+        (None, None, [MaxDeliver], [f"{A}.CONSUMER.MAX_DELIVERIES.*.*"]),
+        ("S", "c", ["terminated"], [f"{A}.CONSUMER.MSG_TERMINATED.S.c"]),
+        (None, None, ["api_audit", "api_audit"], [f"{A}.API"]),
+        (None, None, ["io.nats.jetstream.metric.v1.consumer_ack"],
+         ["$JS.EVENT.METRIC.CONSUMER.ACK.*.*"]),
+        ("S", None, [StreamAction, Terminated],
+         [f"{A}.STREAM.{word}.S" for word in ("CREATED", "UPDATED", "DELETED")]
+         + [f"{A}.CONSUMER.MSG_TERMINATED.S.*"]),
+    ],
+)  # fmt: skip
+def test_subjects_are_as_narrow_as_the_filters(stream, consumer, kinds, subjects) -> None:
+    assert event_subjects(stream, consumer, kinds) == subjects
+
+
+@pytest.mark.parametrize(
+    ("stream", "consumer", "kinds", "said"),
+    [
+        (None, None, ["max_delivery"], "did you mean 'max_deliver'"),
+        (None, None, ["xyz"], "there are api_audit"),
+        (None, None, [UnknownEvent], "UnknownEvent"),
+        (None, None, [], "empty"),
+        ("S", None, ["api_audit"], "api_audit tell no stream"),
+        ("S", "c", ["stream_action"], "stream_action tell no consumer"),
+        ("a b", None, None, "stream name"),
+        (None, "a.b", None, "consumer name"),
+    ],
+)
+def test_filters_that_cannot_be(stream, consumer, kinds, said) -> None:
+    with pytest.raises(BadArgument, match=said):
+        event_subjects(stream, consumer, kinds)
+
+
+def test_a_known_event_is_typed_and_tells_its_place() -> None:
+    body = {
+        "type": "io.nats.jetstream.metric.v1.consumer_ack",
+        "id": "I",
+        "timestamp": "2026-01-02T03:04:05.123456789Z",
+        "stream": "S",
+        "consumer": "c",
+        "consumer_seq": 1,
+        "stream_seq": 2,
+        "ack_time": 3,
+        "deliveries": 4,
+        "domain": "hub",
+        "cluster": "C",
+    }
+    event = read_event(frame(json.dumps(body).encode()), missed=3, reconnected=True)
+    assert isinstance(event.record, ConsumerAck)
+    assert (event.kind, event.type) == ("consumer_ack", body["type"])
+    assert (event.stream, event.consumer, event.domain, event.cluster) == ("S", "c", "hub", "C")
+    assert str(event.time) == str(event.record.timestamp)
+    assert (event.missed, event.reconnected, event.problem) == (3, True, "")
+
+
+def test_unknown_and_broken_events_are_kept() -> None:
+    raw = b'{"type":"io.nats.jetstream.advisory.v9.thing","stream":"S","n":1}'
+    event = read_event(frame(raw))
+    assert isinstance(event.record, UnknownEvent)
+    assert (event.kind, event.stream, event.consumer, event.problem) == ("thing", "S", "", "")
+    assert (event.raw, event.time) == (raw, None)
+
+    wrong = b'{"type":"io.nats.jetstream.advisory.v1.max_deliver","id":"I","stream":5}'
+    event = read_event(frame(wrong))
+    assert isinstance(event.record, UnknownEvent)
+    assert event.kind == "max_deliver"
+    assert "stream" in event.problem
+    assert event.stream == ""
+
+    for junk in (b"", b"\xff", b"[]", b"{"):
+        event = read_event(frame(junk))
+        assert isinstance(event.record, UnknownEvent)
+        assert (event.raw, event.kind) == (junk, "")
+        assert event.problem

@@ -1,0 +1,190 @@
+"""Dead letters: which advisories make one, under which subject, and what it holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from attrs import evolve as changed
+
+from js_core.dead_letter import (
+    DeadLetter,
+    Failure,
+    Names,
+    Skip,
+    is_later_message,
+    letter_of_failure,
+    read_failure,
+    read_letter,
+    replay_request,
+    stored_reason,
+)
+from js_core.errors import BadArgument
+from js_core.headers import Headers, encode_headers
+from js_core.stream_message import StreamMessage
+from js_models import Timestamp, evolve
+
+NAMES = Names.of("S", None, None, None, None)
+AT = Timestamp.parse("2026-01-02T03:04:05.123456789Z")
+SECOND = 1_000_000_000
+FAILURE = Failure(
+    stream="S", consumer="c", stream_seq=7, deliveries=3, cause="terminated",
+    reason="bad\r\nthing", time=AT, advisory="ID",
+)  # fmt: skip
+ORIGINAL = StreamMessage(
+    stream="S", subject="s.a", seq=7, time=AT, data=b"body",
+    headers=Headers([("A", "1"), ("A", "2"), ("Nats-TTL", "5"), ("Grüße", "ü")]),
+)  # fmt: skip
+
+
+def advisory(kind: str, **members: Any) -> bytes:
+    common = {
+        "type": f"io.nats.jetstream.advisory.v1.{kind}",
+        "id": "ID",
+        "timestamp": "2026-01-02T03:04:05.123456789Z",
+        "stream": "S",
+        "consumer": "c",
+        "stream_seq": 7,
+        "deliveries": 3,
+    }
+    return json.dumps(common | members).encode()
+
+
+def later(ns: int) -> Timestamp:
+    return Timestamp.from_ns(AT.ns + ns)
+
+
+def test_the_two_ways_to_give_a_message_up() -> None:
+    given_up = read_failure(advisory("max_deliver"))
+    assert given_up == evolve_failure(
+        cause="max_deliver", reason="delivered 3 times without an acknowledgement"
+    )
+    terminated = read_failure(advisory("terminated", consumer_seq=9, reason="no such tea"))
+    assert terminated == evolve_failure(reason="no such tea")
+    assert read_failure(advisory("terminated", consumer_seq=9)) == evolve_failure(reason="")
+
+
+def evolve_failure(**changes: Any) -> Failure:
+    return changed(FAILURE, **changes)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (advisory("terminated", consumer_seq=9, reason="Unacknowledged message was deleted"),
+         "the server took message 7 away"),
+        (advisory("terminated", consumer_seq=9, reason="Message deleted by stream limits"),
+         "the server took message 7 away"),
+        (advisory("terminated", consumer_seq=9, reason=stored_reason("x")), "by its worker"),
+        (advisory("nak", consumer_seq=9), "not a failure: Nak"),
+        (b"junk", "not an advisory"),
+        (b'{"type":"io.nats.jetstream.advisory.v1.max_deliver"}', "not an advisory"),
+    ],
+)  # fmt: skip
+def test_advisories_that_make_no_letter(data: bytes, said: str) -> None:
+    found = read_failure(data)
+    assert isinstance(found, Skip)
+    assert said in found.reason
+
+
+def test_names_of_a_stream_and_of_a_consumer() -> None:
+    assert (NAMES.letters, NAMES.failures, NAMES.prefix) == ("S-dead", "S-failures", "dead.S")
+    assert NAMES.advisories() == [
+        "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.*",
+        "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.*",
+    ]
+    one = Names.of("S", "c", None, None, None)
+    assert (one.letters, one.failures, one.prefix) == ("S-c-dead", "S-c-failures", "dead.S-c")
+    assert one.advisories()[0].endswith(".S.c")
+    assert one.keeper_config().durable_name == "dead-letters-S-c"
+    given = Names.of("S", "c", "L", "F", "p.q")
+    assert (given.letters, given.failures, given.prefix) == ("L", "F", "p.q")
+    assert given.failures_config(3).num_replicas == given.letters_config(3).num_replicas == 3
+    for bad in (("a.b", None, None), ("S", "a b", None), ("S", None, "p q")):
+        with pytest.raises(BadArgument):
+            Names.of(bad[0], bad[1], None, None, bad[2])
+
+
+def test_a_stream_of_letters_must_refuse_a_second_one() -> None:
+    good = NAMES.letters_config(1)
+    NAMES.check_letters(good)
+    for change in (
+        {"discard": "old"},
+        {"max_msgs_per_subject": -1},
+        {"discard_new_per_subject": None},
+        {"subjects": None},
+    ):
+        with pytest.raises(BadArgument, match="S-dead"):
+            NAMES.check_letters(evolve(good, **change))
+    NAMES.check_letters(evolve(good, subjects=["dead.S.>", "x"]))
+
+
+def test_one_failure_one_subject() -> None:
+    assert NAMES.subject(FAILURE, AT) == f"dead.S.c.{AT.ns:x}.7"
+    assert NAMES.subject(FAILURE, later(SECOND)) == f"dead.S.c.{AT.ns + SECOND:x}.7"
+    earlier = "dead.S.c.earlier-ID.7"
+    assert NAMES.subject(FAILURE, later(SECOND + 1)) == earlier
+    assert NAMES.subject(FAILURE, None) == earlier
+    assert is_later_message(FAILURE, later(SECOND + 1))
+    assert not is_later_message(FAILURE, later(SECOND))
+
+
+def stored(request: Any) -> StreamMessage:
+    """Return a request as the stream of letters would hold it."""
+    headers = Headers.parse(encode_headers(request.headers))
+    return StreamMessage(
+        stream="S-dead", subject=request.subject, seq=1, time=AT, data=request.data, headers=headers
+    )
+
+
+def test_a_letter_holds_all_of_its_message() -> None:
+    letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
+    assert letter == DeadLetter(
+        seq=1, stream="S", consumer="c", stream_seq=7, subject="s.a", stored_at=AT, data=b"body",
+        headers=ORIGINAL.headers, cause="terminated", reason="bad thing", deliveries=3,
+        failed_at=AT, gone="", place=f"dead.S.c.{AT.ns:x}.7",
+    )  # fmt: skip
+    assert letter.failed_at.ns == AT.ns
+    assert letter_of_failure(NAMES, FAILURE, AT, ORIGINAL).msg_id == "ID"
+
+
+def test_a_letter_without_its_message_says_why() -> None:
+    word = letter_of_failure(NAMES, evolve_failure(advisory=""), AT, None, "it\nis gone")
+    assert word.msg_id is None
+    letter = read_letter(stored(word))
+    assert (letter.gone, letter.data, letter.subject, letter.stored_at) == (
+        "it is gone",
+        b"",
+        "",
+        None,
+    )
+    too_large = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL, "too large")))
+    assert (too_large.data, too_large.subject) == (b"", "s.a")
+    with pytest.raises(BadArgument, match="too large"):
+        replay_request(too_large)
+
+
+def test_a_replay_leaves_conditions_behind() -> None:
+    letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
+    request = replay_request(letter)
+    assert (request.subject, request.data) == ("s.a", b"body")
+    assert request.headers == {"A": ["1", "2"], "Grüße": ["ü"]}
+    assert request.msg_id == f"replay of {letter.place} 1"
+    assert replay_request(letter, "elsewhere").subject == "elsewhere"
+    bare = letter_of_failure(NAMES, FAILURE, AT, evolve_message(headers=Headers()))
+    plain = read_letter(stored(bare))
+    assert replay_request(plain).headers is None
+
+
+def evolve_message(**changes: Any) -> StreamMessage:
+    return changed(ORIGINAL, **changes)
+
+
+def test_other_messages_are_no_letters() -> None:
+    for headers in ({}, {"Dead-Stream": "S", "Dead-Consumer": "c", "Dead-Sequence": "x"}):
+        message = StreamMessage(
+            stream="S-dead", subject="x", seq=9, time=AT, data=b"", headers=Headers(headers.items())
+        )
+        with pytest.raises(BadArgument, match="message 9 of S-dead is no dead letter"):
+            read_letter(message)

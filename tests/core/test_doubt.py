@@ -1,0 +1,22 @@
+"""Not knowing whether a consumer is gone, for a bounded time."""
+
+from __future__ import annotations
+
+from js_core.doubt import BOUND, Doubt
+
+
+def test_doubt_lasts_for_a_while_and_no_longer() -> None:
+    doubt = Doubt()
+    assert not doubt.is_known
+    assert doubt.grow(10.0) is None
+    assert doubt.is_known
+    assert doubt.grow(10.0 + BOUND - 0.1) is None
+    assert "CONSUMER.INFO" in str(doubt.grow(10.0 + BOUND))
+
+
+def test_an_answer_ends_the_doubt() -> None:
+    doubt = Doubt()
+    doubt.grow(10.0)
+    doubt.clear()
+    assert not doubt.is_known
+    assert doubt.grow(10.0 + BOUND) is None

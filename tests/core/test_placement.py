@@ -1,0 +1,32 @@
+"""Bodies of requests to step down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from js_core.errors import BadArgument
+from js_core.placement import placement_of, step_down_body
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((None, None, ()), {}),
+        (("n1", None, ()), {"preferred": "n1"}),
+        ((None, "east", ("ssd", "big")), {"cluster": "east", "tags": ["ssd", "big"]}),
+    ],
+)
+def test_a_placement_holds_what_is_given(given: Any, expected: dict[str, Any]) -> None:
+    assert placement_of(*given) == expected
+    assert step_down_body(*given) == ({"placement": expected} if expected else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(("", None, ()), "preferred"), ((None, "", ()), "cluster"), ((None, None, "ssd"), "ssd")],
+)
+def test_a_placement_of_nothing_is_refused(given: Any, said: str) -> None:
+    with pytest.raises(BadArgument, match=said):
+        placement_of(*given)

@@ -1,0 +1,90 @@
+"""Identities of results, and what a consumer must promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from js_core.errors import BadArgument
+from js_core.processing import (
+    InputStream,
+    ProcessReport,
+    delays,
+    processing_holes,
+    results_of,
+)
+from js_core.publish import PublishRequest
+from js_models import ConsumerConfig, Timestamp
+
+STREAM = InputStream("p", "IN", Timestamp.from_ns(62))
+GOOD = {"durable_name": "c", "ack_policy": "explicit"}
+
+
+def test_results_are_known_by_where_they_come_from() -> None:
+    assert STREAM.result_id(7, 1) == "p-IN-10-7-1"
+    one = PublishRequest(subject="out.{id}", data=b"x", headers={"A": "b"}, ttl=5)
+    (made,) = results_of(one, STREAM, 7, "OUT")
+    assert (made.subject, made.msg_id, made.expected_stream) == (
+        "out.p-IN-10-7-0",
+        "p-IN-10-7-0",
+        "OUT",
+    )
+    assert (made.data, made.headers, made.ttl) == (b"x", {"A": "b"}, 5)
+    several = results_of((PublishRequest(subject="a") for _ in range(2)), STREAM, 7, "OUT")
+    assert [each.msg_id for each in several] == ["p-IN-10-7-0", "p-IN-10-7-1"]
+    assert results_of(None, STREAM, 7, "OUT") == []
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (5, "got int"),
+        (["x"], "got str"),
+        (PublishRequest(subject="a", msg_id="x"), "subject, data, headers and ttl only"),
+        (PublishRequest(subject="a", expected_last_seq=1), "only"),
+    ],
+)
+def test_what_is_no_result(returned: object, words: str) -> None:
+    with pytest.raises(BadArgument, match=words):
+        results_of(returned, STREAM, 1, "OUT")
+
+
+def test_a_name_that_no_subject_can_hold() -> None:
+    STREAM.check()
+    with pytest.raises(BadArgument):
+        InputStream("a b", "IN", STREAM.created).check()
+
+
+@pytest.mark.parametrize(
+    ("settings", "holes"),
+    [
+        (GOOD, []),
+        (GOOD | {"max_deliver": -1}, []),
+        (GOOD | {"max_deliver": 5}, ["max_deliver"]),
+        (GOOD | {"mem_storage": True}, ["mem_storage"]),
+        ({"durable_name": "c"}, ["ack_policy"]),
+        ({"ack_policy": "all"}, ["ack_policy", "durable_name"]),
+    ],
+)
+def test_what_a_consumer_must_promise(settings: dict[str, Any], holes: list[str]) -> None:
+    found = processing_holes(ConsumerConfig(**settings))
+    assert [hole.setting for hole in found] == holes
+
+
+def test_delays() -> None:
+    assert delays(2) == (2.0,)
+    assert delays([1, 0.5]) == (1.0, 0.5)
+    for bad in ([], [-1]):
+        with pytest.raises(BadArgument):
+            delays(bad)
+
+
+def test_reports_read_well() -> None:
+    error = ValueError("no")
+    assert str(ProcessReport(subject="s", seq=3, error=error, delay=5)) == (
+        "sequence 3 (s) again in 5 s: no"
+    )
+    assert str(ProcessReport(subject="s", seq=3, error=error, rejected=True)) == (
+        "sequence 3 (s) rejected: no"
+    )

@@ -1,0 +1,137 @@
+"""Which settings of a stream give which promise."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from js_core.errors import NotPromised
+from js_core.promises import (
+    holds_everybody,
+    identity_holes,
+    insert_holes,
+    rolls_up,
+    update_holes,
+    upsert_holes,
+)
+from js_models import StreamConfig, StreamSource, SubjectTransform
+
+OLD, NEW = (2, 12, 8), (2, 14, 0)
+HOUR = timedelta(hours=1)
+FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
+
+
+def config(**settings: Any) -> StreamConfig:
+    return StreamConfig(name="S", subjects=["s.>"], **settings)
+
+
+def names(holes: list[Any]) -> list[str]:
+    return [hole.setting for hole in holes]
+
+
+@pytest.mark.parametrize(
+    ("settings", "holes"),
+    [
+        ({}, []),
+        (FULL, []),
+        ({"max_age": timedelta(0)}, []),
+        ({"max_age": HOUR}, ["max_age"]),
+        ({"max_msgs": 10}, ["max_msgs"]),
+        ({"max_msgs": -1, "max_bytes": 0}, []),
+        ({"max_bytes": 10, "max_msgs": 1}, ["max_msgs", "max_bytes"]),
+        ({"max_bytes": 10, "discard": "new"}, []),
+        ({"storage": "memory"}, ["storage"]),
+        ({"storage": "file", "retention": "limits"}, []),
+        ({"retention": "workqueue"}, ["retention"]),
+        ({"retention": "interest", "max_age": HOUR}, ["retention", "max_age"]),
+        ({"no_ack": True}, ["no_ack"]),
+        ({"sealed": True}, ["sealed"]),
+        ({"mirror": StreamSource(name="ORIGIN")}, ["mirror"]),
+        ({"subject_transform": SubjectTransform(src=">", dest="x")}, ["subject_transform"]),
+    ],
+)
+def test_insert(settings: dict[str, Any], holes: list[str]) -> None:
+    assert names(insert_holes(config(**settings))) == holes
+
+
+def test_insert_for_a_while() -> None:
+    assert insert_holes(config(max_age=HOUR), 3600.0) == []
+    (hole,) = insert_holes(config(max_age=HOUR), 3601.0)
+    assert str(hole) == (
+        "max_age is 1:00:00, so a message older than that is forgotten:"
+        " set max_age to 3601 s or more, or 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "server", "update", "upsert"),
+    [
+        ({}, NEW, [], ["max_msgs_per_subject"]),
+        ({"allow_rollup_hdrs": True}, OLD, [], []),
+        ({"max_msgs_per_subject": 1}, OLD, [], []),
+        ({"max_msgs_per_subject": 5}, NEW, [], ["max_msgs_per_subject"]),
+        ({"max_msgs_per_subject": 1, "max_age": HOUR, "storage": "memory"}, OLD, [], []),
+        (FULL, NEW, ["discard_new_per_subject"], ["discard_new_per_subject"]),
+        (
+            FULL | {"allow_rollup_hdrs": True},
+            OLD,
+            ["discard_new_per_subject"],
+            ["discard_new_per_subject"],
+        ),
+        (FULL | {"allow_rollup_hdrs": True}, NEW, [], []),
+        ({"no_ack": True, "max_msgs_per_subject": 1}, NEW, ["no_ack"], ["no_ack"]),
+    ],
+)
+def test_update_and_upsert(
+    settings: dict[str, Any], server: tuple[int, int, int], update: list[str], upsert: list[str]
+) -> None:
+    assert names(update_holes(config(**settings), server)) == update
+    assert names(upsert_holes(config(**settings), server)) == upsert
+
+
+@pytest.mark.parametrize(
+    ("settings", "holes"),
+    [
+        ({}, []),
+        ({"max_age": HOUR, "max_msgs": 10, "duplicate_window": timedelta(seconds=20)}, []),
+        ({"duplicate_window": timedelta(seconds=19.9)}, ["duplicate_window"]),
+        ({"max_msgs_per_subject": 1}, ["max_msgs_per_subject"]),
+        ({"max_msgs_per_subject": -1, "storage": "memory"}, ["storage"]),
+        ({"retention": "interest", "no_ack": True}, ["no_ack", "retention"]),
+    ],
+)
+def test_identities(settings: dict[str, Any], holes: list[str]) -> None:
+    assert names(identity_holes(config(**settings), 5.0)) == holes
+
+
+@pytest.mark.parametrize(
+    ("settings", "everybody", "upsert_rolls", "update_rolls"),
+    [
+        ({}, False, True, False),
+        ({"max_msgs_per_subject": 1}, False, False, False),
+        (FULL, True, True, True),
+        (FULL | {"max_msgs_per_subject": 2}, False, True, True),
+    ],
+)
+def test_how_a_write_is_made(
+    settings: dict[str, Any], everybody: bool, upsert_rolls: bool, update_rolls: bool
+) -> None:
+    made = config(**settings)
+    assert holds_everybody(made) is everybody
+    assert rolls_up(made, history=False) is upsert_rolls
+    assert rolls_up(made, history=True) is update_rolls
+
+
+def test_the_error_names_every_hole_and_travels() -> None:
+    holes = tuple(insert_holes(config(storage="memory", max_msgs=3)))
+    error = NotPromised("S", "that a subject is inserted once", holes)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.stream, copy.promise, copy.holes) == (error.stream, error.promise, holes)
+    assert str(copy) == (
+        "S does not promise that a subject is inserted once: storage is memory, so a restart"
+        " forgets what was stored: set storage=file; max_msgs is 3, so a full stream drops its"
+        " oldest messages, which could be stored again: set discard=new, or max_msgs=-1"
+    )

@@ -1,0 +1,81 @@
+"""Reading acknowledgements, quickly where they look alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from js_core.errors import BadAnswer, StoreRefused
+from js_core.protocol import Frame
+from js_core.pub_ack import AckReader, is_pub_ack, read_pub_ack
+from tests.core.wire import block, status_frame
+
+
+def answer(body: bytes, headers: bytes = b"") -> Frame:
+    return (b"_INBOX.x.1", b"", len(headers), headers + body + b"\r\n")
+
+
+ANSWERS = [
+    b'{"stream":"S","seq":1}',
+    b'{"stream":"S","seq":2}',
+    b'{"stream":"S","seq":12,"duplicate":true}',
+    b'{"stream":"S","seq":13,"duplicate": true}',
+    b'{"stream":"S","seq":0,"duplicate":true}',
+    b'{"stream":"S", "seq":3}',
+    b'{"stream":"S","seq": 4}',
+    b'{"seq":5,"stream":"S"}',
+    b'{"seq":6,"stream":"S"}',
+    b'{"stream":"S","seq":4,"domain":"hub"}',
+    b'{"stream":"S","seq":51234567890123456789,"domain":"hub"}',
+    b'{"stream":"T","seq":5,"domain":"hub"}',
+    b'{"stream":"S","seq":7}',
+    b'{"stream":"C","seq":8,"val":"12"}',
+    b'{"stream":"B","seq":9,"batch":"x","count":3}',
+    b'{"stream":"S","seq":18446744073709551615}',
+    b'{"stream":"\\"seq\\":","seq":1}',
+    b'{"stream":"\\"seq\\":","seq":2}',
+    b'{"stream":"\\"seq\\":1","seq":1}',
+    b'{"stream":"\\"seq\\":1","seq":2}',
+]
+
+
+def test_every_answer_after_every_other_is_read_as_alone() -> None:
+    for first in ANSWERS:
+        for second in ANSWERS:
+            reader = AckReader()
+            for body in (first, second, first):
+                assert reader.read(answer(body), "s") == read_pub_ack(answer(body), "s")
+
+
+def test_an_answer_with_headers_is_read_too() -> None:
+    reader = AckReader()
+    for _ in range(2):
+        assert reader.read(answer(ANSWERS[0], block("", A="b")), "s").seq == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b'{"stream":"S","seq":0}', BadAnswer),
+        (b'{"stream":"S","seq":}', BadAnswer),
+        (b'{"stream":"S","seq":-1}x', BadAnswer),
+        (b'{"stream":"S","seq":\xb2}', BadAnswer),
+        (b"", BadAnswer),
+        (b'{"error":{"code":503,"err_code":10077},"stream":"S","seq":0}', StoreRefused),
+    ],
+)
+def test_what_is_no_acknowledgement_is_none_after_one_either(
+    body: bytes, error: type[Exception]
+) -> None:
+    reader = AckReader()
+    reader.read(answer(ANSWERS[0]), "s")
+    with pytest.raises(error):
+        reader.read(answer(body), "s")
+    assert reader.read(answer(ANSWERS[1]), "s").seq == 2
+
+
+def test_what_may_be_an_answer_of_a_stream() -> None:
+    assert is_pub_ack(status_frame(503))
+    assert is_pub_ack(answer(b'{"stream":"S"}'))
+    assert is_pub_ack(answer(b'{"error":{}}'))
+    assert not is_pub_ack(answer(b"+OK"))
+    assert not is_pub_ack(answer(b""))

@@ -1,0 +1,356 @@
+"""Reading without consumers: requests, answers, pages, snapshots."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from js_core import arrow
+from js_core.direct_get import (
+    from_direct,
+    from_leader,
+    last_request,
+    next_request,
+    payload_of,
+    seq_request,
+)
+from js_core.errors import (
+    BadAnswer,
+    BadArgument,
+    JetStreamError,
+    MessageNotFound,
+    Unsupported,
+)
+from js_core.multi_last import LARGEST, MultiAnswer, MultiEnd, chunks, multi_request
+from js_core.protocol import Frame
+from js_core.range_read import OPEN_END, RangeRead
+from js_core.read_report import ReadEnd, ReadReport
+from js_core.read_request import choose, filters_of, read_request, snapshot_request
+from js_core.snapshot import Latest
+from js_core.stored_page import StoredPage
+from js_models import StoredMessage, StreamConfig, Timestamp
+from tests.core.wire import status_frame
+
+TIME = "2024-01-01T00:00:00.000000007Z"
+
+
+def answer(seq: int, subject: str = "a", stored: str = "", pending: int | None = None) -> Frame:
+    lines = [stored] if stored else []
+    lines += ["Nats-Stream: S", f"Nats-Subject: {subject}", f"Nats-Sequence: {seq}"]
+    lines += [f"Nats-Time-Stamp: {TIME}"]
+    if pending is not None:
+        lines += [f"Nats-Num-Pending: {pending}", "Nats-Last-Sequence: 0"]
+    head = "\r\n".join(["NATS/1.0", *lines, "", ""]).encode()
+    return (b"_INBOX.1", b"", len(head), head + b"data\r\n")
+
+
+# ---- single messages
+
+
+def test_requests_for_one_message() -> None:
+    moment = datetime(2024, 1, 1, tzinfo=UTC)
+    assert seq_request(7) == {"seq": 7}
+    assert last_request("a.*") == {"last_by_subj": "a.*"}
+    assert next_request(">") == {"seq": 1, "next_by_subj": ">"}
+    assert next_request("a", 5) == {"seq": 5, "next_by_subj": "a"}
+    timed = {"start_time": "2024-01-01T00:00:00Z", "next_by_subj": "a"}
+    assert next_request("a", start_time=moment) == timed
+    assert payload_of({"seq": 1}) == b'{"seq":1}'
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: seq_request(0),
+        lambda: seq_request("1"),  # type: ignore[arg-type]
+        lambda: last_request(""),
+        lambda: next_request("a b"),
+        lambda: next_request("a", 1, datetime(2024, 1, 1, tzinfo=UTC)),
+        lambda: next_request("a", start_time=datetime(2024, 1, 1)),
+        lambda: next_request("a", start_time=5),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_requests(wrong: Any) -> None:
+    with pytest.raises(BadArgument):
+        wrong()
+
+
+def test_the_two_forms_of_a_message_are_equal() -> None:
+    block = b"NATS/1.0\r\nA: b\r\n\r\n"
+    stored = StoredMessage(subject="a", seq=3, time=Timestamp.parse(TIME), data=b"data", hdrs=block)
+    direct = from_direct(answer(3, stored="A: b"), "S", "x")
+    assert direct == from_leader(stored, "S")
+    assert (direct.seq, direct.time.ns % 10, dict(direct.headers)) == (3, 7, {"A": "b"})
+    assert not from_direct(answer(3, stored="A: b"), "S", "x", headers=False).headers
+    assert not from_leader(stored, "S", headers=False).headers
+    bare = StoredMessage(subject="a", seq=3, time=Timestamp.parse(TIME))
+    assert (from_leader(bare, "S").data, dict(from_leader(bare, "S").headers)) == (b"", {})
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "error"),
+    [
+        (404, "Message Not Found", MessageNotFound),
+        (408, "Bad Request", JetStreamError),
+        (500, "", JetStreamError),
+    ],
+)
+def test_statuses_instead_of_a_message(code: int, text: str, error: type[JetStreamError]) -> None:
+    with pytest.raises(error) as caught:
+        from_direct(status_frame(code, text), "S", "x")
+    assert caught.value.code == code
+
+
+def test_what_is_no_direct_answer() -> None:
+    head = b"NATS/1.0\r\nA: b\r\n\r\n"
+    with pytest.raises(BadAnswer, match="direct get"):
+        from_direct((b"s", b"", len(head), head + b"x\r\n"), "S", "x")
+
+
+# ---- what a read wants, and how it goes
+
+
+def wanted(**changes: Any) -> Any:
+    given: dict[str, Any] = {
+        **dict.fromkeys(("start", "end", "start_time", "end_time", "subjects", "via")),
+        "page_messages": 1,
+        "page_bytes": 1,
+        "timeout": 1,
+    }
+    return read_request(**{**given, **changes})
+
+
+def test_filters() -> None:
+    assert filters_of(None) == filters_of(">") == filters_of(["a", ">"]) == ()
+    assert filters_of("a") == ("a",)
+    assert filters_of(["b", "a", "b"]) == ("b", "a")
+
+
+MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"start": 1, "start_time": MOMENT},
+        {"end": 1, "end_time": MOMENT},
+        {"start": 0},
+        {"end": "1"},
+        {"start_time": datetime(2024, 1, 1)},
+        {"end_time": 1},
+        {"via": "magic"},
+        {"subjects": []},
+        {"subjects": ["a..b"]},
+        {"page_messages": 0},
+        {"page_bytes": 0},
+        {"timeout": -1},
+    ],
+)
+def test_a_read_that_cannot_be(changes: dict[str, Any]) -> None:
+    with pytest.raises(BadArgument):
+        wanted(**changes)
+
+
+def test_wishes_for_a_read_and_a_snapshot() -> None:
+    read = wanted(start=3, end_time=MOMENT, subjects="a", via="leader")
+    assert (read.start, read.end_time, read.subjects, read.via) == (3, MOMENT, ("a",), "leader")
+    taken = snapshot_request(["a", "b"], None, MOMENT, 5)
+    assert (taken.subjects, taken.at_time, taken.timeout) == (("a", "b"), MOMENT, 5)
+    with pytest.raises(BadArgument, match="not both"):
+        snapshot_request(None, 1, MOMENT, 5)
+
+
+NEW, OLD = (2, 11, 0), (2, 10, 9)
+DIRECT = {"allow_direct": True}
+
+
+@pytest.mark.parametrize(
+    ("config", "filters", "version", "way"),
+    [
+        (DIRECT, 0, NEW, "direct"),
+        (DIRECT, 1, NEW, "direct"),
+        (DIRECT, 2, NEW, "consumer"),
+        (DIRECT, 0, OLD, "consumer"),
+        ({}, 0, NEW, "consumer"),
+        ({"retention": "limits"}, 0, NEW, "consumer"),
+        ({"retention": "workqueue"}, 0, NEW, "leader"),
+        ({"retention": "interest"}, 2, NEW, "leader"),
+        ({**DIRECT, "retention": "workqueue"}, 2, NEW, "direct"),
+        ({**DIRECT, "retention": "workqueue"}, 1, OLD, "leader"),
+    ],
+)
+def test_the_way_that_is_chosen(
+    config: dict[str, Any], filters: int, version: tuple[int, ...], way: str
+) -> None:
+    assert choose(None, filters, StreamConfig(name="S", **config), version) == way
+
+
+def test_wishes_for_a_way() -> None:
+    queue = StreamConfig(name="S", retention="workqueue")
+    assert choose("leader", 0, queue, OLD) == "leader"
+    assert choose("consumer", 0, StreamConfig(name="S", retention="interest"), OLD) == "consumer"
+    assert choose("direct", 5, StreamConfig(name="S", allow_direct=True), NEW) == "direct"
+    with pytest.raises(BadArgument, match="allow_direct"):
+        choose("direct", 0, queue, NEW)
+    with pytest.raises(Unsupported, match=r"2\.11"):
+        choose("direct", 0, queue, OLD)
+    with pytest.raises(BadArgument, match="work queue"):
+        choose("consumer", 0, queue, NEW)
+
+
+# ---- the end of a read
+
+
+def test_why_a_range_is_complete() -> None:
+    assert RangeRead(7, 7).reason is ReadEnd.EMPTY
+    read = RangeRead(1, 3)
+    assert (read.reason, read.is_open) == (ReadEnd.CLOSED, False)
+    read.accept(2)
+    read.page_ended(more=False)
+    assert (read.reason, read.last_seq) == (ReadEnd.SEEN, 2)
+    read = RangeRead(1, OPEN_END)
+    read.page_ended(more=False)
+    read.leader_has(None)
+    assert (read.reason, read.is_open, read.last_seq) == (ReadEnd.LEADER, True, 0)
+    read = RangeRead(1, 3)
+    read.accept(5)
+    read.page_failed()
+    assert read.reason is ReadEnd.SEEN
+
+
+@pytest.mark.parametrize(
+    ("reason", "overtaken", "complete"),
+    [
+        (ReadEnd.SEEN, None, True),
+        (ReadEnd.LEADER, 5, False),
+        (ReadEnd.CLOSED, None, False),
+        (ReadEnd.EMPTY, None, True),
+    ],
+)
+def test_a_report(reason: ReadEnd, overtaken: int | None, complete: bool) -> None:
+    report = ReadReport(
+        stream="S", start=1, end=9, messages=3, position=9, reason=reason, overtaken_at=overtaken
+    )
+    assert report.complete is complete
+
+
+# ---- pages
+
+
+def page(*seqs: int, **subjects: str) -> StoredPage:
+    made = StoredPage()
+    for seq in seqs:
+        stored = {"subject": subjects.get(f"s{seq}", "a"), "seq": seq, "time": TIME}
+        made.add_stored({**stored, "data": b64encode(b"%d" % seq).decode()})
+    return made
+
+
+def test_messages_of_a_page() -> None:
+    made = page(3)
+    block = b64encode(b"NATS/1.0\r\nA: b\r\n\r\n").decode()
+    made.add_stored({"subject": "ü", "seq": 5, "time": TIME, "hdrs": block})
+    made.times[0] = 7
+    one, two = made.message(0, "S"), made.message(1, "S")
+    assert (one.stream, one.subject, one.seq, one.time.ns, one.data) == ("S", "a", 3, 7, b"3")
+    assert (two.subject, dict(two.headers), two.data) == ("ü", {"A": "b"}, b"")
+    assert (two.time, dict(one.headers)) == (Timestamp.parse(TIME), {})
+    assert made.has_gaps
+    assert not page(3, 4, 5).has_gaps
+    assert not page().has_gaps
+
+
+def test_a_page_as_arrow() -> None:
+    pa = pytest.importorskip("pyarrow")
+
+    def times(table: Any) -> list[int]:
+        found: list[int] = table.column("time").combine_chunks().cast(pa.int64()).to_pylist()
+        return found
+
+    made = page(1, 2)
+    made.headers[0] = "NATS/1.0\r\nA: b\r\nA: c\r\nÜ: x\r\n".encode()
+    made.headers[1] = b"NATS/1.0\r\nA: \xff\r\n"
+    made.subjects[1] = b"\xff"
+    table = arrow.table([arrow.record_batch(made)])
+    assert times(table) == [Timestamp.parse(TIME).ns] * 2
+    made.times[:] = [7, 8]
+    assert times(arrow.table([arrow.record_batch(made)])) == [7, 8]
+    assert times(arrow.table([arrow.record_batch(page())])) == []
+    rows = table.select(["subject", "seq", "headers", "data"]).to_pylist()
+    assert rows == [
+        {"subject": "a", "seq": 1, "headers": [("A", ["b", "c"]), ("Ü", ["x"])], "data": b"1"},
+        {"subject": "\ufffd", "seq": 2, "headers": [("A", ["\ufffd"])], "data": b"2"},
+    ]
+    assert arrow.header_pairs(b"") is None
+
+
+def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "find_spec", lambda _: None)
+    with pytest.raises(Unsupported, match="pip install pyarrow"):
+        arrow.arrow_schema()
+
+
+# ---- the last messages of many subjects
+
+
+def test_filters_are_split_into_requests() -> None:
+    assert chunks(["a"]) == [("a",)]
+    many = [f"s.{number}" for number in range(LARGEST + 1)]
+    assert [len(part) for part in chunks(many)] == [LARGEST, 1]
+    long = ["x" * 100_000, "y" * 100_000, "z" * 100_000]
+    assert [len(part) for part in chunks(long)] == [2, 1]
+    request = multi_request(["a"], seq=2, up_to_seq=3)
+    assert b'"multi_last":["a"]' in request
+    assert b'"seq":2,"up_to_seq":3' in request
+    assert b'seq"' not in multi_request(["a"])
+
+
+def test_an_answer_for_many_subjects() -> None:
+    made = StoredPage()
+    found = MultiAnswer(b"_INBOX.1", made)
+    other = (b"_INBOX.2", *answer(9)[1:])
+    frames = [answer(2, "a", pending=1), other, answer(5, "b", stored="A: b", pending=0)]
+    assert found.take(frames) is None
+    assert (made.seqs, made.subjects, made.payloads) == ([2, 5], [b"a", b"b"], [b"data"] * 2)
+    assert made.headers == [b"", b"NATS/1.0\r\nA: b\r\n"]
+    end = status_frame(404, "Message Not Found", b"1")
+    assert found.take([(b"_INBOX.1", *end[1:])]) == MultiEnd(failure="404 Message Not Found")
+    with pytest.raises(BadAnswer, match="many subjects"):
+        found.take([answer(3)])
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "headers", "end"),
+    [
+        (
+            204,
+            "EOB",
+            {"Nats_Num_Pending": 3, "Nats_UpTo_Sequence": 9},
+            MultiEnd(up_to=9, more=True),
+        ),
+        (204, "EOB", {"Nats_Num_Pending": 0, "Nats_UpTo_Sequence": 9}, MultiEnd(up_to=9)),
+        (404, "No Results", {}, MultiEnd()),
+        (413, "Too Many Results", {}, MultiEnd(too_many=True)),
+        (408, "Bad Request", {}, MultiEnd(failure="408 Bad Request")),
+        (503, "", {}, MultiEnd(failure="503", missing=True)),
+    ],
+)
+def test_the_end_of_an_answer_for_many(
+    code: int, text: str, headers: dict[str, Any], end: MultiEnd
+) -> None:
+    frame = status_frame(code, text, b"1", **headers)
+    assert MultiAnswer(frame[0], StoredPage()).take([frame]) == end
+
+
+def test_the_latest_of_each_subject() -> None:
+    latest = Latest()
+    latest.add(page(4, 6, s4="a", s6="b"))
+    latest.add(page())
+    latest.add(page(2, 5, s2="b", s5="a"))
+    snapshot = latest.snapshot("S", 7)
+    assert latest.last_seq == 6
+    assert [(subject, message.seq) for subject, message in snapshot.items()] == [("a", 5), ("b", 6)]
+    assert repr(snapshot) == "<Snapshot of S at 7: 2 subjects>"
+    assert (len(snapshot), snapshot["a"].data) == (2, b"5")
