@@ -8,7 +8,7 @@ from typing import Any
 
 from js_core.deadline import Deadline
 
-__all__ = ["eventually", "pause", "together"]
+__all__ = ["ended", "eventually", "pause", "together"]
 
 
 async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
@@ -32,3 +32,8 @@ async def eventually(
 async def pause(delay: float) -> None:
     """Let others work for a while, as a handler does that waits for something slow."""
     await asyncio.sleep(delay)
+
+
+async def ended(iterable: Any) -> None:
+    """End an iteration as the interpreter does when nobody has it any more."""
+    await iterable.__aiter__().aclose()

@@ -140,13 +140,13 @@ async def test_a_long_handler_keeps_its_message(opened, name):
 async def test_what_is_buffered_does_not_age(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 30)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=0.4))
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
         consumer = await stream.create_consumer(config)
         deliveries = []
         async with consumer.messages() as messages:
             async for message in messages:
                 deliveries.append(message.metadata.num_delivered)
-                await pause(0.05)
+                await pause(0.1)
                 await message.ack()
                 if len(deliveries) == 30:
                     break

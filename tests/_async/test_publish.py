@@ -50,6 +50,43 @@ async def test_conditions_hold_or_nothing_is_stored(opened, name):
         assert (await stream.info()).state.messages == 2
 
 
+async def test_the_last_sequence_of_another_subject_can_be_expected(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        await jet.publish(f"{name}.orders.1.placed")
+        await jet.publish(f"{name}.audit")
+        after = {"expected_last_subject_seq_subject": f"{name}.orders.1.*"}
+        ack = await jet.publish(f"{name}.orders.1.paid", expected_last_subject_seq=1, **after)
+        assert ack.seq == 3
+        with pytest.raises(js.WrongLastSequence):
+            await jet.publish(f"{name}.orders.1.sent", expected_last_subject_seq=1, **after)
+        with pytest.raises(js.BadArgument, match="expected_last_subject_seq"):
+            await jet.publish(f"{name}.x", **after)
+        assert (await stream.info()).state.messages == 3
+
+
+async def test_a_rollup_removes_what_was_before(opened, name):
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_rollup_hdrs=True)
+        stream = await jet.create_stream(config)
+        for subject in (f"{name}.a", f"{name}.b", f"{name}.b"):
+            await jet.publish(subject)
+        await jet.publish(f"{name}.b", b"sum", rollup="sub")
+        assert (await stream.info()).state.messages == 2
+        await jet.publish(f"{name}.b", b"all", rollup="all")
+        assert (await stream.info()).state.messages == 1
+        with pytest.raises(js.BadArgument, match="'sub' or 'all'"):
+            await jet.publish(f"{name}.b", rollup="some")
+
+
+async def test_a_rollup_that_the_stream_does_not_take_is_refused(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.JetStreamError, match="rollup") as caught:
+            await jet.publish(name, rollup="sub")
+        assert caught.value.err_code == 10111
+
+
 async def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
     async with opened() as jet:
         config = StreamConfig(
@@ -71,8 +108,8 @@ async def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
 
 async def test_a_subject_without_a_stream_is_told_apart(opened, name):
     async with opened() as jet:
-        with pytest.raises(js.NoResponders, match=f"{name}.nobody"):
-            await jet.publish(f"{name}.nobody")
+        with pytest.raises(js.NoStream, match=f"{name}.nobody: no stream has this subject"):
+            await jet.publish(f"{name}.nobody", retry_wait=0.01)
 
 
 async def test_headers_arrive_as_they_were_given(opened, name):
@@ -139,3 +176,138 @@ async def test_publishers_do_not_mix_up_their_answers(opened, name):
         sequences = await together(*works)
         assert sorted(chain.from_iterable(sequences)) == list(range(1, 401))
         assert all(own == sorted(own) for own in sequences)
+
+
+async def listening(jet, name):
+    """Return requests, the last two of which fail."""
+    await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+    good = [js.PublishRequest(subject=f"{name}.{number}") for number in range(20)]
+    return [*good, js.PublishRequest(subject="bad subject"), js.PublishRequest(subject="nobody.x")]
+
+
+async def test_leaving_publish_many_early_tells_what_failed(opened, name):
+    async with opened() as jet:
+        requests = await listening(jet, name)
+        outcomes = jet.publish_many(requests, window=30, retries=0)
+
+        async def leave(error=None):
+            async with outcomes:
+                async for outcome in outcomes:
+                    assert isinstance(outcome, PubAck)
+                    if error is not None:
+                        raise error
+                    break
+
+        with pytest.raises(js.PublishFailures, match="2 messages") as caught:
+            await leave()
+        assert caught.value.count == 2
+        assert [each.request for each in caught.value.failures] == requests[-2:]
+        assert isinstance(caught.value.failures[1].error, js.NoStream)
+        await outcomes.close()
+        outcomes = jet.publish_many(requests, retries=0)
+        with pytest.raises(KeyError) as gone:
+            await leave(KeyError("mine"))
+        assert any("2 messages" in note for note in gone.value.__notes__)
+
+
+async def test_outcomes_that_were_taken_are_not_told_again(opened, name):
+    async with opened() as jet:
+        requests = await listening(jet, name)
+        async with jet.publish_many(requests, retries=0) as outcomes:
+            taken = [outcome async for outcome in outcomes]
+        assert len(taken) == 22
+        assert outcomes.under_way == 0
+
+
+async def test_an_iteration_that_was_left_goes_on(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        requests = [js.PublishRequest(subject=name) for _ in range(100)]
+        async with jet.publish_many(requests, window=10) as outcomes:
+            first = []
+            async for outcome in outcomes:
+                first.append(outcome.seq)
+                if len(first) == 30:
+                    break
+            rest = [outcome.seq async for outcome in outcomes]
+        assert [*first, *rest] == list(range(1, 101))
+        assert (await stream.info()).state.messages == 100
+
+
+async def test_an_error_of_the_source_comes_through_and_nothing_is_lost(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+
+        def source():
+            yield js.PublishRequest(subject=name)
+            yield js.PublishRequest(subject="no where")
+            raise KeyError("source")
+
+        async def run():
+            async with jet.publish_many(source(), window=10) as outcomes:
+                [_ async for _ in outcomes]
+
+        with pytest.raises(KeyError) as caught:
+            await run()
+        assert any("1 messages" in note for note in caught.value.__notes__)
+        assert (await stream.info()).state.messages == 1
+
+
+async def test_a_publisher_hands_out_results(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        async with jet.publisher(window=7) as publisher:
+            handles = [await publisher.send(f"{name}.{n}", b"x", msg_id=str(n)) for n in range(50)]
+            assert (await handles[0].result()).seq == 1
+            await publisher.flush()
+            assert all(handle.is_done for handle in handles)
+            assert publisher.under_way == 0
+            assert [(await handle.result()).seq for handle in handles] == list(range(1, 51))
+            again = await publisher.send(f"{name}.0", msg_id="0")
+            assert (await again.result()).duplicate
+        with pytest.raises(js.ConnectionClosed, match="publisher is closed"):
+            await publisher.send(f"{name}.x")
+        await publisher.close()
+        assert (await stream.info()).state.messages == 50
+
+
+async def test_a_publisher_tells_at_the_end_what_nobody_looked_at(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        publisher = jet.publisher(retries=0)
+        await publisher.send(f"{name}.x", expected_last_seq=0)
+        seen = await publisher.send(f"{name}.x", expected_last_seq=7)
+        with pytest.raises(js.WrongLastSequence):
+            await seen.result()
+        unseen = await publisher.send(f"{name}.x", expected_stream="OTHER")
+        with pytest.raises(js.BadArgument):
+            await publisher.send("a b")
+        with pytest.raises(js.PublishFailures) as caught:
+            await publisher.close()
+        [failure] = caught.value.failures
+        assert failure.request is unseen.request
+        assert isinstance(failure.error, js.WrongStream)
+
+
+async def test_publishers_are_shared(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        async with jet.publisher(window=5) as publisher:
+
+            async def work():
+                for _ in range(40):
+                    handle = await publisher.send(name)
+                    assert publisher.under_way <= 5
+                    await handle.result()
+
+            await together(*[work] * 6)
+        assert (await stream.info()).state.messages == 240
+
+
+async def test_windows_that_cannot_be(opened, name):
+    async with opened() as jet:
+        for wrong in ({"window": 0}, {"window_bytes": 0}, {"retries": -1}, {"retry_wait": -1}):
+            with pytest.raises(js.BadArgument, match=next(iter(wrong))):
+                jet.publish_many([], **wrong)
+            with pytest.raises(js.BadArgument, match=next(iter(wrong))):
+                jet.publisher(**wrong)

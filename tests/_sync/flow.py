@@ -9,7 +9,7 @@ from typing import Any
 
 from js_core.deadline import Deadline
 
-__all__ = ["eventually", "pause", "together"]
+__all__ = ["ended", "eventually", "pause", "together"]
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:
@@ -32,3 +32,8 @@ def eventually(condition: Callable[..., Any], *args: Any, patience: float = 10.0
 def pause(delay: float) -> None:
     """Let others work for a while, as a handler does that waits for something slow."""
     time.sleep(delay)
+
+
+def ended(iterable: Any) -> None:
+    """End an iteration as the interpreter does when nobody has it any more."""
+    iter(iterable).close()

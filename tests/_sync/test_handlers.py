@@ -141,13 +141,13 @@ def test_a_long_handler_keeps_its_message(opened, name):
 def test_what_is_buffered_does_not_age(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 30)
-        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=0.4))
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
         consumer = stream.create_consumer(config)
         deliveries = []
         with consumer.messages() as messages:
             for message in messages:
                 deliveries.append(message.metadata.num_delivered)
-                pause(0.05)
+                pause(0.1)
                 message.ack()
                 if len(deliveries) == 30:
                     break

@@ -51,6 +51,43 @@ def test_conditions_hold_or_nothing_is_stored(opened, name):
         assert (stream.info()).state.messages == 2
 
 
+def test_the_last_sequence_of_another_subject_can_be_expected(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        jet.publish(f"{name}.orders.1.placed")
+        jet.publish(f"{name}.audit")
+        after = {"expected_last_subject_seq_subject": f"{name}.orders.1.*"}
+        ack = jet.publish(f"{name}.orders.1.paid", expected_last_subject_seq=1, **after)
+        assert ack.seq == 3
+        with pytest.raises(js.WrongLastSequence):
+            jet.publish(f"{name}.orders.1.sent", expected_last_subject_seq=1, **after)
+        with pytest.raises(js.BadArgument, match="expected_last_subject_seq"):
+            jet.publish(f"{name}.x", **after)
+        assert (stream.info()).state.messages == 3
+
+
+def test_a_rollup_removes_what_was_before(opened, name):
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_rollup_hdrs=True)
+        stream = jet.create_stream(config)
+        for subject in (f"{name}.a", f"{name}.b", f"{name}.b"):
+            jet.publish(subject)
+        jet.publish(f"{name}.b", b"sum", rollup="sub")
+        assert (stream.info()).state.messages == 2
+        jet.publish(f"{name}.b", b"all", rollup="all")
+        assert (stream.info()).state.messages == 1
+        with pytest.raises(js.BadArgument, match="'sub' or 'all'"):
+            jet.publish(f"{name}.b", rollup="some")
+
+
+def test_a_rollup_that_the_stream_does_not_take_is_refused(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.JetStreamError, match="rollup") as caught:
+            jet.publish(name, rollup="sub")
+        assert caught.value.err_code == 10111
+
+
 def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
     with opened() as jet:
         config = StreamConfig(
@@ -72,8 +109,8 @@ def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
 
 def test_a_subject_without_a_stream_is_told_apart(opened, name):
     with opened() as jet:
-        with pytest.raises(js.NoResponders, match=f"{name}.nobody"):
-            jet.publish(f"{name}.nobody")
+        with pytest.raises(js.NoStream, match=f"{name}.nobody: no stream has this subject"):
+            jet.publish(f"{name}.nobody", retry_wait=0.01)
 
 
 def test_headers_arrive_as_they_were_given(opened, name):
@@ -140,3 +177,138 @@ def test_publishers_do_not_mix_up_their_answers(opened, name):
         sequences = together(*works)
         assert sorted(chain.from_iterable(sequences)) == list(range(1, 401))
         assert all(own == sorted(own) for own in sequences)
+
+
+def listening(jet, name):
+    """Return requests, the last two of which fail."""
+    jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+    good = [js.PublishRequest(subject=f"{name}.{number}") for number in range(20)]
+    return [*good, js.PublishRequest(subject="bad subject"), js.PublishRequest(subject="nobody.x")]
+
+
+def test_leaving_publish_many_early_tells_what_failed(opened, name):
+    with opened() as jet:
+        requests = listening(jet, name)
+        outcomes = jet.publish_many(requests, window=30, retries=0)
+
+        def leave(error=None):
+            with outcomes:
+                for outcome in outcomes:
+                    assert isinstance(outcome, PubAck)
+                    if error is not None:
+                        raise error
+                    break
+
+        with pytest.raises(js.PublishFailures, match="2 messages") as caught:
+            leave()
+        assert caught.value.count == 2
+        assert [each.request for each in caught.value.failures] == requests[-2:]
+        assert isinstance(caught.value.failures[1].error, js.NoStream)
+        outcomes.close()
+        outcomes = jet.publish_many(requests, retries=0)
+        with pytest.raises(KeyError) as gone:
+            leave(KeyError("mine"))
+        assert any("2 messages" in note for note in gone.value.__notes__)
+
+
+def test_outcomes_that_were_taken_are_not_told_again(opened, name):
+    with opened() as jet:
+        requests = listening(jet, name)
+        with jet.publish_many(requests, retries=0) as outcomes:
+            taken = [outcome for outcome in outcomes]
+        assert len(taken) == 22
+        assert outcomes.under_way == 0
+
+
+def test_an_iteration_that_was_left_goes_on(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        requests = [js.PublishRequest(subject=name) for _ in range(100)]
+        with jet.publish_many(requests, window=10) as outcomes:
+            first = []
+            for outcome in outcomes:
+                first.append(outcome.seq)
+                if len(first) == 30:
+                    break
+            rest = [outcome.seq for outcome in outcomes]
+        assert [*first, *rest] == list(range(1, 101))
+        assert (stream.info()).state.messages == 100
+
+
+def test_an_error_of_the_source_comes_through_and_nothing_is_lost(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+
+        def source():
+            yield js.PublishRequest(subject=name)
+            yield js.PublishRequest(subject="no where")
+            raise KeyError("source")
+
+        def run():
+            with jet.publish_many(source(), window=10) as outcomes:
+                [_ for _ in outcomes]
+
+        with pytest.raises(KeyError) as caught:
+            run()
+        assert any("1 messages" in note for note in caught.value.__notes__)
+        assert (stream.info()).state.messages == 1
+
+
+def test_a_publisher_hands_out_results(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        with jet.publisher(window=7) as publisher:
+            handles = [publisher.send(f"{name}.{n}", b"x", msg_id=str(n)) for n in range(50)]
+            assert (handles[0].result()).seq == 1
+            publisher.flush()
+            assert all(handle.is_done for handle in handles)
+            assert publisher.under_way == 0
+            assert [(handle.result()).seq for handle in handles] == list(range(1, 51))
+            again = publisher.send(f"{name}.0", msg_id="0")
+            assert (again.result()).duplicate
+        with pytest.raises(js.ConnectionClosed, match="publisher is closed"):
+            publisher.send(f"{name}.x")
+        publisher.close()
+        assert (stream.info()).state.messages == 50
+
+
+def test_a_publisher_tells_at_the_end_what_nobody_looked_at(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        publisher = jet.publisher(retries=0)
+        publisher.send(f"{name}.x", expected_last_seq=0)
+        seen = publisher.send(f"{name}.x", expected_last_seq=7)
+        with pytest.raises(js.WrongLastSequence):
+            seen.result()
+        unseen = publisher.send(f"{name}.x", expected_stream="OTHER")
+        with pytest.raises(js.BadArgument):
+            publisher.send("a b")
+        with pytest.raises(js.PublishFailures) as caught:
+            publisher.close()
+        [failure] = caught.value.failures
+        assert failure.request is unseen.request
+        assert isinstance(failure.error, js.WrongStream)
+
+
+def test_publishers_are_shared(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with jet.publisher(window=5) as publisher:
+
+            def work():
+                for _ in range(40):
+                    handle = publisher.send(name)
+                    assert publisher.under_way <= 5
+                    handle.result()
+
+            together(*[work] * 6)
+        assert (stream.info()).state.messages == 240
+
+
+def test_windows_that_cannot_be(opened, name):
+    with opened() as jet:
+        for wrong in ({"window": 0}, {"window_bytes": 0}, {"retries": -1}, {"retry_wait": -1}):
+            with pytest.raises(js.BadArgument, match=next(iter(wrong))):
+                jet.publish_many([], **wrong)
+            with pytest.raises(js.BadArgument, match=next(iter(wrong))):
+                jet.publisher(**wrong)

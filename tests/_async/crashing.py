@@ -1,0 +1,87 @@
+"""A process that dies at a chosen step: what it had done stays, and it does nothing any more.
+
+Steps are the messages that it sends (publishes, acknowledgements, requests of any kind) and the
+changes of its outbox. It dies before one, so that it is not done, or after one, so that it is done
+and nobody comes to know.
+"""
+
+from __future__ import annotations
+
+import js_async as js
+from js_async._replies import Replies
+
+__all__ = ["Crashed", "Crashing", "CrashingStore", "Fate"]
+
+
+class Crashed(js.ConnectionClosed):
+    """The process is dead."""
+
+
+class Fate:
+    """When a process dies: at the step of that number, before it or after it; 0 is never."""
+
+    def __init__(self, step=0, after=False):
+        self.left = step
+        self.after = after
+        self.dead = False
+        self.steps = 0
+
+    def before(self):
+        self.steps += 1
+        self.left -= 1
+        if self.dead or (self.left == 0 and not self.after):
+            self.dead = True
+            raise Crashed("dead, by the test")
+
+    def done(self):
+        if self.dead or (self.left == 0 and self.after):
+            self.dead = True
+            raise Crashed("dead, by the test")
+
+
+class Crashing:
+    """The link of a process that dies."""
+
+    def __init__(self, connection, fate):
+        self._session = connection._session
+        self._fate = fate
+        self.replies = Replies(self)
+
+    def __getattr__(self, name):
+        return getattr(self._session, name)
+
+    async def ask(self, subject, headers, payload, deadline):
+        return await self.replies.ask(subject, headers, payload, deadline)
+
+    def try_send(self, *_):
+        return False
+
+    async def send(self, subject, reply, headers, payload):
+        self._fate.before()
+        await self._session.send(subject, reply, headers, payload)
+        self._fate.done()
+
+
+class CrashingStore:
+    """The outbox of a process that dies."""
+
+    def __init__(self, store, fate):
+        self._store = store
+        self._fate = fate
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def release(self):
+        """Let go, as the end of the process does, whatever happened before."""
+        self._store.release()
+
+    def done(self, numbers):
+        self._fate.before()
+        self._store.done(numbers)
+        self._fate.done()
+
+    def set_floor(self, stream, seq):
+        self._fate.before()
+        self._store.set_floor(stream, seq)
+        self._fate.done()

@@ -1,0 +1,42 @@
+"""A link that loses what it is told to lose: the request on its way, or the answer."""
+
+from __future__ import annotations
+
+import js_async as js
+from js_core.errors import ConnectionLost
+
+__all__ = ["Lossy"]
+
+
+class Lossy:
+    """A connection whose requests with a payload subject can get lost, one by one.
+
+    `losses` holds a word for each request to come: `request` (the server never sees it),
+    `answer` (the server does, the program does not see the answer), or anything else for none.
+    Requests to the API of JetStream pass.
+    """
+
+    def __init__(self, connection):
+        self._session = connection._session
+        self.losses = []
+        self.asked = 0
+
+    def __getattr__(self, name):
+        return getattr(self._session, name)
+
+    def jetstream(self, **options):
+        return js.JetStream(self, **options)
+
+    async def ask(self, subject, headers, payload, deadline):
+        if subject.startswith("$JS.API"):
+            return await self._session.ask(subject, headers, payload, deadline)
+        self.asked += 1
+        loss = self.losses.pop(0) if self.losses else ""
+        if loss == "request":
+            raise ConnectionLost(f"{subject}: lost by the test")
+        frame = await self._session.ask(subject, headers, payload, deadline)
+        if callable(loss):
+            await loss()
+        if loss:
+            raise ConnectionLost(f"{subject}: the answer was lost by the test")
+        return frame

@@ -1,0 +1,619 @@
+"""Every operation of the table, done for real: what it needs beforehand, and what shows it done."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from datetime import timedelta
+from os import urandom
+from tempfile import TemporaryDirectory
+
+import pytest
+from attrs import frozen
+
+import js_async as js
+from js_models import AckPolicy, ConsumerConfig, StreamConfig, evolve
+from tests._async.flow import eventually, together
+from tests._async.flow import pause as a_while
+from tests._async.streams import settled
+
+__all__ = ["ACTS", "PROOFS", "Stage"]
+
+# Long enough for a busy machine; only what is denied takes it whole.
+PATIENCE = 10.0
+
+# What streams of some operations are like.
+SETTINGS = {
+    "atomic_batch": {"allow_atomic": True},
+    "fast_ingest": {"allow_batched": True},
+    "insert": {
+        "storage": "file",
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "discard_new_per_subject": True,
+    },
+    "upsert": {"max_msgs_per_subject": 1},
+    "counters": {"allow_msg_counter": True, "allow_direct": True},
+    "get_message_direct": {"allow_direct": True},
+    "get_last_message_direct": {"allow_direct": True},
+    "read": {"allow_direct": True},
+    "schedules": {"allow_msg_schedules": True, "allow_msg_ttl": True, "allow_rollup_hdrs": True},
+    "outbox": {"storage": "file"},
+    "process": {"storage": "file"},
+    "backup": {"storage": "file"},
+    "restore": {"storage": "file"},
+    "snapshot": {"allow_direct": True},
+    "coordination": {
+        "subjects": ["coordination.held.>"],
+        "storage": "file",
+        "max_msgs_per_subject": 1,
+        "allow_msg_ttl": True,
+    },
+}
+BIG = 6
+
+
+@frozen
+class Stage:
+    """One operation's own stream and consumer, and how long what cannot come is waited for."""
+
+    stream: str
+    short: float = PATIENCE
+    folder: str = ""
+
+    @property
+    def subject(self):
+        """A subject of the stream."""
+        return f"p.{self.stream}.a"
+
+    @property
+    def deliver_subject(self):
+        """Where its push consumer sends to."""
+        return f"deliver.{self.stream}"
+
+    @property
+    def config(self):
+        """The stream's configuration."""
+        config = StreamConfig(name=self.stream, subjects=[f"p.{self.stream}.>"], storage="memory")
+        return evolve(config, **SETTINGS.get(self.stream, {}))
+
+    async def set(self, jet):
+        """Make the stream with three messages, a pull and a push consumer."""
+        for ending in ("", "_OUT", "-dead", "-failures"):
+            with suppress(js.StreamNotFound):
+                await jet.delete_stream(self.stream + ending)
+        stream = await jet.create_stream(self.config)
+        if self.stream in {"insert", "counters", "coordination"}:
+            return
+        for number in range(3):
+            await jet.publish(self.subject, b"%d" % number)
+        if self.stream.startswith("read"):
+            # Only the leader can tell that nothing comes behind the third.
+            await jet.publish(self.subject, b"gone")
+            await stream.delete_message(4)
+        if self.stream in {"subscribe", "backup"}:
+            for _ in range(BIG):
+                await jet.publish(self.subject, urandom(900_000))
+        await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        await stream.create_consumer(
+            ConsumerConfig(durable_name="push", deliver_subject=f"{self.deliver_subject}.push")
+        )
+        if self.stream in PREPARED:
+            await PREPARED[self.stream](jet, self, stream)
+
+
+async def another_stream(jet, stage, _):
+    name = f"{stage.stream}_OUT"
+    await jet.create_stream(StreamConfig(name=name, subjects=[f"p.{name}.*"]))
+
+
+async def one_failure(jet, stage, stream):
+    await jet.dead_letters(stage.stream).prepare()
+    consumer = await stream.get_consumer("c")
+    await (await consumer.fetch(1))[0].term("bad")
+
+
+async def only_a_backup(jet, stage, stream):
+    await stream.backup(stage.folder, overwrite=True)
+    await jet.delete_stream(stage.stream)
+
+
+async def a_message_without_acknowledgement(jet, stage, stream):
+    consumer = await stream.get_consumer("c")
+    assert len(await consumer.fetch(1)) == 1
+
+
+# What some operations find beside their stream.
+PREPARED = {
+    "health": a_message_without_acknowledgement,
+    "health_of_stream": a_message_without_acknowledgement,
+    "process": another_stream,
+    "dead_letters": one_failure,
+    "restore": only_a_backup,
+}
+
+
+async def all_acknowledged(jet, stage):
+    name = f"{stage.stream}-failures"
+    consumer = await jet.get_consumer(name, f"dead-letters-{stage.stream}-all")
+    await eventually(settled, consumer, 1, patience=3)
+
+
+# What shows that an operation is done, to a user who may look.
+PROOFS = {"dead_letters": all_acknowledged}
+
+
+async def publish(jet, stage):
+    ack = await jet.publish(stage.subject, b"x")
+    assert ack.stream == stage.stream
+    many = [js.PublishRequest(subject=stage.subject)] * 3
+    outcomes = [each async for each in jet.publish_many(many)]
+    assert [ack.stream for ack in outcomes] == [stage.stream] * 3
+
+
+async def consume(jet, stage):
+    consumer = await jet.get_consumer(stage.stream, "c")
+    await take(consumer, stage)
+
+
+async def consume_bound(jet, stage):
+    await take(jet.bind_consumer(stage.stream, "c"), stage)
+
+
+async def take(consumer, stage):
+    batch = await consumer.fetch(1, timeout=stage.short)
+    await batch[0].double_ack()
+    async with consumer.messages() as messages:
+        await (await messages.next(stage.short)).ack()
+        await (await messages.next(stage.short)).double_ack()
+
+
+async def ordered(jet, stage, subject=None):
+    stream = jet.bind_stream(stage.stream)
+    async with stream.ordered(subjects=subject) as messages:
+        for seq in (1, 2, 3):
+            assert (await messages.next(stage.short)).metadata.stream_seq == seq
+
+
+async def ordered_filter(jet, stage):
+    await ordered(jet, stage, stage.subject)
+
+
+async def subscribe(jet, stage):
+    """Take more than the 2 MiB that the server sends before it wants an answer."""
+    config = ConsumerConfig(
+        durable_name="made",
+        deliver_subject=stage.deliver_subject,
+        flow_control=True,
+        idle_heartbeat=timedelta(seconds=5),
+        max_ack_pending=10_000,
+    )
+    async with jet.bind_stream(stage.stream).subscribe(config) as messages:
+        for _ in range(3 + BIG):
+            message = await messages.next(stage.short)
+            await message.double_ack()
+
+
+async def bind_push(jet, stage):
+    async with jet.bind_stream(stage.stream).bind_push("push") as messages:
+        await (await messages.next(stage.short)).double_ack()
+
+
+async def atomic_batch(jet, stage):
+    async with jet.atomic_batch() as batch:
+        await batch.add(stage.subject, b"x")
+        await batch.add(stage.subject, b"y")
+    assert batch.ack.stream == stage.stream
+
+
+async def fast_ingest(jet, stage):
+    many = [js.PublishRequest(subject=stage.subject)] * 3
+    outcomes = [each async for each in jet.fast_ingest(stage.stream, many)]
+    failures = [each.error for each in outcomes if isinstance(each, js.PublishFailure)]
+    assert failures == []
+    assert [each.stream for each in outcomes] == [stage.stream] * 3
+
+
+async def insert(jet, stage):
+    key = f"{stage.subject}.key"
+    assert isinstance(await jet.insert(key, b"1", stream=stage.stream), js.Stored)
+
+
+async def update(jet, stage):
+    assert (await jet.update(stage.subject, b"1", 3, stream=stage.stream)).seq == 4
+
+
+async def upsert(jet, stage):
+    assert (await jet.upsert(stage.subject, b"1", stream=stage.stream)).seq == 4
+
+
+async def counters(jet, stage):
+    found = await jet.counters(stage.stream)
+    await found.add(stage.subject, 2)
+    assert (await found.get(stage.subject)).value == 2
+
+
+async def schedules(jet, stage):
+    found = await jet.schedules(stage.stream)
+    subject = f"{stage.subject}.plan"
+    await found.add(subject, js.Schedule.every(timedelta(hours=1)), stage.subject, b"x")
+    assert (await found.get(subject)).subject == subject
+    assert (await found.cancel(subject)).subject == subject
+
+
+async def outbox(jet, stage):
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/app.db"
+        store = js.SqliteOutbox(path)
+        with closing(sqlite3.connect(path)) as db, db:
+            store.create(db)
+            store.add(db, f"p.{stage.stream}.{{id}}", b"x")
+        relay = jet.outbox(store, stream=stage.stream, by="id", timeout=stage.short)
+        assert await relay.drain(stage.short) == 1
+
+
+async def process(jet, stage):
+    async def handle(message):
+        subject = f"p.{stage.stream}_OUT.{{id}}"
+        return [js.PublishRequest(subject=subject, data=message.data)]
+
+    consumer = await jet.get_consumer(stage.stream, "c")
+    into = f"{stage.stream}_OUT"
+    work = jet.process(consumer, handle, into=into, by="id", stop_after=3, timeout=stage.short)
+    await work.start()
+    await work.wait(stage.short)
+    assert work.done == 3
+
+
+async def dead_letters(jet, stage):
+    letters = jet.dead_letters(stage.stream)
+    assert await letters.collect(timeout=stage.short) == 1
+    await letters.close()
+
+
+async def prepare_dead_letters(jet, stage):
+    await jet.dead_letters(stage.stream).prepare()
+
+
+async def ack_samples(jet, stage):
+    await listen(jet.bind_consumer(stage.stream, "c").ack_samples())
+
+
+async def backup(jet, stage):
+    with TemporaryDirectory() as folder:
+        stream = jet.bind_stream(stage.stream)
+        made = await stream.backup(f"{folder}/b", window_size=200_000, timeout=stage.short)
+        assert made.state.messages == 3 + BIG
+
+
+async def restore(jet, stage):
+    stream = await jet.restore(stage.folder, timeout=stage.short)
+    assert stream.cached_info.state.messages == 3
+
+
+async def events(jet, stage):
+    await listen(jet.events())
+
+
+async def events_of_stream(jet, stage):
+    await listen(jet.events(stream=stage.stream))
+
+
+async def listen(listening):
+    """Listen for long enough to hear the server's word that one may not, and look again."""
+    async with listening as found:
+        for _ in range(2):
+            with suppress(js.RequestTimeout):
+                await found.next(1)
+
+
+async def health(jet, stage):
+    tells_what_is_stuck(stage, await jet.health(interval=0.05))
+
+
+async def health_of_stream(jet, stage):
+    tells_what_is_stuck(stage, await jet.health(stream=stage.stream, interval=0.05))
+
+
+def tells_what_is_stuck(stage, found):
+    figures = [
+        each.figures
+        for each in found.findings
+        if (each.kind, each.stream, each.consumer) == ("ack_floor_stuck", stage.stream, "c")
+    ]
+    assert [(each["seq"], each["subject"]) for each in figures] == [(1, stage.subject)]
+
+
+async def coordination(jet, stage):
+    """Use all that a coordination makes; what each needs is in the one line of the table."""
+    made = await jet.coordination(stage.stream)
+
+    async def work(_):
+        return b"done"
+
+    assert await made.lock("a").holder() is None
+    assert (await made.once("o").run(work)).ran_here
+    assert (await made.once("o").wait(PATIENCE)).data == b"done"
+    async with made.semaphore("s", 2).acquire(timeout=PATIENCE):
+        assert len(await made.semaphore("s", 2).holders()) == 1
+    await made.rate_limiter("r", 1, per=3600).acquire(timeout=PATIENCE)
+    (taken,) = [each async for each in made.taken("rate")]
+    assert await made.evict(taken)
+    async with made.leader("l") as candidate:
+        await eventually(candidate.leader)
+    await is_handed_on(made.lock("a", ttl=3600), stage)
+
+
+async def is_handed_on(lock, stage):
+    """Free a lock at a moment when who waits for it hears of it, and does not ask by itself."""
+    held = await lock.try_acquire()
+
+    async def leave():
+        # Who hears nothing asks again 1 or 1.5 s after the beginning, then not before 3 s.
+        await a_while(2.5)
+        assert await held.release()
+
+    async def enter():
+        async with lock.acquire(timeout=2.6 + stage.short) as lease:
+            assert lease.token > held.token
+
+    await together(leave, enter)
+
+
+async def coordination_create(jet, stage):
+    assert (await jet.coordination(stage.stream, create=True)).stream == stage.stream
+
+
+async def get_message_direct(jet, stage):
+    stream = jet.bind_stream(stage.stream)
+    assert (await stream.get_message(2, direct=True)).data == b"1"
+    assert (await stream.get_next_message(seq=2, direct=True)).data == b"1"
+
+
+async def get_last_message_direct(jet, stage):
+    stream = jet.bind_stream(stage.stream)
+    assert (await stream.get_last_message(stage.subject, direct=True)).data == b"2"
+
+
+async def read(jet, stage, via="direct"):
+    stream = jet.bind_stream(stage.stream)
+    reading = stream.read(via=via, timeout=stage.short)
+    assert [message.data async for message in reading] == [b"0", b"1", b"2"]
+
+
+async def read_by_consumer(jet, stage):
+    await read(jet, stage, "consumer")
+
+
+async def read_by_leader(jet, stage):
+    await read(jet, stage, "leader")
+
+
+async def snapshot(jet, stage):
+    found = await jet.bind_stream(stage.stream).snapshot(timeout=stage.short)
+    assert [(each.subject, each.data) for each in found.values()] == [(stage.subject, b"2")]
+
+
+async def get_message(jet, stage):
+    assert (await jet.bind_stream(stage.stream).get_message(2)).data == b"1"
+
+
+async def delete_message(jet, stage):
+    await jet.bind_stream(stage.stream).delete_message(2)
+
+
+async def account_info(jet, stage):
+    assert (await jet.account_info()).streams
+
+
+async def create_stream(jet, stage):
+    assert (await jet.create_stream(stage.config)).name == stage.stream
+
+
+async def update_stream(jet, stage):
+    changed = await jet.update_stream(evolve(stage.config, max_msgs=10))
+    assert changed.config.max_msgs == 10
+    assert (await changed.update(stage.config)).config.max_msgs == -1
+
+
+async def create_or_update_stream(jet, stage):
+    config = evolve(stage.config, name=f"{stage.stream}", subjects=[f"{stage.subject}.new"])
+    assert (await jet.create_or_update_stream(config)).config.subjects == config.subjects
+
+
+async def get_stream(jet, stage):
+    stream = await jet.get_stream(stage.stream)
+    assert (await stream.info(deleted_details=True)).state.messages == 3
+
+
+async def delete_stream(jet, stage):
+    await jet.delete_stream(stage.stream)
+
+
+async def streams(jet, stage):
+    infos = [info async for info in jet.streams(stage.subject)]
+    assert [info.config.name for info in infos] == [stage.stream]
+
+
+async def stream_names(jet, stage):
+    assert [name async for name in jet.stream_names(stage.subject)] == [stage.stream]
+
+
+async def stream_name_by_subject(jet, stage):
+    assert await jet.stream_name_by_subject(stage.subject) == stage.stream
+
+
+async def purge(jet, stage):
+    assert await jet.bind_stream(stage.stream).purge(keep=1) == 2
+
+
+async def change(jet, stage):
+    stream = jet.bind_stream(stage.stream)
+    assert (await stream.change(lambda old: evolve(old, max_msgs=7))).config.max_msgs == 7
+
+
+async def seal(jet, stage):
+    assert (await jet.bind_stream(stage.stream).seal()).config.sealed
+
+
+async def subjects(jet, stage):
+    found = [each async for each in jet.bind_stream(stage.stream).subjects()]
+    assert found == [(stage.subject, 3)]
+
+
+async def create_consumer(jet, stage):
+    config = ConsumerConfig(durable_name="made")
+    for make in (
+        jet.create_consumer,
+        jet.create_or_update_consumer,
+        jet.update_consumer,
+    ):
+        assert (await make(stage.stream, config)).name == "made"
+    stream = jet.bind_stream(stage.stream)
+    for make in (
+        stream.create_consumer,
+        stream.create_or_update_consumer,
+        stream.update_consumer,
+    ):
+        assert (await make(config)).name == "made"
+
+
+async def create_consumer_filter(jet, stage):
+    config = ConsumerConfig(
+        durable_name="made", filter_subject=stage.subject, ack_policy=AckPolicy.NONE
+    )
+    assert (await jet.create_consumer(stage.stream, config)).name == "made"
+
+
+async def get_consumer(jet, stage):
+    assert (await jet.get_consumer(stage.stream, "c")).name == "c"
+    consumer = await jet.bind_stream(stage.stream).get_consumer("c")
+    assert (await consumer.info()).num_pending == 3
+
+
+async def delete_consumer(jet, stage):
+    await jet.delete_consumer(stage.stream, "c")
+    with pytest.raises(js.ConsumerNotFound):
+        await jet.bind_stream(stage.stream).delete_consumer("c")
+
+
+async def consumers(jet, stage):
+    infos = [info async for info in jet.bind_stream(stage.stream).consumers()]
+    assert sorted(info.name for info in infos) == ["c", "push"]
+
+
+async def consumer_names(jet, stage):
+    names = [name async for name in jet.bind_stream(stage.stream).consumer_names()]
+    assert sorted(names) == ["c", "push"]
+
+
+async def pause(jet, stage):
+    assert (await jet.bind_consumer(stage.stream, "c").pause(60)).paused
+
+
+async def resume(jet, stage):
+    await jet.bind_consumer(stage.stream, "c").resume()
+
+
+async def reset(jet, stage):
+    assert (await jet.bind_consumer(stage.stream, "c").reset(2)).num_pending == 2
+
+
+async def refused(code, call):
+    """The server of one node has the call, and says why it cannot be done."""
+    with pytest.raises(js.JetStreamError) as caught:
+        await call()
+    assert caught.value.err_code == code
+
+
+async def unpin(jet, stage):
+    await refused(10160, lambda: jet.bind_consumer(stage.stream, "c").unpin("g"))
+
+
+async def step_down(jet, stage):
+    await refused(10010, lambda: jet.bind_consumer(stage.stream, "c").step_down())
+
+
+async def stream_step_down(jet, stage):
+    await refused(10010, lambda: jet.bind_stream(stage.stream).replicas.step_down())
+
+
+async def remove_peer(jet, stage):
+    await refused(10010, lambda: jet.bind_stream(stage.stream).replicas.remove("node"))
+
+
+async def evacuate_peer(jet, stage):
+    await refused(10010, lambda: jet.bind_stream(stage.stream).replicas.evacuate("node"))
+
+
+async def cancel_move(jet, stage):
+    await refused(10010, lambda: jet.bind_stream(stage.stream).replicas.cancel_move())
+
+
+# By operation: the arguments behind the stream, what is done, and the first server that can.
+ACTS = {
+    "publish": ((), publish, "2.11"),
+    "consume": (("c",), consume, "2.11"),
+    "consume_bound": (("c",), consume_bound, "2.11"),
+    "ordered": ((), ordered, "2.11"),
+    "ordered FILTER": (("p.{stream}.a",), ordered_filter, "2.11"),
+    "subscribe": (("made", "deliver.{stream}"), subscribe, "2.11"),
+    "bind_push": (("push", "deliver.{stream}.push"), bind_push, "2.11"),
+    "atomic_batch": ((), atomic_batch, "2.12"),
+    "fast_ingest": (("p.{stream}.>",), fast_ingest, "2.14"),
+    "insert": (("p.{stream}.>",), insert, "2.11"),
+    "update": (("p.{stream}.>",), update, "2.11"),
+    "upsert": (("p.{stream}.>",), upsert, "2.11"),
+    "counters": (("p.{stream}.>",), counters, "2.12"),
+    "schedules": (("p.{stream}.>",), schedules, "2.14"),
+    "outbox": (("p.{stream}.*",), outbox, "2.11"),
+    "process": (("c", "{stream}_OUT", "p.{stream}_OUT.*"), process, "2.11"),
+    "prepare_dead_letters": ((), prepare_dead_letters, "2.11"),
+    "dead_letters": ((), dead_letters, "2.11"),
+    "ack_samples": (("c",), ack_samples, "2.11"),
+    # Small windows, which show that acknowledgements are needed, came with 2.12.5.
+    "backup": ((), backup, "2.14"),
+    "restore": ((), restore, "2.11"),
+    "events": ((), events, "2.11"),
+    "events_of_stream": ((), events_of_stream, "2.11"),
+    "health": ((), health, "2.11"),
+    "health_of_stream": ((), health_of_stream, "2.11"),
+    "coordination": ((), coordination, "2.11"),
+    "coordination_create": ((), coordination_create, "2.11"),
+    "get_message": ((), get_message, "2.11"),
+    "get_message_direct": ((), get_message_direct, "2.11"),
+    "get_last_message_direct": (("p.{stream}.a",), get_last_message_direct, "2.11"),
+    "read": ((), read, "2.11"),
+    "read_by_consumer": ((), read_by_consumer, "2.11"),
+    "read_by_leader": ((), read_by_leader, "2.11"),
+    "snapshot": ((), snapshot, "2.11"),
+    "delete_message": ((), delete_message, "2.11"),
+    "account_info": ((), account_info, "2.11"),
+    "create_stream": ((), create_stream, "2.11"),
+    "update_stream": ((), update_stream, "2.11"),
+    "create_or_update_stream": ((), create_or_update_stream, "2.11"),
+    "get_stream": ((), get_stream, "2.11"),
+    "delete_stream": ((), delete_stream, "2.11"),
+    "streams": ((), streams, "2.11"),
+    "stream_names": ((), stream_names, "2.11"),
+    "stream_name_by_subject": ((), stream_name_by_subject, "2.11"),
+    "purge": ((), purge, "2.11"),
+    "change": ((), change, "2.11"),
+    "seal": ((), seal, "2.11"),
+    "subjects": ((), subjects, "2.11"),
+    "replicas.step_down": ((), stream_step_down, "2.11"),
+    "replicas.remove": ((), remove_peer, "2.11"),
+    "replicas.evacuate": ((), evacuate_peer, "2.15"),
+    "replicas.cancel_move": ((), cancel_move, "2.15"),
+    "create_consumer": (("made",), create_consumer, "2.11"),
+    "create_consumer FILTER": (("made", "p.{stream}.a"), create_consumer_filter, "2.11"),
+    "get_consumer": (("c",), get_consumer, "2.11"),
+    "delete_consumer": (("c",), delete_consumer, "2.11"),
+    "consumers": ((), consumers, "2.11"),
+    "consumer_names": ((), consumer_names, "2.11"),
+    "pause": (("c",), pause, "2.11"),
+    "resume": (("c",), resume, "2.11"),
+    "reset": (("c",), reset, "2.14"),
+    "unpin": (("c",), unpin, "2.11"),
+    "step_down": (("c",), step_down, "2.11"),
+}

@@ -1,0 +1,175 @@
+"""Typed events of real servers: filters, unknown kinds, what a slow reader misses."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from js_models import (
+    ConsumerAck,
+    ConsumerAction,
+    ConsumerConfig,
+    MaxDeliver,
+    Nak,
+    StreamAction,
+    StreamConfig,
+    Terminated,
+    UnknownEvent,
+)
+from tests._async.flow import eventually
+from tests._async.streams import filled
+
+
+async def taken(events, count):
+    return [await events.next(20) for _ in range(count)]
+
+
+async def test_what_happens_to_a_stream_is_told_typed(opened, name):
+    async with opened() as jet, jet.events(stream=name) as events:
+        stream = await filled(jet, name, 3)
+        config = ConsumerConfig(durable_name="c", max_deliver=1, sample_freq="100%")
+        consumer = await stream.create_consumer(config)
+        one, two, three = await consumer.fetch(3)
+        await one.term("bad order")
+        await two.nak()
+        await three.ack()
+        # The server notices that a message has no deliveries left when it would deliver it.
+        await consumer.fetch(1, timeout=0.5)
+        found = await taken(events, 6)
+        kinds = [type(event.record) for event in found]
+        assert kinds[:2] == [StreamAction, ConsumerAction]
+        assert set(kinds[2:]) == {Terminated, Nak, ConsumerAck, MaxDeliver}
+        assert {event.stream for event in found} == {name}
+        assert {event.consumer for event in found[1:]} == {"c"}
+        by_kind = {event.kind: event.record for event in found}
+        assert by_kind["terminated"].reason == "bad order"
+        assert by_kind["max_deliver"].stream_seq == 2
+        assert all(event.missed == 0 and not event.reconnected for event in found)
+        assert events.subjects == (
+            f"$JS.EVENT.*.STREAM.*.{name}",
+            f"$JS.EVENT.*.CONSUMER.*.{name}.*",
+        )
+
+
+async def test_filters_by_consumer_and_kind(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 2)
+        for each in ("a", "b"):
+            await stream.create_consumer(ConsumerConfig(durable_name=each))
+        async with jet.events(stream=name, consumer="b", kinds=[Nak, "terminated"]) as events:
+            for each in ("a", "b"):
+                one, two = await (await stream.get_consumer(each)).fetch(2)
+                await one.nak()
+                await two.ack()
+            await stream.delete_consumer("a")
+            [event] = await taken(events, 1)
+            assert (type(event.record), event.consumer) == (Nak, "b")
+            with pytest.raises(js.RequestTimeout):
+                await events.next(0.05)
+
+
+async def test_acknowledgements_are_sampled(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 5)
+        plain = await stream.create_consumer(ConsumerConfig(durable_name="plain"))
+        with pytest.raises(js.BadArgument, match="sample_freq"):
+            plain.ack_samples()
+        sampled = ConsumerConfig(durable_name="c", sample_freq="100%")
+        consumer = await stream.create_consumer(sampled)
+        async with consumer.ack_samples() as samples:
+            for message in await consumer.fetch(5):
+                await message.ack()
+            found = [event.record for event in await taken(samples, 5)]
+        assert [sample.stream_seq for sample in found] == [1, 2, 3, 4, 5]
+        assert all(sample.ack_time > timedelta(0) for sample in found)
+
+
+async def test_events_of_unknown_kinds_and_junk_are_kept(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        async with jet.events(stream=name) as events:
+            newer = {"type": "io.nats.jetstream.advisory.v9.odd", "stream": name, "domain": "hub"}
+            subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
+            await connection.publish(subject, json.dumps(newer).encode())
+            await connection.publish(subject, b"junk")
+            odd, junk = await taken(events, 2)
+        assert isinstance(odd.record, UnknownEvent)
+        assert (odd.kind, odd.stream, odd.domain) == ("odd", name, "hub")
+        assert (junk.raw, junk.kind) == (b"junk", "")
+        assert "not JSON" in junk.problem
+
+
+async def test_a_slow_reader_is_told_what_it_missed(server, name):
+    told = []
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        async with jet.events(stream=name, max_pending=2, on_drop=told.append) as events:
+            subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
+            for number in range(6):
+                await connection.publish(subject, b"%d" % number)
+            await connection.flush()
+            assert (events.pending, events.dropped) == (2, 4)
+            assert [event.missed for event in await taken(events, 2)] == [0, 0]
+            await connection.publish(subject, b"6")
+            [event] = await taken(events, 1)
+            assert (event.raw, event.missed) == (b"6", 4)
+        assert [drop.dropped for drop in told] == [1, 2, 4]
+        with pytest.raises(js.BadArgument, match="max_pending"):
+            await jet.events(max_pending=0)
+
+
+async def test_a_broken_link_is_told_with_the_next_event(server_factory, name):
+    patient = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    with server_factory() as server:
+        async with js.connect(server.url, reconnect=patient) as connection:
+            jet = connection.jetstream(timeout=20)
+            async with jet.events(kinds=[StreamAction]) as events:
+                await jet.create_stream(StreamConfig(name=name))
+                [first] = await taken(events, 1)
+                server.kill()
+                server.restart()
+                await eventually(linked, connection, 2)
+                await jet.delete_stream(name)
+                [second] = await taken(events, 1)
+                assert (first.reconnected, second.reconnected) == (False, True)
+
+
+async def linked(connection, epoch):
+    return connection.is_connected and connection.epoch >= epoch
+
+
+async def test_the_iteration_ends_when_it_is_closed(opened, name):
+    async with opened() as jet:
+        events = await jet.events(stream=name)
+        await events.close()
+        assert [event async for event in events] == []
+        with pytest.raises(js.BadArgument, match="ended"):
+            await events.next(1)
+
+
+async def test_a_user_without_permission_is_told(server_factory):
+    users = """
+    authorization {
+      users = [{user: a, password: b, permissions: {
+        publish: ">", subscribe: {deny: "$JS.EVENT.METRIC.>"}}}]
+    }
+    """
+    with server_factory(config=users) as server:
+        async with js.connect(server.url, user="a", password="b") as connection:
+            kinds = ["max_deliver", "consumer_ack"]
+            async with connection.jetstream().events(kinds=kinds) as events:
+                with pytest.raises(js.PermissionDenied):
+                    await events.next(20)
+
+
+async def test_a_domain_is_told(server_factory, name):
+    with server_factory(domain="hub") as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(domain="hub")
+            async with jet.events(stream=name) as events:
+                await jet.create_stream(StreamConfig(name=name))
+                [event] = await taken(events, 1)
+                assert event.domain == "hub"

@@ -1,0 +1,175 @@
+"""Leaders that step down, copies that move, servers that are lost: three real servers."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import NatsCluster
+from tests._async.flow import eventually
+from tests.conftest import VERSION
+
+ACCOUNTS = """
+accounts {
+    SYS: { users: [{user: sys, password: pw}] }
+    APP: { jetstream: enabled, users: [{user: app, password: pw}] }
+}
+system_account: SYS
+no_auth_user: app
+"""
+
+# A group that elects its leader just now does not answer, and the node that was killed may be the
+# one of the connection; asking again is all there is to do.
+ELECTING = (js.RequestTimeout, js.NoResponders, js.ConnectionLost)
+
+
+async def answered(call, *args, **options):
+    """Call until a group that elects its leader just now answers."""
+
+    async def attempt():
+        try:
+            return await call(*args, **options) or True
+        except ELECTING:
+            return False
+        except js.JetStreamError as error:
+            if error.code == 503:
+                return False
+            raise
+
+    return await eventually(attempt, patience=40)
+
+
+async def led(handle):
+    """Return the leader of a stream or consumer, once it has one and all followers are there."""
+
+    async def look():
+        try:
+            cluster = (await handle.info()).cluster
+        except (*ELECTING, js.JetStreamError):
+            return None
+        followers = cluster.replicas or []
+        return cluster.leader if all(each.current for each in followers) else None
+
+    return await eventually(look, patience=40)
+
+
+def others(info):
+    """Return the names of the followers."""
+    return sorted(each.name for each in info.cluster.replicas or ())
+
+
+async def test_leaders_step_down_in_favour_of_somebody(cluster, name):
+    async with js.connect(cluster.url, request_timeout=2) as connection:
+        jet = connection.jetstream()
+        config = StreamConfig(name=name, subjects=[name], num_replicas=3)
+        stream = await answered(jet.create_stream, config)
+        consumer = await answered(stream.create_consumer, ConsumerConfig(durable_name="c"))
+        for handle, call in ((stream, stream.replicas.step_down), (consumer, consumer.step_down)):
+            await led(handle)
+            wanted = others(await handle.info())[0]
+            await answered(call, preferred=wanted)
+
+            async def took_over(handle=handle, wanted=wanted):
+                return await led(handle) == wanted
+
+            await eventually(took_over, patience=40)
+            before = await led(handle)
+            await answered(call)
+
+            async def another(handle=handle, before=before):
+                return await led(handle) != before
+
+            await eventually(another, patience=40)
+        with pytest.raises(js.JetStreamError, match="nobody-here"):
+            await stream.replicas.step_down(preferred="nobody-here")
+        with pytest.raises(js.JetStreamError, match=r"(?i)peer"):
+            await stream.replicas.remove("nobody-here")
+        await jet.publish(name)
+        await jet.delete_stream(name)
+
+
+async def test_a_copy_is_taken_away_and_another_is_made(cluster, name):
+    async with js.connect(cluster.url, request_timeout=2) as connection:
+        jet = connection.jetstream()
+        config = StreamConfig(name=name, subjects=[name], num_replicas=2)
+        stream = await answered(jet.create_stream, config)
+        leader = await led(stream)
+        (follower,) = others(stream.cached_info)
+        await jet.publish(name, b"kept")
+        await answered(stream.replicas.remove, follower)
+
+        async def moved():
+            return await led(stream) and others(stream.cached_info) not in ([], [follower])
+
+        await eventually(moved, patience=40)
+        assert leader not in others(stream.cached_info)
+        assert (await stream.get_message(1)).data == b"kept"
+        await jet.delete_stream(name)
+
+
+@pytest.fixture
+def own_cluster():
+    """Three servers that a test may break, with a system account."""
+    with NatsCluster(config=ACCOUNTS, version=VERSION) as running:
+        yield running
+
+
+async def test_the_operator_moves_streams_and_gives_up_servers(own_cluster, name):
+    url = own_cluster.url
+    system = js.connect(url, user="sys", password="pw", request_timeout=2)
+    async with js.connect(url, request_timeout=2) as app, system as operator:
+        jet, meta = app.jetstream(), operator.jetstream().meta
+        with pytest.raises(js.RequestTimeout, match="system account"):
+            await app.jetstream(timeout=0.3).meta.step_down()
+        stream = await answered(jet.create_stream, StreamConfig(name=name, subjects=[name]))
+        await jet.publish(name, b"kept")
+        before = await led(stream)
+        await answered(meta.move_stream, "APP", name, server=before)
+
+        await eventually(settled_elsewhere, stream, before, patience=40)
+        assert (await stream.get_message(1)).data == b"kept"
+        with pytest.raises(js.JetStreamError, match="not in progress"):
+            await meta.cancel_move("APP", name)
+        await answered(meta.step_down)
+        with pytest.raises(js.JetStreamError):
+            await answered(meta.remove_server, "nobody-here")
+        await evacuated(own_cluster, stream, meta)
+        lost = own_cluster.node(next(n for n in NODES if n != last_leader(stream)))
+        lost.kill()
+        await answered(meta.remove_server, lost.name)
+        assert await answered(meta.purge_account, "APP")
+
+        async def empty():
+            return [each async for each in jet.stream_names()] == []
+
+        await eventually(empty, patience=40)
+
+
+async def settled_elsewhere(stream, before):
+    """Tell whether a move away is finished; what it says of itself meanwhile is read, too."""
+    leader = await led(stream)
+    cluster = stream.cached_info.cluster
+    return leader != before and not cluster.replicas and cluster.desired is None
+
+
+NODES = ("node-1", "node-2", "node-3")
+
+
+def last_leader(stream):
+    """Return who led when the stream was asked last."""
+    return stream.cached_info.cluster.leader
+
+
+async def evacuated(servers, stream, meta):
+    """Move a stream away from its server in both ways that 2.15 has."""
+    if tuple(map(int, servers.servers[0].version.split(".")[:2])) < (2, 15):
+        return
+    for step in (stream.replicas.evacuate, meta.evacuate_server):
+        before = await led(stream)
+        await answered(step, before)
+        await eventually(settled_elsewhere, stream, before, patience=40)
+    with pytest.raises(js.JetStreamError, match="not in progress"):
+        await answered(stream.replicas.cancel_move)
+    with pytest.raises(js.JetStreamError, match="leader is known"):
+        await meta.rescue(2, timeout=1)

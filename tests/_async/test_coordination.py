@@ -1,0 +1,310 @@
+"""Locks, semaphores, rate limits, single runs: on a server that behaves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from attrs import evolve
+
+import js_async as js
+from tests._async.flow import eventually, pause, together
+
+
+async def test_a_lock_has_one_holder_who_hands_it_on(opened, name):
+    async with opened() as jet:
+        locks = await jet.coordination(name, create=True, owner="one")
+        others = await jet.coordination(name, owner="two")
+        async with locks.lock("invoices", note="nightly").acquire(timeout=10) as lease:
+            assert lease.is_held
+            assert lease.remaining > 0
+            assert (lease.name, lease.lost) == ("invoices", None)
+            assert await others.lock("invoices").try_acquire() is None
+            holder = await others.lock("invoices").holder()
+            assert (holder.owner, holder.note, holder.token) == ("one", "nightly", lease.token)
+            with pytest.raises(js.RequestTimeout, match=r"held by one \(token 1, nightly\)"):
+                await others.lock("invoices").acquire(timeout=0.3)
+        assert not lease.is_held
+        assert lease.lost is None
+        with pytest.raises(js.LeaseLost, match="given up"):
+            lease.check()
+        assert await locks.lock("invoices").holder() is None
+        second = await others.lock("invoices").try_acquire()
+        assert second.token > lease.token
+        assert await second.release()
+        assert await second.release()
+
+
+async def test_a_waiter_gets_the_lock_by_the_word_of_its_release(opened, name):
+    async with opened() as jet:
+        # So long that no asking again would be in time.
+        lock = (await jet.coordination(name, create=True)).lock("a.b", ttl=3600)
+        order = []
+
+        async def hold():
+            async with lock.acquire(timeout=10):
+                await pause(0.8)
+                order.append("left")
+
+        async def wait():
+            await eventually(lock.holder)
+            async with lock.acquire(timeout=30):
+                order.append("entered")
+
+        await together(hold, wait)
+        assert order == ["left", "entered"]
+
+
+async def test_a_lease_outlives_its_ttl_by_renewal(opened, name):
+    async with opened() as jet:
+        locks = await jet.coordination(name, create=True)
+        async with locks.lock("a", ttl=2).acquire() as lease:
+            first = lease.seq
+
+            async def is_renewed():
+                return lease.seq >= first + 6
+
+            # Renewed each half second: twice the TTL at least.
+            await eventually(is_renewed, patience=30)
+            assert lease.is_held
+            assert lease.token == first
+            holder = await locks.lock("a").holder()
+            assert (holder.token, holder.attempt > 6) == (first, True)
+
+
+async def test_many_want_one_lock(opened, name):
+    async with opened() as jet:
+        lock = (await jet.coordination(name, create=True)).lock("a")
+        inside, tokens = [], []
+
+        async def work():
+            for _ in range(5):
+                async with lock.acquire(timeout=60) as lease:
+                    inside.append(1)
+                    assert len(inside) == 1
+                    await pause(0.002)
+                    tokens.append(lease.token)
+                    inside.pop()
+
+        await together(*[work] * 6)
+        assert tokens == sorted(set(tokens))
+        assert len(tokens) == 30
+
+
+async def test_an_error_within_is_not_hidden_and_frees_the_lock(opened, name):
+    async with opened() as jet:
+        lock = (await jet.coordination(name, create=True)).lock("a")
+        with pytest.raises(ZeroDivisionError):
+            async with lock.acquire():
+                _ = 1 / 0
+        assert await lock.holder() is None
+
+
+async def test_who_is_evicted_is_told(opened, name):
+    async with opened() as jet:
+        locks = await jet.coordination(name, create=True)
+        told = []
+        lease = await locks.lock("a", ttl=2, on_lost=told.append).acquire()
+        (taken,) = [each async for each in locks.taken("lock")]
+        assert (taken.kind, taken.name, taken.number) == ("lock", "a", None)
+        if not await locks.evict(taken):  # renewed in between
+            (taken,) = [each async for each in locks.taken()]
+            assert await locks.evict(taken)
+        lost = await lease.wait_lost(timeout=30)
+        assert "its record is gone" in str(lost)
+        assert told == [lease]
+        with pytest.raises(js.LeaseLost, match="its record is gone"):
+            await lease.close()
+
+
+async def test_a_semaphore_has_so_many_places(opened, name):
+    async with opened() as jet:
+        places = (await jet.coordination(name, create=True)).semaphore("gpu", 3)
+        leases = [await places.try_acquire() for _ in range(3)]
+        assert sorted(each.number for each in leases) == [1, 2, 3]
+        assert await places.try_acquire() is None
+        assert len(await places.holders()) == 3
+        with pytest.raises(js.RequestTimeout, match="semaphore gpu: not free in time: held by"):
+            await places.acquire(timeout=0.2)
+        await leases[1].release()
+        async with places.acquire(timeout=10) as again:
+            assert again.number == leases[1].number
+            assert again.token > leases[2].token
+        for lease in leases:
+            await lease.release()
+        assert await places.holders() == []
+
+
+async def test_no_more_than_so_many_are_inside(opened, name):
+    async with opened() as jet:
+        places = (await jet.coordination(name, create=True)).semaphore("a", 2)
+        inside, most = [], []
+
+        async def work():
+            for _ in range(3):
+                async with places.acquire(timeout=60):
+                    inside.append(1)
+                    most.append(len(inside))
+                    await pause(0.01)
+                    inside.pop()
+
+        await together(*[work] * 6)
+        assert (len(most), max(most)) == (18, 2)
+
+
+async def test_a_rate_limit_holds_in_any_window(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+        limiter = coordination.rate_limiter("mail", 4, per=1)
+        times = []
+
+        async def work():
+            for _ in range(3):
+                permit = await limiter.acquire(timeout=60)
+                # By the clock that counts, the server's.
+                stream = await jet.get_stream(name)
+                stored = await stream.get_message(permit.token)
+                times.append(stored.time)
+
+        await together(*[work] * 4)
+        times.sort()
+        assert len(times) == 12
+        gaps = [later - earlier for earlier, later in zip(times, times[4:], strict=False)]
+        assert min(gaps) >= timedelta(seconds=1)
+
+
+async def test_a_rate_limit_refuses_what_is_too_much(opened, name):
+    async with opened() as jet:
+        limiter = (await jet.coordination(name, create=True)).rate_limiter("a", 2, per=3600)
+        first, second = await limiter.try_acquire(), await limiter.try_acquire()
+        assert {first.number, second.number} == {1, 2}
+        assert second.token > first.token
+        assert await limiter.try_acquire() is None
+        with pytest.raises(js.RequestTimeout, match="rate a: not free in time"):
+            await limiter.acquire(timeout=0.2)
+
+
+async def test_work_runs_once_and_its_result_is_known(opened, name):
+    async with opened() as jet:
+        once = (await jet.coordination(name, create=True, owner="me")).once("invoice-7")
+        assert await once.result() is None
+        ran = []
+
+        async def work(lease):
+            ran.append(lease.token)
+            await pause(0.1)
+            return b"paid"
+
+        async def attempt():
+            return await once.run(work)
+
+        results = await together(*[attempt] * 5)
+        assert len(ran) == 1
+        assert sum(each.ran_here for each in results) == 1
+        assert {each.state for each in results} <= {"done", "running"}
+        result = await once.wait(timeout=10)
+        assert (result.state, result.data, result.owner) == ("done", b"paid", "me")
+        assert result.token == ran[0]
+        again = await once.run(work)
+        assert (again.data, again.ran_here, len(ran)) == (b"paid", False, 1)
+        assert await once.forget()
+        assert not await once.forget()
+        assert (await once.run(work)).ran_here
+
+
+async def test_who_waits_for_a_result_gets_it(opened, name):
+    async with opened() as jet:
+        once = (await jet.coordination(name, create=True)).once("a")
+
+        async def run():
+            async def work(_):
+                await pause(0.5)
+                return b"x"
+
+            return await once.run(work)
+
+        async def wait():
+            return await once.wait(timeout=30)
+
+        ran, waited = await together(run, wait)
+        assert (ran.ran_here, waited.ran_here, waited.data) == (True, False, b"x")
+        with pytest.raises(js.RequestTimeout, match="not ended"):
+            await (await jet.coordination(name)).once("b").wait(timeout=0.1)
+
+
+async def test_work_that_fails_has_run(opened, name):
+    async with opened() as jet:
+        once = (await jet.coordination(name, create=True)).once("a", keep=60)
+
+        async def broken(_):
+            raise ValueError("no paper")
+
+        async def wrong(_):
+            return 7
+
+        with pytest.raises(ValueError, match="no paper"):
+            await once.run(broken)
+        result = await once.run(broken)
+        assert (result.state, result.error, result.ran_here) == ("failed", "no paper", False)
+        with pytest.raises(js.BadArgument, match="bytes"):
+            await (await jet.coordination(name)).once("b").run(wrong)
+
+
+async def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened, name):
+    async with opened() as jet:
+        with pytest.raises(js.StreamNotFound):
+            await jet.coordination(name)
+        good = js.coordination_config(name)
+        stream = await jet.create_stream(
+            evolve(good, allow_msg_ttl=None, max_age=timedelta(minutes=1), storage="memory")
+        )
+        with pytest.raises(js.NotPromised, match="does not promise coordination") as caught:
+            await jet.coordination(name, create=True)
+        found = [hole.setting for hole in caught.value.holes]
+        assert found == ["allow_msg_ttl", "max_age", "storage"]
+        await jet.delete_stream(stream.name)
+        await jet.create_stream(evolve(good, description="mine", metadata={"team": "a"}))
+        assert (await jet.coordination(name)).stream == name
+
+
+async def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+        bad = [
+            ("ttl", lambda: coordination.lock("a", ttl=1)),
+            ("ttl", lambda: coordination.lock("a", ttl=2.5)),
+            ("margin", lambda: coordination.lock("a", ttl=4, margin=3)),
+            ("margin", lambda: coordination.lock("a", margin=0)),
+            ("white space", lambda: coordination.lock("a b")),
+            ("empty token", lambda: coordination.lock("")),
+            ("wildcard", lambda: coordination.once("a.*")),
+            ("count", lambda: coordination.semaphore("a", 0)),
+            ("count", lambda: coordination.rate_limiter("a", 10_001)),
+            ("period", lambda: coordination.rate_limiter("a", 1, per=0.5)),
+            ("period", lambda: coordination.once("a", keep=0)),
+        ]
+        for said, make in bad:
+            with pytest.raises(js.BadArgument, match=said):
+                make()
+        with pytest.raises(js.BadArgument, match="kind must be one of"):
+            [each async for each in coordination.taken("locks")]
+
+
+async def test_what_is_taken_is_listed(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+        await coordination.lock("a.1").acquire()
+        await coordination.semaphore("s.x", 2).acquire()
+        await coordination.rate_limiter("r", 1, per=60).acquire()
+        found = [(each.kind, each.name) async for each in coordination.taken()]
+        assert found == [("lock", "a.1"), ("semaphore", "s.x"), ("rate", "r")]
+        assert [each.name async for each in coordination.taken("rate")] == ["r"]
+
+
+async def test_a_foreign_message_in_a_slot_is_somebody_else(opened, name):
+    async with opened() as jet:
+        locks = await jet.coordination(name, create=True)
+        await jet.publish(f"{name}.held.lock.a", b"not json")
+        assert await locks.lock("a").try_acquire() is None
+        with pytest.raises(js.RequestTimeout, match="a foreign message"):
+            await locks.lock("a").acquire(timeout=0.1)

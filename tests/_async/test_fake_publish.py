@@ -1,0 +1,511 @@
+"""Publishing against a scripted server: answers that are late, odd, refused or never come."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import js_async as js
+from js_models import PubAck
+from js_testing import FakePeer, FakeServer
+from tests._async.flow import ended, eventually
+
+QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+ORDERS = r"^H?PUB orders "
+
+
+def refuse(peer: FakePeer, request, err_code: int, code: int = 400) -> None:
+    peer.answer(request, {"error": {"code": code, "err_code": err_code, "description": "no"}})
+
+
+def names(peer: FakePeer, *streams: str) -> None:
+    """Answer the question which streams have the subject."""
+    peer.answer(peer.expect(r"STREAM\.NAMES"), {"streams": list(streams), "total": len(streams)})
+
+
+def described(peer: FakePeer, cluster=None) -> None:
+    """Answer what the stream is like."""
+    state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
+    times = {"created": "2026-01-01T00:00:00Z"}
+    zero = "0001-01-01T00:00:00Z"
+    info = {"config": {"name": "S"}, "state": {**state, "first_ts": zero, "last_ts": zero}, **times}
+    answer = info if cluster is None else {**info, "cluster": cluster}
+    peer.answer(peer.expect(r"STREAM\.INFO\.S"), answer)
+
+
+def stored(peer: FakePeer, request, seq: int = 1, **more) -> None:
+    peer.answer(request, {"stream": "S", "seq": seq, **more})
+
+
+async def is_done(sent):
+    return sent.is_done
+
+
+def both(test):
+    """Let a test publish in each of the three ways."""
+    return pytest.mark.parametrize("way", [one, many, handle], ids=lambda way: way.__name__)(test)
+
+
+async def one(jet, **options):
+    fate = {key: options.pop(key) for key in ("timeout", "retry_wait", "retries") if key in options}
+    return await jet.publish("orders", b"x", **options, **fate)
+
+
+async def many(jet, **options):
+    fate = {key: options.pop(key) for key in ("timeout", "retry_wait", "retries") if key in options}
+    request = js.PublishRequest(subject="orders", data=b"x", **options)
+    [outcome] = [each async for each in jet.publish_many([request], **fate)]
+    if isinstance(outcome, js.PublishFailure):
+        raise outcome.error
+    return outcome
+
+
+async def handle(jet, **options):
+    fate = {key: options.pop(key) for key in ("timeout", "retry_wait", "retries") if key in options}
+    async with jet.publisher(**fate) as publisher:
+        sent = await publisher.send("orders", b"x", **options)
+        return await sent.result()
+
+
+@both
+async def test_nobody_there_is_tried_again_then_explained(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(3):
+            peer.message(peer.expect(ORDERS).reply, status="503")
+        names(peer)
+        for _ in range(2):
+            peer.message(peer.expect(ORDERS).reply, status="503")
+        stored(peer, peer.expect(ORDERS), 7)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            with pytest.raises(js.NoStream, match="orders: no stream has this subject"):
+                await way(jet, retry_wait=0.01)
+            assert (await way(jet, retry_wait=0.01)).seq == 7
+
+
+@both
+async def test_a_stream_without_a_leader_is_told_apart(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for leader in ("", "n1"):
+            peer.message(peer.expect(ORDERS).reply, status="503")
+            names(peer, "S")
+            described(peer, {"name": "c", "leader": leader})
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            with pytest.raises(js.NoLeader, match="S did not take the message; it has no leader"):
+                await way(jet, retries=0)
+            with pytest.raises(js.NoLeader, match="its leader is n1 by now"):
+                await way(jet, retries=0)
+
+
+@both
+async def test_a_cluster_without_a_leader_is_told_apart(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.message(peer.expect(ORDERS).reply, status="503")
+        refuse(peer, peer.expect(r"STREAM\.NAMES"), 10008, 503)
+        peer.message(peer.expect(ORDERS).reply, status="503")
+        refuse(peer, peer.expect(r"STREAM\.NAMES"), 10052, 500)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            with pytest.raises(js.NoLeader, match="cluster has no leader"):
+                await way(jet, retries=0)
+            with pytest.raises(js.NoResponders, match="why is unknown") as caught:
+                await way(jet, retries=0)
+            assert type(caught.value) is js.NoResponders
+
+
+@both
+async def test_jetstream_that_is_off_is_told_apart(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.message(peer.expect(ORDERS).reply, status="503")
+        peer.message(peer.expect(r"STREAM\.NAMES").reply, status="503")
+        peer.message(peer.expect(ORDERS).reply, status="503")
+        refuse(peer, peer.expect(r"STREAM\.NAMES"), 10039, 503)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            for _ in range(2):
+                with pytest.raises(js.JetStreamOff, match="orders"):
+                    await way(connection.jetstream(), retries=0)
+
+
+@both
+async def test_a_denied_subject_is_told_at_once(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        peer.error('Permissions Violation for Publish to "orders"')
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.PermissionDenied, match="orders"):
+                await way(connection.jetstream(), timeout=60)
+        assert len(server.operations(ORDERS)) == 1
+
+
+@both
+async def test_a_plain_message_without_an_answer_is_sent_once(way):
+    """Whether it was stored is unknown, and sending it again could store it twice."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        names(peer)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.RequestTimeout, match=r"may be stored.*no stream has") as caught:
+                await way(connection.jetstream(), timeout=0.3)
+            assert isinstance(caught.value.__cause__, js.NoStream)
+        assert len(server.operations(ORDERS)) == 1
+
+
+@both
+@pytest.mark.parametrize("promise", [{"msg_id": "1"}, {"expected_last_seq": 3}])
+async def test_a_safe_message_is_sent_again_after_silence(way, promise):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        peer.expect(ORDERS)
+        stored(peer, peer.expect(ORDERS), 4)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            assert (await way(connection.jetstream(), timeout=3, **promise)).seq == 4
+
+
+@both
+async def test_only_an_expected_stream_makes_no_repeat_safe(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        names(peer, "S")
+        described(peer)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.RequestTimeout) as caught:
+                await way(connection.jetstream(), timeout=0.5, expected_stream="S")
+            assert isinstance(caught.value.__cause__, js.NoLeader)
+        assert len(server.operations(ORDERS)) == 1
+
+
+@both
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, known):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        refuse(peer, peer.expect(ORDERS), 10071)
+        question = peer.expect(ORDERS)
+        assert question.headers.split(b"\r\n")[1:3] == [b"Nats-Msg-Id: 1", b"Nats-Rollup: none"]
+        if known:
+            stored(peer, question, 4, duplicate=True)
+        else:
+            refuse(peer, question, 10111)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            options = {"timeout": 3, "msg_id": "1", "expected_last_seq": 3}
+            if known:
+                assert (await way(jet, **options)).seq == 4
+            else:
+                with pytest.raises(js.WrongLastSequence):
+                    await way(jet, **options)
+
+
+@both
+async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for promise in ("none", "id"):
+            peer.expect(ORDERS)
+            refuse(peer, peer.expect(ORDERS), 10164)
+            if promise == "id":
+                refuse(peer, peer.expect(ORDERS), 10077)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            with pytest.raises(js.OutcomeUnknown, match="msg_id") as caught:
+                await way(jet, timeout=3, expected_last_subject_seq=3)
+            assert isinstance(caught.value.__cause__, js.WrongLastSequence)
+            with pytest.raises(js.OutcomeUnknown, match="could not be found out"):
+                await way(jet, timeout=3, expected_last_subject_seq=3, msg_id="1")
+
+
+@both
+async def test_nobody_there_after_silence_is_unknown(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        peer.message(peer.expect(ORDERS).reply, status="503")
+        names(peer)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.OutcomeUnknown, match="earlier attempt") as caught:
+                await way(connection.jetstream(), timeout=2, retries=1, msg_id="1")
+            assert isinstance(caught.value.__cause__, js.NoStream)
+
+
+@both
+@pytest.mark.parametrize("err_code", [10158, 10163, 10167])
+async def test_a_refusal_that_passes_is_tried_again(way, err_code):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        refuse(peer, peer.expect(ORDERS), err_code)
+        stored(peer, peer.expect(ORDERS))
+        for _ in range(2):
+            refuse(peer, peer.expect(ORDERS), err_code)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            assert (await way(jet, retry_wait=0.01)).seq == 1
+            with pytest.raises(js.JetStreamError) as caught:
+                await way(jet, retries=1, retry_wait=0.01)
+            assert caught.value.err_code == err_code
+
+
+@both
+async def test_a_broken_link_is_survived_by_what_is_safe(way):
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        peer.reset()
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        stored(peer, peer.expect(ORDERS), 9, duplicate=True)
+        peer.expect(ORDERS)
+        peer.reset()
+
+    def third(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left()
+
+    with FakeServer(first, second, third) as server:
+        async with js.connect(server.url, reconnect=QUICK) as connection:
+            jet = connection.jetstream()
+            assert (await way(jet, msg_id="1")).seq == 9
+            with pytest.raises(js.ConnectionLost):
+                await way(jet)
+
+            async def back():
+                return connection.epoch == 3
+
+            await eventually(back)
+
+
+@both
+async def test_somebody_else_who_answers_first_is_passed_over(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        request = peer.expect(ORDERS)
+        peer.answer(request, b"+OK")
+        peer.fence()
+        stored(peer, request, 5)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            assert (await way(connection.jetstream(), timeout=30)).seq == 5
+
+
+@both
+async def test_somebody_else_alone_is_no_success(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(ORDERS), {"answer": 42})
+        for question in peer.follow():
+            if question.subject.endswith("STREAM.NAMES"):
+                peer.answer(question, {"streams": [], "total": 0})
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.BadAnswer, match="42"):
+                await way(connection.jetstream(), timeout=0.5)
+
+
+@both
+async def test_an_acknowledgement_of_another_stream_than_expected_is_no_success(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        stored(peer, peer.expect(ORDERS))
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.BadAnswer, match="not the expected stream"):
+                await way(connection.jetstream(), timeout=0.3, expected_stream="T")
+
+
+async def test_a_server_that_never_acknowledges_holds_no_more_than_the_window():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if request.subject.endswith("STREAM.NAMES"):
+                peer.answer(request, {"streams": [], "total": 0})
+
+    with FakeServer(script, patience=30) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            sent = 0
+
+            def source():
+                nonlocal sent
+                for _ in range(100_000):
+                    sent += 1
+                    yield js.PublishRequest(subject="orders", data=bytes(1000))
+
+            async def leave(**limits):
+                async with jet.publish_many(source(), timeout=0.3, **limits) as outcomes:
+                    async for outcome in outcomes:
+                        assert isinstance(outcome, js.PublishFailure)
+                        break
+
+            with pytest.raises(js.PublishFailures) as caught:
+                await leave(window=50)
+            # The first of them failed in time and made room for as many others as were late.
+            assert sent <= 101
+            assert caught.value.count == sent - 1
+            sent = 0
+            with pytest.raises(js.PublishFailures) as caught:
+                await leave(window=1000, window_bytes=20_200)
+            assert sent <= 41
+            # Its keeper explains failures while `send` waits for room: neither starves the other.
+            publisher = jet.publisher(window=50, timeout=0.3)
+            for _ in range(120):
+                await publisher.send("orders", bytes(1000))
+                assert publisher.under_way <= 50
+            with pytest.raises(js.PublishFailures) as caught:
+                await publisher.close()
+            assert caught.value.count == 120
+            assert len(caught.value.failures) == 100
+            assert all(isinstance(each.error, js.RequestTimeout) for each in caught.value.failures)
+
+
+async def test_failures_beyond_the_list_are_counted_until_they_are_looked_at():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if request.subject == "orders":
+                refuse(peer, request, 10077, 503)
+
+    with FakeServer(script, patience=30) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            publisher = jet.publisher()
+            handles = [await publisher.send("orders") for _ in range(130)]
+            for which in (handles[0], handles[120], handles[120]):
+                with pytest.raises(js.StoreRefused):
+                    await which.result()
+            with pytest.raises(js.PublishFailures) as caught:
+                await publisher.close()
+            assert caught.value.count == 128
+
+
+async def test_a_publisher_repeats_and_gives_up_while_nobody_waits():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        first = peer.expect(ORDERS)
+        peer.message(first.reply, status="503")
+        again = peer.expect(ORDERS)
+        stored(peer, again)
+        peer.expect(ORDERS)
+        peer.reach("silence")
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            publisher = connection.jetstream().publisher(timeout=0.5)
+            for _ in range(2):
+                sent = await publisher.send("orders")
+                await eventually(is_done, sent)
+            with pytest.raises(js.PublishFailures):
+                await publisher.close()
+
+
+async def test_acknowledgements_in_any_order_are_outcomes_in_order():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        requests = [peer.expect(ORDERS) for _ in range(6)]
+        for request in reversed(requests):
+            stored(peer, request, int(request.payload) + 1)
+            stored(peer, request, 99)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            requests = [js.PublishRequest(subject="orders", data=b"%d" % n) for n in range(6)]
+            outcomes = connection.jetstream().publish_many(requests)
+            assert [outcome.seq async for outcome in outcomes] == [1, 2, 3, 4, 5, 6]
+
+
+async def test_the_order_of_what_is_sent_again_is_kept():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        requests = [peer.expect(ORDERS) for _ in range(6)]
+        for request in requests:
+            if int(request.payload) % 2:
+                stored(peer, request, 10 + int(request.payload))
+            else:
+                peer.message(request.reply, status="503")
+        for number in (0, 2, 4):
+            request = peer.expect(ORDERS)
+            assert request.payload == b"%d" % number
+            stored(peer, request, 20 + number)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            requests = [js.PublishRequest(subject="orders", data=b"%d" % n) for n in range(6)]
+            outcomes = connection.jetstream().publish_many(requests, retry_wait=0.01)
+            assert [outcome.seq async for outcome in outcomes] == [20, 11, 22, 13, 24, 15]
+
+
+async def test_outcomes_come_while_the_source_is_slow():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for number in range(3):
+            stored(peer, peer.expect(ORDERS), number + 1)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            seen = []
+
+            def source():
+                for number in range(3):
+                    assert len(seen) >= number - 1
+                    yield js.PublishRequest(subject="orders", data=json.dumps(number).encode())
+
+            async for outcome in connection.jetstream().publish_many(source(), window=1):
+                assert isinstance(outcome, PubAck)
+                seen.append(outcome.seq)
+            assert seen == [1, 2, 3]
+
+
+async def test_publish_many_that_is_left_without_closing_warns():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        stored(peer, peer.expect(ORDERS))
+        peer.expect("^UNSUB")
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            requests = [js.PublishRequest(subject="orders") for _ in range(3)]
+            outcomes = connection.jetstream().publish_many(requests, window=2)
+            async for outcome in outcomes:
+                assert outcome.seq == 1
+                break
+            with pytest.warns(ResourceWarning, match="2 messages under way"):
+                await ended(outcomes)

@@ -1,0 +1,119 @@
+"""Single messages without a consumer: by sequence, last, next, by time; leader and direct."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+import js_async as js
+from js_models import StreamConfig
+from js_testing import FakePeer, FakeServer
+
+BOTH = pytest.mark.parametrize("direct", [False, True])
+
+
+async def stored(jet, name, **options):
+    config = StreamConfig(name=name, subjects=[f"{name}.>"], **options)
+    stream = await jet.create_stream(config)
+    for number in range(6):
+        await jet.publish(f"{name}.{number % 2}", b"%d" % number, headers={"N": str(number)})
+    await stream.delete_message(3)
+    return stream
+
+
+@BOTH
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_one_message_by_sequence_last_and_next(opened, name, direct, allowed):
+    async with opened() as jet:
+        stream = await stored(jet, name, allow_direct=allowed)
+        second = await stream.get_message(2, direct=direct)
+        assert (second.subject, second.seq, second.data) == (f"{name}.1", 2, b"1")
+        assert dict(second.headers) == {"N": "1"}
+        assert second == await stream.get_message(2)
+        last = await stream.get_last_message(f"{name}.0", direct=direct)
+        assert (last.seq, last.data) == (5, b"4")
+        after = await stream.get_next_message(f"{name}.0", seq=2, direct=direct)
+        assert after.seq == 5
+        assert (await stream.get_next_message(direct=direct)).seq == 1
+        assert (await stream.get_next_message(f"{name}.*", seq=3, direct=direct)).seq == 4
+
+
+@BOTH
+async def test_what_is_not_there_is_told(opened, name, direct):
+    async with opened() as jet:
+        stream = await stored(jet, name, allow_direct=True)
+        for call in (
+            lambda: stream.get_message(3, direct=direct),
+            lambda: stream.get_last_message(f"{name}.9", direct=direct),
+            lambda: stream.get_next_message(seq=7, direct=direct),
+            lambda: stream.get_next_message(f"{name}.9", direct=direct),
+        ):
+            with pytest.raises(js.MessageNotFound) as caught:
+                await call()
+            assert caught.value.err_code == 10037
+        await jet.delete_stream(name)
+        with pytest.raises(js.StreamNotFound):
+            await stream.get_message(1, direct=direct)
+
+
+@BOTH
+async def test_the_next_message_by_time(opened, name, direct):
+    async with opened() as jet:
+        stream = await stored(jet, name, allow_direct=True)
+        fourth = await stream.get_message(4)
+        found = await stream.get_next_message(start_time=fourth.time, direct=direct)
+        assert found.seq == 4
+        found = await stream.get_next_message(f"{name}.0", start_time=fourth.time, direct=direct)
+        assert found.seq == 5
+        late = fourth.time + timedelta(hours=1)
+        with pytest.raises(js.MessageNotFound):
+            await stream.get_next_message(start_time=late, direct=direct)
+
+
+@BOTH
+async def test_headers_are_left_out_where_nobody_wants_them(opened, name, direct):
+    async with opened() as jet:
+        stream = await stored(jet, name, allow_direct=True)
+        bare = await stream.get_message(2, direct=direct, headers=False)
+        assert (bare.subject, bare.seq, bare.data, dict(bare.headers)) == (f"{name}.1", 2, b"1", {})
+        last = await stream.get_last_message(f"{name}.1", direct=direct, headers=False)
+        assert (last.seq, dict(last.headers)) == (6, {})
+
+
+async def test_wrong_questions_never_leave(opened, name):
+    async with opened() as jet:
+        stream = await stored(jet, name)
+        now = (await stream.get_message(1)).time
+        for call in (
+            lambda: stream.get_message(0),
+            lambda: stream.get_message("1"),
+            lambda: stream.get_last_message("a..b"),
+            lambda: stream.get_next_message(seq=1, start_time=now),
+            lambda: stream.get_next_message(start_time=datetime(2024, 1, 1)),
+            lambda: stream.get_next_message(start_time="yesterday"),
+        ):
+            with pytest.raises(js.BadArgument):
+                await call()
+
+
+async def test_statuses_of_a_direct_get_are_errors_with_their_code():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for code, text in ((408, "Bad Request"), (500, "oops"), (404, "Message Not Found")):
+            asked = peer.expect(r"^PUB \$JS\.API\.DIRECT\.GET\.S")
+            peer.message(asked.reply, b"", status=f"{code} {text}")
+        asked = peer.expect(r"^PUB \$JS\.API\.DIRECT\.GET\.S")
+        peer.message(asked.reply, b"not the server", headers={"Who": "me"})
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            stream = connection.jetstream().bind_stream("S")
+            for code in (408, 500):
+                with pytest.raises(js.JetStreamError) as caught:
+                    await stream.get_message(1, direct=True)
+                assert caught.value.code == code
+            with pytest.raises(js.MessageNotFound):
+                await stream.get_last_message("s.*", direct=True)
+            with pytest.raises(js.BadAnswer, match="direct get"):
+                await stream.get_message(1, direct=True)

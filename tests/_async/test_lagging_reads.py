@@ -1,0 +1,124 @@
+"""Reads on three nodes while a producer runs: replicas lag, and nothing is missing.
+
+The same range is read twice: once by a reader that believes a replica that says nothing is left,
+once as the SDK reads. The first must lose messages, or the test shows nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_async._page_sources import DirectPages
+from js_async.range_reader import RangeReader
+from js_core.deadline import Deadline
+from js_core.range_read import AskLeader, RangeRead
+from js_models import StreamConfig
+from tests._async.flow import eventually, pause, together
+
+# Seconds. A naive reader meets a lagging replica every few dozen reads.
+PATIENCE = 45.0
+BURST = 20
+
+
+class Believing(RangeRead):
+    """The naive way: the end of a page is the end of what there is."""
+
+    def page_ended(self, *, more):
+        super().page_ended(more=more)
+        if isinstance(self.step, AskLeader):
+            self.leader_has(None)
+
+
+async def naive(jet, name, start, end):
+    pages = DirectPages(jet._api, name)
+    reader = RangeReader(jet._api, name, Believing(start, end), pages)
+    found = []
+    while (page := await reader.next_page()) is not None:
+        found += page.seqs
+    await reader.close()
+    return found
+
+
+@pytest.fixture
+def replicated(name):
+    return StreamConfig(name=name, subjects=[f"{name}.>"], num_replicas=3, allow_direct=True)
+
+
+async def test_lag_never_shortens_a_read(cluster, name, replicated):
+    one, two, three = (server.url for server in cluster.servers)
+    # Readers at every node, so that each replica answers some of the questions.
+    async with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
+        jets = [connection.jetstream() for connection in (a, b, c)]
+        await jets[0].create_stream(replicated)
+        done = []
+        lost = checked = 0
+
+        async def produce():
+            while not done:
+                await burst(jets[1], name)
+                await pause(0.02)
+
+        async def read():
+            nonlocal lost, checked
+            deadline, start = Deadline.after(PATIENCE), 1
+            try:
+                while not (lost and checked > 2000) and not deadline.expired():
+                    for jet in jets:
+                        # Acknowledged this moment: a replica may not have it yet.
+                        end = (await jets[0].publish(f"{name}.own")).seq + 1
+                        believed = await naive(jet, name, start, end)
+                        lost += end - start - len(believed)
+                        ours = jet.bind_stream(name).read(start, end)
+                        found = [message.seq async for message in ours]
+                        assert found == list(range(start, end))
+                        assert ours.report.complete
+                        checked += len(found)
+                        start = end
+            finally:
+                done.append(True)
+
+        await together(produce, read)
+        await jets[0].delete_stream(name)
+        assert checked > 0
+        assert lost, "no replica lagged, so nothing was shown"
+
+
+async def burst(jet, name):
+    requests = [js.PublishRequest(subject=f"{name}.{at}", data=b"x" * 50) for at in range(BURST)]
+    async for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+
+
+async def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated):
+    one, two, three = (server.url for server in cluster.servers)
+    async with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
+        jets = [connection.jetstream() for connection in (a, b, c)]
+        await jets[0].create_stream(replicated)
+        for number in range(60):
+            ack = await jets[0].publish(f"{name}.{number % 7}", b"%d" % number)
+            snapshot = await jets[number % 3].bind_stream(name).snapshot()
+            assert snapshot.seq >= ack.seq
+            assert snapshot[f"{name}.{number % 7}"].data == b"%d" % number
+        await jets[0].delete_stream(name)
+
+
+async def test_a_backup_of_three_replicas_comes_back(cluster, name, replicated, tmp_path):
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        stream = await jet.create_stream(replicated)
+        for _ in range(50):
+            await burst(jet, name)
+        before = [message async for message in stream.read()]
+        await stream.backup(tmp_path / "copy")
+        await jet.delete_stream(name)
+        restored = await jet.restore(tmp_path / "copy")
+
+        async def settled():
+            info = await restored.info()
+            replicas = info.cluster.replicas or []
+            return len(replicas) == 2 and all(each.current for each in replicas)
+
+        await eventually(settled, patience=30.0)
+        assert [message async for message in restored.read()] == before
+        await jet.delete_stream(name)

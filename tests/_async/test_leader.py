@@ -1,0 +1,95 @@
+"""Elections: one leader, handed on by stopping, stepping down, and loss."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from tests._async.flow import eventually
+
+
+class Candidate:
+    """Notes what its handlers are told."""
+
+    def __init__(self, coordination, **options):
+        self.told = []
+        self.leader = coordination.leader(
+            "cron", ttl=2, on_elected=self.elected, on_lost=self.lost, **options
+        )
+
+    async def elected(self, lease):
+        self.told.append(("elected", lease.token))
+        await lease.wait_lost()
+
+    async def lost(self, lease):
+        self.told.append(("lost", lease.token))
+
+    async def leads(self):
+        return self.leader.is_leader
+
+
+async def test_one_leads_and_the_other_follows(opened, name):
+    async with opened() as jet:
+        one = Candidate(await jet.coordination(name, create=True, owner="one"))
+        two = Candidate(await jet.coordination(name, owner="two"))
+        async with one.leader:
+            await eventually(one.leads)
+            assert (await two.leader.leader()).owner == "one"
+            async with two.leader:
+                assert not two.leader.is_leader
+                await one.leader.stop()
+                assert not one.leader.is_leader
+                await eventually(two.leads)
+                assert one.leader.lease is None
+                assert two.leader.lease.is_held
+                assert (one.leader.terms, two.leader.terms) == (1, 1)
+        assert await two.leader.leader() is None
+        (_, first), (_, second) = one.told[0], two.told[0]
+        assert one.told == [("elected", first), ("lost", first)]
+        assert two.told == [("elected", second), ("lost", second)]
+        assert second > first
+
+
+async def test_stepping_down_lets_others_have_a_turn(opened, name):
+    async with opened() as jet:
+        one = Candidate(await jet.coordination(name, create=True))
+        two = Candidate(await jet.coordination(name))
+        async with one.leader:
+            await eventually(one.leads)
+            async with two.leader:
+                assert await one.leader.step_down(pause=3600)
+                await eventually(two.leads)
+                assert not await one.leader.step_down()
+                assert await two.leader.step_down()
+
+                async def elected_again():
+                    return two.leader.terms == 2 and two.leader.is_leader
+
+                await eventually(elected_again)
+        assert one.leader.terms == 1
+
+
+async def test_an_error_of_a_handler_ends_the_campaign(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+
+        async def broken(_):
+            raise ValueError("cannot lead")
+
+        leader = coordination.leader("a", on_elected=broken)
+        await leader.start()
+        with pytest.raises(ValueError, match="cannot lead"):
+            await leader.wait(timeout=30)
+        assert await leader.leader() is None
+        with pytest.raises(js.BadArgument, match="started already"):
+            await leader.start()
+
+
+async def test_a_campaign_ends_with_its_stream(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+        await jet.delete_stream(name)
+        leader = coordination.leader("a")
+        await leader.start()
+        with pytest.raises(js.StreamNotFound):
+            await leader.wait(timeout=30)

@@ -1,0 +1,336 @@
+"""Leases in trouble: partitions, pauses, kills, lost answers, leaders that step down."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+
+import pytest
+
+import js_async as js
+from js_core.deadline import monotonic
+from js_testing import FakePeer, FakeServer, Proxy
+from tests._async.flow import eventually, pause, together
+from tests.soak import rounds, state
+
+PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
+
+
+class Register:
+    """A resource that is fenced: it remembers the greatest token and refuses smaller ones."""
+
+    def __init__(self):
+        self.greatest = 0
+        self.values = []
+
+    def write(self, value, token):
+        if token < self.greatest:
+            raise ValueError(f"token {token} is stale, {self.greatest} was here")
+        self.greatest = token
+        self.values.append(value)
+
+
+async def test_who_is_cut_off_stops_to_believe_before_another_gets_the_lock(server, name):
+    with Proxy(server.url) as proxy:
+        lonely = await js.connect(proxy.url, reconnect=PATIENT)
+        async with js.connect(server.url) as connection:
+            locks = await connection.jetstream().coordination(name, create=True)
+            behind = await lonely.jetstream().coordination(name)
+            told = []
+            lease = await behind.lock("a", ttl=2, on_lost=told.append).acquire()
+            register = Register()
+            register.write("first", lease.token)
+            proxy.black_hole = True
+            async with locks.lock("a", ttl=2).acquire(timeout=30) as other:
+                assert not lease.is_held
+                assert "not renewed in time" in str(lease.lost)
+                assert await lease.wait_lost(timeout=10)
+                assert told == [lease]
+                assert other.token > lease.token
+                register.write("second", other.token)
+                # What a holder sends that does not know yet, or never looks.
+                with pytest.raises(ValueError, match="stale"):
+                    register.write("too late", lease.token)
+            with pytest.raises(js.LeaseLost, match="not renewed in time"):
+                lease.check()
+            with pytest.raises(js.LeaseLost):
+                await lease.close()
+            assert register.values == ["first", "second"]
+            proxy.black_hole = False
+        await lonely.close()
+
+
+async def test_a_short_cut_costs_nothing(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(proxy.url, reconnect=PATIENT) as connection:
+            locks = await connection.jetstream().coordination(name, create=True)
+            async with locks.lock("a", ttl=4).acquire() as lease:
+                for _ in range(3):
+                    before = lease.seq
+                    proxy.cut()
+
+                    async def is_renewed(before=before):
+                        return lease.seq > before
+
+                    await eventually(is_renewed, patience=30)
+                    assert lease.is_held
+            assert lease.lost is None
+
+
+async def test_a_lock_survives_its_server(server_factory, name):
+    with server_factory() as server:
+        async with js.connect(server.url, reconnect=PATIENT) as connection:
+            locks = await connection.jetstream(timeout=20).coordination(name, create=True)
+            async with locks.lock("a", ttl=20).acquire() as lease:
+                server.kill()
+                server.restart()
+                assert await locks.lock("a").try_acquire() is None
+                assert lease.is_held
+                server.pause()
+                await pause(0.5)
+                server.resume()
+                assert (await locks.lock("a").holder()).token == lease.token
+            assert await locks.lock("a").holder() is None
+
+
+async def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
+    with server_factory() as server:
+        async with js.connect(server.url, reconnect=PATIENT) as connection:
+            locks = await connection.jetstream(timeout=20).coordination(name, create=True)
+            lease = await locks.lock("a", ttl=2).acquire()
+            server.pause()
+            lost = await lease.wait_lost(timeout=30)
+            server.resume()
+            assert "not renewed in time" in str(lost)
+            # The slot frees itself: nobody has to clean up.
+            async with locks.lock("a").acquire(timeout=30) as again:
+                assert again.token > lease.token
+
+
+async def test_a_closed_connection_ends_the_lease(server, name):
+    async with js.connect(server.url) as connection:
+        locks = await connection.jetstream().coordination(name, create=True)
+        lease = await locks.lock("a", ttl=2).acquire()
+        leader = locks.leader("b", ttl=2)
+        await leader.start()
+
+        async def leads():
+            return leader.is_leader
+
+        await eventually(leads)
+    assert "closed" in str(await lease.wait_lost(timeout=30))
+    with pytest.raises(js.ConnectionClosed):
+        await leader.wait(timeout=30)
+
+
+async def test_a_release_that_nobody_hears_is_told(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(proxy.url, reconnect=PATIENT) as connection:
+            locks = await connection.jetstream().coordination(name, create=True)
+            lease = await locks.lock("a", ttl=30).acquire()
+            proxy.black_hole = True
+            assert not await lease.release(timeout=0.3)
+            assert not lease.is_held
+            proxy.cut()
+            proxy.black_hole = False
+
+            async def is_free():
+                try:
+                    return await locks.lock("a").holder() is None
+                except js.ConnectionLost:
+                    return False
+
+            # It is asked on beside the program.
+            await eventually(is_free, patience=30)
+
+
+async def test_the_end_of_single_work_that_cannot_be_stored_is_told(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(proxy.url, reconnect=PATIENT) as connection:
+            coordination = await connection.jetstream().coordination(name, create=True)
+
+            async def work(_):
+                proxy.black_hole = True
+                return b"x"
+
+            with pytest.raises(js.RequestTimeout, match="the work ran"):
+                await coordination.once("a").run(work, timeout=0.3)
+            proxy.cut()
+            proxy.black_hole = False
+
+            async def known():
+                try:
+                    return (await coordination.once("a").result()).data == b"x"
+                except js.ConnectionLost:
+                    return False
+
+            await eventually(known, patience=30)
+
+            async def outlived(lease):
+                proxy.black_hole = True
+                await lease.wait_lost(timeout=30)
+
+            with pytest.raises(js.LeaseLost, match="the work ran, its end is not stored"):
+                await coordination.once("b", ttl=2).run(outlived)
+            proxy.cut()
+            proxy.black_hole = False
+
+            async def again(_):
+                return b"second"
+
+            async def ran():
+                try:
+                    return (await coordination.once("b", ttl=2).run(again)).ran_here
+                except js.ConnectionLost:
+                    return False
+
+            await eventually(ran, patience=30)
+
+
+# ---- what no server does on demand
+
+
+async def test_a_confirmation_that_got_lost_is_found(server, name):
+    """The record is looked at, and known by its tenure; the token is the first one's."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        config = {"name": "L", "subjects": ["L.held.>"], "retention": "limits", "storage": "file"}
+        config |= {"max_msgs_per_subject": 1, "allow_msg_ttl": True, "max_consumers": -1}
+        info = {"type": "io.nats.jetstream.api.v1.stream_info_response", "config": config}
+        info |= {"created": "2026-01-01T00:00:00Z", "state": {}}
+        info["state"] = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0}
+        info["state"] |= {"consumer_count": 0}
+        peer.answer(peer.expect("STREAM.INFO.L"), info)
+        first = peer.expect(r"HPUB L\.held\.lock\.a ")
+        second = peer.expect(r"HPUB L\.held\.lock\.a ")
+        peer.answer(second, refusal)
+        look = peer.expect(r"MSG\.GET\.L")
+        peer.answer(look, stored(first, 7))
+        peer.answer(peer.expect(r"MSG\.DELETE\.L"), {"success": True})
+        peer.expect(r"PUB L\.freed\.lock\.a")
+        peer.until_left()
+
+    with FakeServer(script) as fake:
+        async with js.connect(fake.url, request_timeout=0.3) as connection:
+            locks = await connection.jetstream().coordination("L")
+            async with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
+                assert lease.token == 7
+                assert lease.is_held
+
+
+refusal = {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 7"}}
+
+
+def stored(operation, seq):
+    """Return the answer that shows a record as it was sent."""
+    import base64
+
+    return {
+        "type": "io.nats.jetstream.api.v1.stream_msg_get_response",
+        "message": {
+            "subject": "L.held.lock.a",
+            "seq": seq,
+            "data": base64.b64encode(operation.payload).decode(),
+            "time": "2026-01-01T00:00:00Z",
+        },
+    }
+
+
+# ---- long trouble
+
+
+class Watch:
+    """Notes who was inside when, by one clock, and which tokens they had."""
+
+    def __init__(self):
+        self.visits = []
+        self.lost = 0
+
+    def check(self, what, wanted):
+        self.visits.sort()
+        pairs = list(zip(self.visits, self.visits[1:], strict=False))
+        overlaps = sum(later[0] < earlier[1] for earlier, later in pairs)
+        disorder = sum(later[2] <= earlier[2] for earlier, later in pairs)
+        longest = max((later[0] - earlier[1] for earlier, later in pairs), default=0.0)
+        state(
+            f"{what}: {len(self.visits)} visits, {overlaps} overlaps, {disorder} tokens out of"
+            f" order, {self.lost} leases lost, longest time free {longest:.2f} s"
+        )
+        assert (overlaps, disorder) == (0, 0)
+        assert len(self.visits) >= wanted
+
+
+async def visit(lock, watch, wanted):
+    """Go in and out until there were enough visits; believe no longer than the lease."""
+    while len(watch.visits) < wanted:
+        try:
+            lease = await lock.acquire(timeout=120)
+        except (js.RequestTimeout, js.JetStreamError, js.ConnectionLost, js.NoResponders):
+            continue
+        entered = left = monotonic()
+        ends = entered + 0.15
+        while monotonic() < ends and lease.is_held:
+            # It was inside until here, whatever happened since it looked.
+            left = monotonic()
+            await pause(0.005)
+        watch.lost += lease.lost is not None
+        watch.visits.append((entered, left, lease.token))
+        await lease.release()
+
+
+async def test_one_at_a_time_on_failing_networks(server, name):
+    wanted = rounds(40, 4000)
+    chance = random.Random(5)
+    watch = Watch()
+    with ExitStack() as stack:
+        proxies = [stack.enter_context(Proxy(server.url)) for _ in range(3)]
+        links = [
+            await js.connect(proxy.url, reconnect=PATIENT, request_timeout=2) for proxy in proxies
+        ]
+        first = await links[0].jetstream().coordination(name, create=True)
+        locks = [first, *[await link.jetstream().coordination(name) for link in links[1:]]]
+
+        async def chaos():
+            while len(watch.visits) < wanted:
+                proxy = chance.choice(proxies)
+                match chance.randrange(3):
+                    case 0:
+                        proxy.cut()
+                    case 1:
+                        proxy.delay = chance.choice((0.0, 0.02, 0.3))
+                    case _:
+                        proxy.black_hole = True
+                        await pause(chance.choice((0.1, 0.5, 3.0)))
+                        proxy.cut()
+                        proxy.black_hole = False
+                await pause(0.2)
+            for proxy in proxies:
+                proxy.delay = 0.0
+
+        works = [lambda each=each: visit(each.lock("a", ttl=2), watch, wanted) for each in locks]
+        await together(chaos, *works)
+        watch.check("failing networks", wanted)
+        for link in links:
+            await link.close()
+
+
+async def test_one_at_a_time_while_leaders_change(cluster, name):
+    wanted = rounds(30, 3000)
+    watch = Watch()
+    async with js.connect(cluster.url, reconnect=PATIENT) as other:
+        jet = other.jetstream(timeout=20)
+        await jet.coordination(name, create=True, replicas=3)
+        links = [await js.connect(each.url, reconnect=PATIENT) for each in cluster.servers]
+        locks = [await link.jetstream(timeout=20).coordination(name) for link in links]
+
+        async def chaos():
+            while len(watch.visits) < wanted:
+                await other.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{name}", timeout=20)
+                await pause(0.7)
+
+        works = [lambda each=each: visit(each.lock("a", ttl=3), watch, wanted) for each in locks]
+        await together(chaos, *works)
+        watch.check("leaders step down", wanted)
+        for link in links:
+            await link.close()

@@ -1,0 +1,71 @@
+"""What only a connection of nats-py has: its own errors, and permissions over it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import nats
+import pytest
+
+import js_async as js
+from js_core.permissions import consume, permissions
+from js_models import ConsumerConfig, StreamConfig
+from tests._async.operations import ACTS
+from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world
+from tests.worlds import users
+
+__all__ = ["world"]
+
+
+@asynccontextmanager
+async def client(url, user, **options):
+    """Connect with nats-py; what it reports is collected."""
+    reported = []
+
+    async def note(error):
+        reported.append(error)
+
+    connected = await nats.connect(url, user=user, password="pw", error_cb=note, **options)
+    try:
+        yield connected, reported
+    finally:
+        await connected.close()
+
+
+@pytest.mark.parametrize("name", POSSIBLE)
+async def test_an_operation_over_nats_py_uses_what_it_declares(world, name, tmp_path):
+    if world.options.get("prefix") and name in NOT_IMPORTED:
+        pytest.skip("the server carries snapshots to no other account")
+    stage = await prepared(world.admin_url, name, tmp_path)
+    async with client(world.url, name) as (connected, reported):
+        await ACTS[name][1](js.from_nats(connected, **world.options), stage)
+        await connected.flush()
+    assert reported == []
+
+
+async def test_what_is_not_permitted_is_told_over_nats_py(server_factory):
+    needs = permissions(consume("S", "c"), inbox_prefix="_INBOX_Worker")
+    config = f"""accounts {{ A: {{
+        jetstream: enabled, users: [{{user: admin, password: pw}}, {users({"worker": needs})}]
+    }} }}"""
+    with server_factory(config) as server:
+        async with js.connect(server.url, user="admin", password="pw") as connection:
+            stream = await connection.jetstream().create_stream(
+                StreamConfig(name="S", subjects=["s"])
+            )
+            await stream.create_consumer(ConsumerConfig(durable_name="c"))
+            await connection.jetstream().publish("s", b"tea")
+        async with client(server.url, "worker", inbox_prefix=b"_INBOX_Worker") as (connected, _):
+            jet = js.from_nats(connected, timeout=20)
+            consumer = await jet.get_consumer("S", "c")
+            message = await consumer.next(timeout=10)
+            assert message is not None
+            await message.double_ack()
+            for _ in range(2):
+                with pytest.raises(js.PermissionDenied, match=r"(?i)STREAM\.INFO\.S"):
+                    await jet.get_stream("S")
+        async with client(server.url, "worker") as (connected, _):
+            jet = js.from_nats(connected, timeout=20)
+            for _ in range(2):
+                with pytest.raises(js.PermissionDenied, match=r"(?i)_inbox"):
+                    await jet.get_consumer("S", "c")

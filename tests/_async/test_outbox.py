@@ -1,0 +1,266 @@
+"""The outbox: events of committed transactions are stored once and in order, by either form."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from js_models import StreamConfig
+from tests._async.flow import eventually
+
+BY = pytest.mark.parametrize("by", ["subject", "id"])
+
+
+async def made(jet, name, **settings):
+    return await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], **settings))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "app.db")
+
+
+def added(path, subjects, **options):
+    """Return an outbox with an event for each subject."""
+    outbox = js.SqliteOutbox(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        outbox.create(db)
+        for subject in subjects:
+            outbox.add(db, subject, subject.encode(), **options)
+    return outbox
+
+
+async def stored(stream):
+    """Return what a stream holds, in order."""
+    last = (await stream.info()).state.last_seq
+    return [await stream.get_message(seq) for seq in range(1, last + 1)]
+
+
+@BY
+async def test_events_are_stored_once_and_leave(opened, name, path, by):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        outbox = added(path, [f"{name}.{{id}}"] * 5, headers={"A": "b"})
+        assert outbox.waiting() == 5
+        relay = jet.outbox(outbox, stream=name, by=by)
+        assert await relay.drain(20) == 5
+        assert await relay.drain(20) == 0
+        assert outbox.waiting() == 0
+        messages = await stored(stream)
+        assert len(messages) == 5
+        for message in messages:
+            id = message.headers["Nats-Msg-Id"]
+            assert message.subject == f"{name}.{id}"
+            assert message.headers.get_all("A") == ["b"]
+
+
+async def test_only_what_was_committed_is_sent(opened, name, path):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        outbox = added(path, [])
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE orders (id)")
+            db.execute("INSERT INTO orders VALUES (1)")
+            outbox.add(db, f"{name}.1", b"rolled back")
+            db.rollback()
+            db.execute("INSERT INTO orders VALUES (2)")
+            event = outbox.add(db, f"{name}.2", b"committed", id="order-2")
+            db.commit()
+        assert (event.id, event.subject) == ("order-2", f"{name}.2")
+        assert await jet.outbox(outbox, stream=name, by="id").drain(20) == 1
+        assert [message.data for message in await stored(stream)] == [b"committed"]
+
+
+@BY
+async def test_the_order_of_a_key_is_kept(opened, name, path, by):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        outbox = added(path, [])
+        with closing(sqlite3.connect(path)) as db, db:
+            for number in range(60):
+                outbox.add(db, f"{name}.{number}", b"%d" % number, key=f"key {number % 3}")
+        await jet.outbox(outbox, stream=name, by=by).drain(20)
+        numbers = [int(message.data) for message in await stored(stream)]
+        assert sorted(numbers) == list(range(60))
+        for key in range(3):
+            own = [number for number in numbers if number % 3 == key]
+            assert own == sorted(own)
+
+
+async def test_it_works_beside_the_program(opened, name, path):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        outbox = added(path, [])
+        async with jet.outbox(outbox, stream=name, by="id", poll=0.02) as relay:
+            for number in range(3):
+                added(path, [f"{name}.{number}"])
+                relay.wake()
+
+                async def there(number=number):
+                    return (await stream.info()).state.messages > number
+
+                await eventually(there)
+            with pytest.raises(js.BadArgument, match="was started"):
+                await relay.drain()
+            with pytest.raises(js.BadArgument, match="already"):
+                await relay.start()
+        assert outbox.waiting() == 0
+
+
+async def test_one_relay_at_a_time(opened, name, path):
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        other = js.SqliteOutbox(path)
+        assert other.claim()
+        reports = []
+        relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+        with pytest.raises(js.RequestTimeout, match="another relay works"):
+            await relay.drain(0.2)
+        assert "another relay" in str(reports[0])
+        other.release()
+        assert await relay.drain(20) == 1
+        with pytest.raises(js.BadArgument, match="not claimed"):
+            outbox.pending(1)
+
+
+@BY
+async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
+    async with opened() as jet:
+        await made(jet, name, max_msg_size=400)
+        outbox = added(path, [f"{name}.1"], key="a")
+        with closing(sqlite3.connect(path)) as db, db:
+            outbox.add(db, f"{name}.2", b"x" * 600, key="a")
+            outbox.add(db, f"{name}.3", b"behind it", key="a")
+            outbox.add(db, f"{name}-no.4", b"no such subject", key="b")
+            outbox.add(db, f"{name}.5", b"free")
+        reports = []
+        relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
+        assert await relay.drain(20) == 2
+        assert relay.refused == 2
+        assert [report.refused for report in reports] == [True, True]
+        (large, why), (strange, where) = outbox.refused()
+        assert "exceeds" in why
+        assert f"stream {name} has no such subject" in where
+        assert "refused" in str(reports[0])
+        outbox.drop(large.number)
+        outbox.retry(strange.number)
+        assert await relay.drain(20) == 1
+        assert [event.number for event, _ in outbox.refused()] == [strange.number]
+
+
+async def test_a_subject_that_is_taken_is_told(opened, name, path):
+    async with opened() as jet:
+        await made(jet, name)
+        await jet.publish(f"{name}.1", b"of somebody else")
+        outbox = added(path, [f"{name}.1"], id="mine")
+        relay = jet.outbox(outbox, stream=name, by="subject")
+        assert await relay.drain(20) == 0
+        ((_, why),) = outbox.refused()
+        assert why == (
+            f"{name}.1: sequence 1 of {name} holds it, with the identity none; this message's is"
+            " mine. Give each message a subject of its own"
+        )
+
+
+@pytest.mark.parametrize(
+    ("by", "settings", "words"),
+    [
+        ("subject", {"max_age": timedelta(hours=1)}, "max_age"),
+        ("subject", {"retention": "workqueue"}, "retention"),
+        ("id", {"duplicate_window": timedelta(seconds=19)}, "duplicate_window to 20 s or more"),
+        ("id", {"max_msgs_per_subject": 1}, "subject of its own"),
+        ("id", {"storage": "memory"}, "storage"),
+    ],
+)
+async def test_the_settings_are_checked_first(opened, name, path, by, settings, words):
+    async with opened() as jet:
+        stream = await made(jet, name, **settings)
+        outbox = added(path, [f"{name}.1"])
+        relay = jet.outbox(outbox, stream=name, by=by)
+        with pytest.raises(js.NotPromised, match=words):
+            await relay.drain(20)
+        with pytest.raises(js.NotPromised, match=words):
+            await relay.start()
+        assert (await stream.info()).state.messages == 0
+        assert outbox.waiting() == 1
+        with pytest.raises(js.BadArgument, match="by must be"):
+            jet.outbox(outbox, stream=name, by="luck")
+
+
+async def test_a_missing_stream_is_waited_for(opened, name, path):
+    async with opened() as jet:
+        outbox = added(path, [f"{name}.1"])
+        reports = []
+
+        async def make(report):
+            reports.append(report)
+
+        relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+        with pytest.raises(js.RequestTimeout, match="stream not found"):
+            await relay.drain(0.3)
+        assert len(reports) > 1
+        await made(jet, name)
+        assert await relay.drain(20) == 1
+
+
+async def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
+    async with opened() as jet:
+        stream = await made(jet, name, duplicate_window=timedelta(seconds=0.4))
+        outbox = added(path, [f"{name}.{number}" for number in range(4)])
+        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.1)
+
+        # A relay that stored two events and ended before it took them out.
+        outbox.claim()
+        for event in outbox.pending(2):
+            await jet.publish(event.subject, event.data, msg_id=event.id)
+        info = await stream.info()
+        outbox.set_floor(f"{name}@{info.created}", 0)
+        outbox.release()
+
+        async def forgotten():
+            await jet.publish(f"{name}.x", msg_id="marker")
+            ack = await jet.publish(f"{name}.x", msg_id="later")
+            return ack.seq > 4 and not (await jet.publish(f"{name}.x", msg_id="marker")).duplicate
+
+        await jet.publish(f"{name}.x", msg_id="marker")
+        await eventually(forgotten)
+        assert await relay.drain(20) == 4
+        messages = await stored(stream)
+        events = [message for message in messages if not message.subject.endswith(".x")]
+        assert [message.data for message in events] == [
+            f"{name}.{number}".encode() for number in range(4)
+        ]
+
+
+async def test_a_gap_where_events_may_be_is_told(opened, name, path):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        for _ in range(3):
+            await jet.publish(f"{name}.x")
+        outbox.claim()
+        outbox.set_floor(f"{name}@{(await stream.info()).created}", 1)
+        outbox.release()
+        await stream.purge(keep=1)
+        with pytest.raises(js.OutcomeUnknown, match="from 3 only, but those from 2"):
+            await jet.outbox(outbox, stream=name, by="id").drain(20)
+
+
+async def test_an_outbox_needs_a_file(path):
+    for bad in ("", ":memory:"):
+        with pytest.raises(js.BadArgument, match="path of a file"):
+            js.SqliteOutbox(bad)
+    with pytest.raises(js.BadArgument, match="table must be"):
+        js.SqliteOutbox(path, table="a b")
+    outbox = added(path, [])
+    with closing(sqlite3.connect(path)) as db:
+        for subject, options in (("a b", {}), ("a", {"headers": {"a:b": "c"}}), ("a", {"id": ""})):
+            with pytest.raises(js.BadArgument):
+                outbox.add(db, subject, **options)
+    assert outbox.waiting() == 0
+    assert repr(outbox) == f"<SqliteOutbox {path} outbox>"

@@ -1,0 +1,175 @@
+"""Processing: results once, inputs confirmed, errors and rejections, and settings that promise."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from js_core.processing import results_of
+from js_models import ConsumerConfig, StreamConfig
+from tests._async.flow import eventually
+from tests._async.streams import filled, settled
+
+BY = pytest.mark.parametrize("by", ["subject", "id"])
+WORKER = ConsumerConfig(durable_name="w", ack_policy="explicit")
+
+
+async def output(jet, name, **settings):
+    config = StreamConfig(name=f"{name}-OUT", subjects=[f"{name}-out.>"], **settings)
+    return await jet.create_stream(config)
+
+
+async def doubled(message):
+    subject = message.subject.replace(".", "-out.", 1)
+    return [
+        js.PublishRequest(subject=f"{subject}.{{id}}", data=message.data * 2),
+        js.PublishRequest(subject=f"{subject}.{{id}}", data=b"second"),
+    ]
+
+
+@BY
+async def test_each_message_is_processed_once(opened, name, by):
+    async with opened() as jet:
+        stream = await filled(jet, name, 40)
+        results = await output(jet, name)
+        consumer = await stream.create_consumer(WORKER)
+        work = jet.process(consumer, doubled, into=results.name, by=by, concurrency=4)
+        async with work:
+            await eventually(settled, consumer, 40)
+        assert (work.done, work.stored, work.repeated) == (40, 80, 0)
+        first = await results.get_message(1)
+        assert first.headers["Nats-Msg-Id"].startswith(f"w-{name}-")
+        # All of it again, from the start, in another process as it were.
+        again = await stream.create_consumer(
+            ConsumerConfig(durable_name="w2", ack_policy="explicit")
+        )
+        repeat = jet.process(again, doubled, into=results.name, by=by, name="w", stop_after=40)
+        await repeat.start()
+        await repeat.wait(30)
+        assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
+        assert (await results.info()).state.messages == 80
+
+
+async def test_errors_come_again_and_rejections_do_not(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        results = await output(jet, name)
+        consumer = await stream.create_consumer(WORKER)
+        tries = []
+
+        async def handle(message):
+            tries.append(message.data)
+            if message.data == b"0":
+                raise js.Reject("never")
+            if message.data == b"1" and tries.count(b"1") < 3:
+                raise ValueError("not yet")
+            if message.data == b"1":
+                return 5 if tries.count(b"1") == 3 else None
+            return js.PublishRequest(subject=f"{name}-out.x")
+
+        reports = []
+        work = jet.process(
+            consumer,
+            handle,
+            into=results.name,
+            by="id",
+            retry=[0.01, 0],
+            on_report=reports.append,
+        )
+        async with work:
+            await eventually(settled, consumer, 3)
+        assert (work.done, work.stored) == (2, 1)
+        assert [(each.seq, each.rejected, each.delay, str(each.error)) for each in reports] == [
+            (1, True, 0.0, "never"),
+            (2, False, 0.01, "not yet"),
+            (2, False, 0.0, "not yet"),
+            (2, False, 0.0, "a handler returns None, a PublishRequest or several of them, got int"),
+        ]
+
+
+async def test_a_handler_leaves_acknowledging_alone(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        await output(jet, name)
+        consumer = await stream.create_consumer(WORKER)
+        reports = []
+
+        async def handle(message):
+            await message.ack()
+
+        work = jet.process(
+            consumer, handle, into=f"{name}-OUT", by="id", on_report=reports.append, stop_after=1
+        )
+        await work.start()
+        await work.wait(20)
+        assert "the handler acknowledged" in str(reports[0])
+
+
+async def test_the_settings_are_checked_first(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        await output(jet, name, max_age=timedelta(hours=1))
+        few = await stream.create_consumer(
+            ConsumerConfig(durable_name="few", ack_policy="explicit", max_deliver=3)
+        )
+        with pytest.raises(js.NotPromised, match=f"{name}/few does not .* raise Reject"):
+            await jet.process(few, doubled, into=f"{name}-OUT", by="id").start()
+        consumer = await stream.create_consumer(WORKER)
+        with pytest.raises(js.NotPromised, match="max_age"):
+            await jet.process(consumer, doubled, into=f"{name}-OUT", by="subject").start()
+        with pytest.raises(js.StreamNotFound):
+            await jet.process(consumer, doubled, into=f"{name}-NO", by="subject").start()
+
+
+def work_results(work, message, returned):
+    return results_of(returned, work._input, message.metadata.stream_seq, work._into)
+
+
+async def test_results_beyond_the_window_are_looked_up(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        results = await output(jet, name, duplicate_window=timedelta(seconds=0.5))
+        consumer = await stream.create_consumer(WORKER)
+        for number in range(3):
+            await jet.publish(f"{name}.{number}", b"x")
+        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.1)
+        await work.start()
+        await eventually(settled, consumer, 3)
+        await work.stop()
+        await jet.publish(f"{name}.3", b"x")
+        message = await consumer.next(timeout=20)
+        requests = work_results(work, message, await doubled(message))
+        await work._store(message, requests)
+        await message.nak()
+
+        async def forgotten():
+            probe = requests[0]
+            ack = await jet.publish(f"{name}-out.probe", msg_id=probe.msg_id)
+            return not ack.duplicate
+
+        await eventually(forgotten)
+        before = (await results.info()).state.messages
+        again = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.1)
+        await again.start()
+        await eventually(settled, consumer, 4)
+        await again.stop()
+        assert (again.done, again.stored, again.repeated) == (1, 0, 2)
+        assert (await results.info()).state.messages == before
+
+
+async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        results = await output(jet, name, duplicate_window=timedelta(seconds=20))
+        consumer = await stream.create_consumer(WORKER)
+        message = await consumer.next(timeout=20)
+        for _ in range(3):
+            await jet.publish(f"{name}-out.other")
+        await results.purge(keep=1)
+        await message.nak()
+        work = jet.process(consumer, doubled, into=results.name, by="id")
+        await work.start()
+        with pytest.raises(js.OutcomeUnknown, match="holds sequences from 3 only"):
+            await work.wait(20)

@@ -1,0 +1,206 @@
+"""Publishing while servers die and leaders change: no false success, nothing twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import js_async as js
+from js_async._api import Api
+from js_async._publish_doubt import prove
+from js_core.deadline import Deadline
+from js_core.subjects import ApiSubjects
+from js_models import StreamConfig
+from tests._async.flow import together
+
+PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
+
+
+async def contents(jet, name):
+    """Return what a stream holds, data by sequence."""
+    stream = await jet.get_stream(name)
+    state = (await stream.info()).state
+    found = {}
+    async with stream.ordered() as messages:
+        async for message in messages:
+            found[message.metadata.stream_seq] = message.data
+            if len(found) == state.messages:
+                break
+    return found
+
+
+async def test_a_server_killed_in_the_middle_stores_each_id_once(server_factory, name):
+    server = server_factory()
+    count = 6000
+    async with js.connect(server.url, reconnect=PATIENT) as connection:
+        jet = connection.jetstream()
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        requests = [
+            js.PublishRequest(subject=name, data=b"%d" % n, msg_id=str(n)) for n in range(count)
+        ]
+        taken = []
+        async with jet.publish_many(requests, window=500, timeout=40) as outcomes:
+            async for outcome in outcomes:
+                assert not isinstance(outcome, js.PublishFailure), outcome
+                taken.append(outcome)
+                if len(taken) in (1000, 2500, 4000):
+                    server.kill()
+                    server.restart()
+        stored = await contents(jet, name)
+        assert Counter(stored.values()) == Counter(b"%d" % n for n in range(count))
+        assert [stored[ack.seq] for ack in taken] == [b"%d" % n for n in range(count)]
+
+
+async def test_a_server_killed_under_a_publisher_stores_each_id_once(server_factory, name):
+    server = server_factory()
+    async with js.connect(server.url, reconnect=PATIENT) as connection:
+        jet = connection.jetstream()
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        async with jet.publisher(window=100, timeout=40) as publisher:
+            handles = []
+            for number in range(2000):
+                data = b"%d" % number
+                handles.append(await publisher.send(name, data, msg_id=str(number)))
+                if number in (500, 1200):
+                    server.kill()
+                    server.restart()
+        acks = [await handle.result() for handle in handles]
+        stored = await contents(jet, name)
+        assert Counter(stored.values()) == Counter(b"%d" % n for n in range(2000))
+        assert [stored[ack.seq] for ack in acks] == [b"%d" % n for n in range(2000)]
+
+
+async def test_messages_without_ids_fail_as_unknown_when_the_server_dies(server_factory, name):
+    server = server_factory()
+    async with js.connect(server.url, reconnect=PATIENT) as connection:
+        jet = connection.jetstream()
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        requests = [js.PublishRequest(subject=name, data=b"%d" % n) for n in range(3000)]
+        acks, lost = {}, []
+        async for outcome in jet.publish_many(requests, window=500, timeout=40):
+            if isinstance(outcome, js.PublishFailure):
+                assert isinstance(outcome.error, js.ConnectionLost)
+                lost.append(outcome.request.data)
+            else:
+                acks[outcome.seq] = requests[len(acks) + len(lost)].data
+            if len(acks) == 1000 and not lost:
+                server.kill()
+                server.restart()
+        assert len(acks) + len(lost) == 3000
+        assert 0 < len(lost) <= 500
+        stored = await contents(jet, name)
+        # What was acknowledged is there, nothing twice, the rest may be there.
+        assert all(stored[seq] == data for seq, data in acks.items())
+        assert max(Counter(stored.values()).values()) == 1
+        assert set(stored.values()) <= set(acks.values()) | set(lost)
+
+
+@pytest.mark.parametrize("answers", [False, True], ids=["silent", "answering"])
+async def test_elections_with_somebody_else_on_the_subject(cluster, name, answers):
+    """Whoever listens hides that nobody leads: a message may get no answer, or a wrong one."""
+    async with (
+        js.connect(cluster.url, reconnect=PATIENT) as connection,
+        js.connect(cluster.url, reconnect=PATIENT) as other,
+    ):
+        jet = connection.jetstream(timeout=20)
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], num_replicas=3))
+        listener = await other.subscribe(f"{name}.*")
+        await other.flush(20)
+        count = 300
+
+        async def listen():
+            async for message in listener:
+                if answers and message.reply:
+                    await other.publish(message.reply, b"+OK")
+
+        async def stepdown():
+            await other.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{name}", timeout=20)
+
+        acks = {}
+
+        async def publish():
+            for number in range(count):
+                if number % 60 == 30:
+                    await stepdown()
+                data = b"%d" % number
+                ack = await jet.publish(
+                    f"{name}.a", data, msg_id=str(number), retries=20, timeout=20
+                )
+                acks[ack.seq] = data
+            requests = (
+                js.PublishRequest(subject=f"{name}.b", data=b"b%d" % n, msg_id=f"b{n}")
+                for n in range(count)
+            )
+            done = []
+            async for outcome in jet.publish_many(requests, window=20, retries=20, timeout=20):
+                assert not isinstance(outcome, js.PublishFailure), outcome
+                acks[outcome.seq] = b"b%d" % len(done)
+                done.append(outcome)
+                if len(done) % 100 == 50:
+                    await stepdown()
+            await listener.close()
+
+        await together(publish, listen)
+        assert len(acks) == 2 * count
+        assert await contents(jet, name) == acks
+
+
+async def test_a_killed_leader_costs_no_message_and_none_twice(cluster, name):
+    async with js.connect(cluster.url, reconnect=PATIENT) as connection:
+        jet = connection.jetstream(timeout=30)
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name], num_replicas=3))
+        acks, last = {}, 0
+        for number in range(150):
+            if number == 50:
+                leader = cluster.node((await stream.info()).cluster.leader)
+                leader.kill()
+            data = b"%d" % number
+            # The expectation alone makes a repeat safe; the id tells what became of the first.
+            ack = await jet.publish(
+                name, data, msg_id=str(number), expected_last_subject_seq=last, retries=100
+            )
+            acks[ack.seq] = data
+            last = ack.seq
+        leader.restart()
+        cluster.wait_until_ready()
+        assert await contents(jet, name) == acks
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+async def test_what_became_of_an_attempt_can_be_asked(cluster, name, replicas):
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = StreamConfig(name=name, subjects=[name], num_replicas=replicas)
+        await asking(connection, jet, name, config)
+
+
+async def test_what_became_of_an_attempt_can_be_asked_of_a_server_alone(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = StreamConfig(name=name, subjects=[name], allow_rollup_hdrs=True)
+        await asking(connection, jet, name, config)
+
+
+async def asking(connection, jet, name, config):
+    stream = await jet.create_stream(config)
+    await jet.publish(name, b"first", msg_id="1")
+    await jet.publish(name, b"second", msg_id="2", expected_last_seq=1)
+    api = Api(connection._session, ApiSubjects.of(domain=None, prefix=None), 20)
+    refusal = js.WrongLastSequence("no", code=400, err_code=10071)
+
+    async def ask(msg_id):
+        request = js.PublishRequest(
+            subject=name, data=b"second", msg_id=msg_id, expected_last_seq=1
+        )
+        return await prove(api, request, refusal, Deadline.after(20))
+
+    found = await ask("2")
+    assert (found.seq, found.duplicate) == (2, True)
+    old = connection.server_info.version_numbers < (2, 12, 0)
+    with pytest.raises(js.OutcomeUnknown if old else js.WrongLastSequence):
+        await ask("3")
+    # The question left nothing behind: neither a message, nor an id that counts as known.
+    assert (await stream.info()).state.messages == 2
+    ack = await jet.publish(name, b"third", msg_id="3")
+    assert (ack.seq, ack.duplicate) == (3, None)

@@ -1,0 +1,280 @@
+"""Reading ranges without a consumer of one's own: by each way, to a proven end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import Proxy
+from tests._async.flow import eventually, together
+from tests._async.streams import filled
+
+WAYS = pytest.mark.parametrize("via", ["direct", "consumer", "leader"])
+
+
+async def stored(jet, name, count=50, **options):
+    """Return a stream with messages on three subjects, from which some were deleted."""
+    options = {"allow_direct": True, **options}
+    config = StreamConfig(name=name, subjects=[f"{name}.>"], **options)
+    stream = await jet.create_stream(config)
+    requests = [
+        js.PublishRequest(
+            subject=f"{name}.{number % 3}",
+            data=b"%d" % number,
+            headers={"N": [str(number)]} if number % 2 else None,
+        )
+        for number in range(1, count + 1)
+    ]
+    async for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+    return stream
+
+
+async def seqs(read):
+    return [message.seq async for message in read]
+
+
+@WAYS
+async def test_everything_is_read_in_order(opened, name, via):
+    async with opened() as jet:
+        stream = await stored(jet, name)
+        for seq in (1, 7, 8, 50):
+            await stream.delete_message(seq)
+        async with stream.read(via=via, page_messages=9) as read:
+            messages = [message async for message in read]
+        assert read.via == via
+        assert [message.seq for message in messages] == sorted({*range(2, 50)} - {7, 8})
+        for message in messages:
+            assert message == await stream.get_message(message.seq)
+        assert read.report == js.ReadReport(
+            stream=name,
+            start=2,
+            end=51,
+            messages=46,
+            position=51,
+            reason=js.ReadEnd.LEADER,
+        )
+        assert read.report.complete
+
+
+@WAYS
+async def test_a_range_and_filters(opened, name, via):
+    async with opened() as jet:
+        stream = await stored(jet, name)
+        read = stream.read(10, 20, via=via)
+        assert await seqs(read) == list(range(10, 20))
+        assert read.report.reason is js.ReadEnd.SEEN
+        one = stream.read(10, 20, subjects=f"{name}.1", via=via)
+        assert await seqs(one) == [10, 13, 16, 19]
+        two = stream.read(10, 20, subjects=[f"{name}.1", f"{name}.2"], via=via, page_messages=3)
+        assert await seqs(two) == [10, 11, 13, 14, 16, 17, 19]
+        assert two.report.messages == 7
+        nothing = stream.read(10, 20, subjects=f"{name}.9", via=via)
+        assert await seqs(nothing) == []
+        assert nothing.report.reason is js.ReadEnd.LEADER
+        assert await seqs(stream.read(45, 1000, via=via)) == list(range(45, 51))
+        behind = stream.read(51, via=via)
+        assert await seqs(behind) == []
+        assert behind.report.reason is js.ReadEnd.EMPTY
+
+
+@WAYS
+async def test_times_bound_a_range(opened, name, via):
+    async with opened() as jet:
+        stream = await stored(jet, name)
+        times = {seq: (await stream.get_message(seq)).time for seq in (1, 20, 30, 50)}
+        read = stream.read(start_time=times[20], end_time=times[30], via=via)
+        assert await seqs(read) == list(range(20, 30))
+        hour = timedelta(hours=1)
+        assert await seqs(stream.read(start_time=times[50] + hour, via=via)) == []
+        assert await seqs(stream.read(end_time=times[1] - hour, via=via)) == []
+        everything = stream.read(start_time=times[1] - hour, end_time=times[50] + hour, via=via)
+        assert await seqs(everything) == list(range(1, 51))
+
+
+async def test_what_comes_while_it_reads_is_not_part_of_it(opened, name):
+    async with opened() as jet:
+        stream = await stored(jet, name, 20)
+        found = []
+        async for message in stream.read(page_messages=4):
+            found.append(message.seq)
+            await jet.publish(f"{name}.1", b"later")
+        assert found == list(range(1, 21))
+
+
+async def test_the_way_is_chosen_by_what_the_stream_allows(opened, name):
+    async with opened() as jet:
+        cases = [
+            ({}, None, "direct"),
+            ({}, (1, 2), "consumer"),
+            ({"allow_direct": False}, None, "consumer"),
+            ({"retention": "workqueue"}, (1, 2), "direct"),
+            ({"retention": "workqueue", "allow_direct": False}, None, "leader"),
+            ({"retention": "interest", "allow_direct": False}, None, "leader"),
+        ]
+        for number, (options, wanted, way) in enumerate(cases):
+            # Each with a name of its own: what is deleted may still be on its way out.
+            own = f"{name}_{number}"
+            subjects = wanted and [f"{own}.{each}" for each in wanted]
+            config = StreamConfig(name=own, subjects=[f"{own}.>"])
+            if options.get("retention") == "interest":
+                await jet.create_stream(StreamConfig(**{**vars_of(config), **options}))
+                stream = await jet.get_stream(own)
+                await stream.create_consumer(ConsumerConfig(durable_name="c"))
+                for each in (1, 2, 3):
+                    await jet.publish(f"{own}.{each}")
+            else:
+                stream = await stored(jet, own, 3, **options)
+            read = stream.read(subjects=subjects)
+            found = await seqs(read)
+            assert read.via == way, options
+            assert found == ([1, 2] if subjects else [1, 2, 3])
+            # Nothing was consumed, nothing was left behind.
+            info = await stream.info()
+            assert info.state.messages == 3
+            assert info.state.consumer_count == (options.get("retention") == "interest")
+            await jet.delete_stream(own)
+
+
+async def test_what_cannot_be_is_refused_with_the_reason(opened, name):
+    async with opened() as jet:
+        stream = await stored(jet, name, 3, allow_direct=False, retention="workqueue")
+        with pytest.raises(js.BadArgument, match="allow_direct"):
+            await seqs(stream.read(via="direct"))
+        with pytest.raises(js.BadArgument, match="work queue"):
+            await seqs(stream.read(via="consumer"))
+        now = (await stream.get_message(1)).time
+        for wrong in (
+            {"start": 0},
+            {"end": "x"},
+            {"start": 1, "start_time": now},
+            {"end": 1, "end_time": now},
+            {"via": "magic"},
+            {"subjects": []},
+            {"subjects": "a..b"},
+            {"page_messages": 0},
+            {"start_time": 5},
+            {"timeout": -1},
+        ):
+            with pytest.raises(js.BadArgument):
+                stream.read(**wrong)
+        await jet.delete_stream(name)
+        with pytest.raises(js.StreamNotFound):
+            await seqs(stream.read())
+
+
+@WAYS
+async def test_a_read_that_is_left_early_says_where_and_cleans_up(opened, name, via):
+    async with opened() as jet:
+        stream = await stored(jet, name)
+        async with stream.read(via=via, page_messages=10) as read:
+            assert read.report is None
+            async for message in read:
+                if message.seq == 14:
+                    break
+        assert read.report == js.ReadReport(
+            stream=name, start=1, end=51, messages=14, position=15, reason=js.ReadEnd.CLOSED
+        )
+        assert not read.report.complete
+        assert await seqs(read) == []
+
+        async def gone():
+            return (await stream.info()).state.consumer_count == 0
+
+        await eventually(gone)
+        assert await seqs(stream.read(read.report.position)) == list(range(15, 51))
+
+
+async def test_a_read_that_limits_overtake_says_so(opened, name):
+    async with opened() as jet:
+        stream = await stored(jet, name, 100)
+        async with stream.read(page_messages=10) as read:
+            found = []
+            async for message in read:
+                if not found:
+                    await stream.purge(before_seq=60)
+                found.append(message.seq)
+        assert found[0] == 1
+        assert found[-1] == 100
+        assert 60 in found
+        assert 55 not in found
+        assert read.report.overtaken_at == 60
+        assert not read.report.complete
+        # Deletions in the middle are nothing of that kind.
+        await stream.delete_message(80)
+        read = stream.read()
+        assert len(await seqs(read)) == 40
+        assert read.report.complete
+
+
+async def test_readers_side_by_side(opened, name):
+    async with opened() as jet:
+        stream = await stored(jet, name, 300)
+
+        async def one(start):
+            return await seqs(stream.read(start, start + 100, page_messages=7))
+
+        found = await together(lambda: one(1), lambda: one(101), lambda: one(201))
+        assert [seq for part in found for seq in part] == list(range(1, 301))
+
+
+async def test_pages_of_few_bytes_and_large_messages(opened, name):
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[name], allow_direct=True)
+        stream = await jet.create_stream(config)
+        for size in (10, 5000, 10, 70000, 10):
+            await jet.publish(name, b"x" * size)
+        for via in ("direct", "consumer", "leader"):
+            read = stream.read(via=via, page_bytes=1000)
+            assert [len(message.data) async for message in read] == [10, 5000, 10, 70000, 10]
+
+
+async def test_arrow_tables_hold_what_the_messages_hold(opened, name):
+    pa = pytest.importorskip("pyarrow")
+    async with opened() as jet:
+        stream = await stored(jet, name, 20)
+        for via in ("direct", "consumer"):
+            table = await stream.read(via=via, page_messages=6).to_arrow()
+            assert table.schema.equals(js.arrow_schema())
+            # Not as datetime objects, which end at the microsecond.
+            numbers = table.column("time").combine_chunks().cast(pa.int64()).to_pylist()
+            rows = table.select(["seq", "subject", "data", "headers"]).to_pylist()
+            messages = [message async for message in stream.read()]
+            assert [row["seq"] for row in rows] == list(range(1, 21))
+            assert numbers == [message.time.ns for message in messages]
+            for row, message in zip(rows, messages, strict=True):
+                assert (row["subject"], row["data"]) == (message.subject, message.data)
+                wanted = [("N", [str(message.seq)])] if message.seq % 2 else None
+                assert row["headers"] == wanted
+        batches = [batch async for batch in stream.read(page_messages=6).arrow_batches()]
+        assert [batch.num_rows for batch in batches] == [6, 6, 6, 2]
+        empty = await stream.read(20, 20).to_arrow()
+        assert empty.num_rows == 0
+
+
+async def test_broken_links_lose_nothing(server, name):
+    async with js.connect(server.url) as plain:
+        await filled(plain.jetstream(), name, 3000)
+        await plain.jetstream().update_stream(
+            StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
+        )
+    with Proxy(server.url) as proxy:
+        proxy.chunk = 4096
+        async with js.connect(proxy.url) as connection:
+            stream = await connection.jetstream().get_stream(name)
+            for via in ("direct", "consumer", "leader"):
+                found = []
+                async with stream.read(via=via, page_messages=400) as read:
+                    async for message in read:
+                        found.append(message.seq)
+                        if message.seq in {1, 399, 400, 1234}:
+                            proxy.cut()
+                assert found == list(range(1, 3001)), via
+                assert read.report.complete
+
+
+def vars_of(config):
+    return {name: getattr(config, name) for name in ("name", "subjects")}

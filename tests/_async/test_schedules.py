@@ -1,0 +1,297 @@
+"""Schedules: at a moment, every so often, by cron; and the times that the server computes."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import js_async as js
+from js_models import StreamConfig, Timestamp
+from js_testing import FakePeer, FakeServer
+from tests._async.flow import eventually
+
+pytestmark = pytest.mark.since("2.12")
+
+FAR = datetime(2040, 1, 1, tzinfo=UTC)
+PATIENCE = 20.0
+SECOND = timedelta(seconds=1)
+
+
+async def scheduling(jet, name, **members):
+    config = StreamConfig(
+        name=name,
+        subjects=[f"{name}.>"],
+        allow_msg_schedules=True,
+        allow_msg_ttl=True,
+        allow_rollup_hdrs=True,
+        **members,
+    )
+    return await jet.create_stream(config), await jet.schedules(name)
+
+
+async def last(stream, subject):
+    try:
+        return await stream.get_last_message(subject)
+    except js.MessageNotFound:
+        return None
+
+
+async def test_once_at_a_moment(opened, name):
+    async with opened() as jet:
+        stream, schedules = await scheduling(jet, name)
+        soon = datetime.now(UTC) + timedelta(seconds=1)
+        ack = await schedules.add(
+            f"{name}.timer",
+            js.Schedule.at(soon),
+            f"{name}.out",
+            b"wake",
+            headers={"Mine": "1"},
+            ttl=300,
+        )
+        assert (ack.stream, ack.seq) == (name, 1)
+        found = await schedules.get(f"{name}.timer")
+        assert found.next_times(datetime.now(UTC)) == [soon]
+        assert (found.target, found.data, found.ttl) == (f"{name}.out", b"wake", "300")
+        message = await eventually(last, stream, f"{name}.out", patience=PATIENCE)
+        assert message.data == b"wake"
+        assert dict(message.headers) == {
+            "Mine": "1",
+            "Nats-Scheduler": f"{name}.timer",
+            "Nats-Schedule-Next": "purge",
+            "Nats-TTL": "300",
+        }
+        assert message.time >= soon
+        assert await last(stream, f"{name}.timer") is None
+
+
+async def test_a_moment_that_is_over_is_now(opened, name):
+    async with opened() as jet:
+        stream, schedules = await scheduling(jet, name)
+        past = js.Schedule.at(datetime(2020, 1, 1, tzinfo=UTC))
+        await schedules.add(f"{name}.timer", past, f"{name}.out", b"late")
+        message = await eventually(last, stream, f"{name}.out", patience=PATIENCE)
+        assert message.data == b"late"
+
+
+@pytest.mark.since("2.14")
+async def test_every_second_from_a_source_until_cancelled(opened, name):
+    async with opened() as jet:
+        stream, schedules = await scheduling(jet, name)
+        subject = f"{name}.timer"
+        await jet.publish(f"{name}.sensor", b"17", headers={"Unit": "C"})
+        every = js.Schedule.every(1)
+        await schedules.add(
+            subject, every, f"{name}.sample", source=f"{name}.sensor", rollup=True, lifetime=3600
+        )
+        first = await eventually(last, stream, f"{name}.sample", patience=PATIENCE)
+        assert (first.data, first.headers["Unit"]) == (b"17", "C")
+        foretold = Timestamp.parse(first.headers["Nats-Schedule-Next"])
+        assert foretold in (await schedules.get(subject)).next_times(foretold - SECOND, 3)
+
+        async def second():
+            found = await last(stream, f"{name}.sample")
+            return found.seq > first.seq
+
+        await eventually(second, patience=PATIENCE)
+        assert (await schedules.cancel(subject)).schedule == every
+        with pytest.raises(js.MessageNotFound):
+            await schedules.cancel(subject)
+        count = (await stream.info()).state.last_seq
+        await jet.publish(f"{name}.sensor", b"18")
+
+        # Were it still there, it would fire within a second or so of another one.
+        other = js.Schedule.at(datetime.now(UTC) + timedelta(seconds=2.5))
+        await schedules.add(f"{name}.other", other, f"{name}.done")
+        await eventually(last, stream, f"{name}.done", patience=PATIENCE)
+        sample = await last(stream, f"{name}.sample")
+        assert sample.data == b"17"
+        assert sample.seq <= count
+
+
+async def test_schedules_are_listed_among_other_messages(opened, name):
+    async with opened() as jet:
+        _, schedules = await scheduling(jet, name)
+        for number in range(3):
+            when = js.Schedule.at(FAR + timedelta(days=number))
+            await schedules.add(f"{name}.timers.{number}", when, f"{name}.out", b"%d" % number)
+        await jet.publish(f"{name}.timers.none", b"x")
+        again = js.Schedule.at(FAR + timedelta(days=9))
+        await schedules.add(f"{name}.timers.1", again, f"{name}.out", b"1")
+        found = {each.subject: each async for each in schedules.list(f"{name}.timers.*")}
+        assert sorted(found) == [f"{name}.timers.{number}" for number in range(3)]
+        assert found[f"{name}.timers.1"].schedule == again
+        assert len([each async for each in schedules.list()]) == 3
+        with pytest.raises(js.BadAnswer, match="no schedule"):
+            await schedules.get(f"{name}.timers.none")
+        with pytest.raises(js.MessageNotFound):
+            await schedules.get(f"{name}.timers.9")
+        assert repr(schedules) == f"<Schedules of {name}>"
+
+
+async def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, name):
+    async with opened() as jet:
+        stream, schedules = await scheduling(jet, name)
+        subject, result = f"{name}.timer", f"{name}.result"
+        await schedules.add(subject, js.Schedule.at(FAR), f"{name}.timeout", b"too late")
+        old = await schedules.get(subject)
+        await schedules.add(subject, js.Schedule.at(FAR + SECOND), f"{name}.timeout", b"too late")
+        with pytest.raises(js.WrongLastSequence):
+            await schedules.finish(old, result, b"done")
+        assert await last(stream, result) is None
+        current = await schedules.get(subject)
+        await schedules.finish(current, result, b"done", headers={"Mine": "1"})
+        message = await last(stream, result)
+        assert (message.data, message.headers["Mine"]) == (b"done", "1")
+        assert await last(stream, subject) is None
+        with pytest.raises(js.WrongLastSequence):
+            await schedules.finish(current, result, b"again")
+        with pytest.raises(js.BadArgument, match="another one"):
+            await schedules.finish(current, subject)
+        with pytest.raises(js.BadArgument, match="belongs to the schedule"):
+            await schedules.finish(current, result, headers={"Nats-Schedule-Next": "purge"})
+
+
+async def test_what_does_not_fit_is_told(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))
+        with pytest.raises(js.BadArgument, match="allow_msg_schedules"):
+            await jet.schedules(f"{name}p")
+        stream, schedules = await scheduling(jet, name)
+        once = js.Schedule.at(FAR)
+        for target, headers, told in (
+            (f"{name}.s", {}, "own subject"),
+            (f"{name}.*", {}, "wildcard"),
+            (f"{name}.t", {"Nats-Schedule": "@daily"}, "belongs to the schedule"),
+        ):
+            with pytest.raises(js.BadArgument, match=told):
+                await schedules.add(f"{name}.s", once, target, headers=headers)
+        with pytest.raises(js.JetStreamError, match="subject of the same stream") as raised:
+            await schedules.add(f"{name}.s", once, f"elsewhere.{name}")
+        assert raised.value.err_code == 10190
+        assert (await stream.info()).state.last_seq == 0
+
+
+async def test_older_servers_know_less():
+    info = {
+        "config": {"name": "S", "allow_msg_schedules": True},
+        "created": "2026-01-01T00:00:00Z",
+        "state": {
+            "messages": 0,
+            "bytes": 0,
+            "first_seq": 0,
+            "last_seq": 0,
+            "consumer_count": 0,
+        },
+    }
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version="2.12.8")
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), info)
+
+    with FakeServer(script) as fake:
+        async with js.connect(fake.url) as connection:
+            schedules = await connection.jetstream().schedules("S")
+            for schedule, source in ((js.Schedule.every(5), None), (js.Schedule.at(FAR), "s.u")):
+                with pytest.raises(js.Unsupported, match=r"needs server 2\.14\.0"):
+                    await schedules.add("s.a", schedule, "s.b", source=source)
+        assert fake.operations("PUB s") == []
+
+
+# ---- the server's own next time, for many patterns
+
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")
+PATTERNS = 120
+
+
+def random_pattern(draw, due):
+    """Return a pattern that fires at a moment, and at others."""
+    values = (due.second, due.minute, due.hour, due.day, due.month, due.isoweekday() % 7)
+    limits = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+    fields = []
+    for value, (low, high) in zip(values, limits, strict=True):
+        other = draw.randint(low, high)
+        fields.append(
+            draw.choice(
+                (
+                    "*",
+                    str(value),
+                    f"{value},{other}",
+                    f"{min(value, other)}-{max(value, other)}",
+                    f"{value}/{draw.randint(1, 9)}",
+                    f"{low}-{high}/1",
+                )
+            )
+        )
+    return " ".join(fields)
+
+
+@pytest.mark.since("2.14")
+async def test_the_server_computes_the_same_times(server, name):
+    """Each pattern fires once soon; the server then writes down when it will fire next."""
+    draw = random.Random(7)
+    async with js.connect(server.url) as connection:
+        stream, schedules = await scheduling(connection.jetstream(), name)
+        due = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=6)
+        crons = {}
+        while len(crons) < PATTERNS:
+            zone = draw.choice(ZONES)
+            pattern = random_pattern(draw, due.astimezone(ZoneInfo(zone)))
+            schedule = js.Schedule.cron(pattern, time_zone=zone)
+            crons[str(len(crons))] = schedule
+            subject = f"{name}.s.{len(crons) - 1}"
+            await schedules.add(subject, schedule, subject.replace(".s.", ".t."))
+        assert datetime.now(UTC) < due, "the machine was too slow to store them in time"
+        stored = {each.subject: each async for each in schedules.list(f"{name}.s.*")}
+
+        async def all_have_fired():
+            fired = [each async for each in stream.subjects(f"{name}.t.*")]
+            return len(fired) == PATTERNS
+
+        await eventually(all_have_fired, patience=PATIENCE)
+        for number, schedule in crons.items():
+            fired = await stream.get_last_message(f"{name}.t.{number}")
+            foretold = schedule.next_times(stored[f"{name}.s.{number}"].time - SECOND, 30)
+            following = Timestamp.parse(fired.headers["Nats-Schedule-Next"])
+            left = [each for each in foretold if each > fired.time]
+            assert following in left, (schedule, fired.time, following, left[:3])
+            # The server passes over what is due while it is at work.
+            assert following == left[0] or left[0] - fired.time < 3 * SECOND
+
+
+@pytest.mark.since("2.14")
+async def test_the_server_takes_and_refuses_the_same_patterns(opened, name):
+    draw = random.Random(11)
+    pieces = ["*", "?", "0", "7", "59", "60", "31", "1-5", "5-1", "*/2", "*/0", "3/4", "mon", "JAN"]
+    pieces += ["1,2", ",", "1,,2", "*-3", "1-2-3", "1/2/3", "+4", "-4", "0x1", "feb-apr", "1_0"]
+    async with opened() as jet:
+        _, schedules = await scheduling(jet, name)
+        verdicts = {True: 0, False: 0}
+        for number in range(300):
+            # Mostly good fields, or none would ever be taken.
+            fields = [draw.choice(pieces) if draw.random() < 0.4 else "*" for _ in range(6)]
+            pattern = " ".join(fields)
+            try:
+                js.Schedule.cron(pattern)
+                ours = True
+            except js.BadArgument:
+                ours = False
+            unchecked = js.Schedule(pattern)
+            theirs = await is_taken(schedules.add, f"{name}.s.{number}", unchecked, f"{name}.t")
+            assert ours == theirs, pattern
+            verdicts[theirs] += 1
+            await (await jet.get_stream(name)).purge(subject=f"{name}.s.*")
+        assert min(verdicts.values()) > 50
+
+
+async def is_taken(add, *arguments):
+    """Tell whether the server takes a pattern; what else it may say against it is an error."""
+    try:
+        await add(*arguments)
+    except js.JetStreamError as error:
+        if error.err_code != 10189:
+            raise
+        return False
+    return True

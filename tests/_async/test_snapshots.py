@@ -1,0 +1,156 @@
+"""The last message of each subject, at one sequence, also while somebody writes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from js_models import StreamConfig
+from tests._async.flow import pause, together
+
+FEW, MANY = 40, 1500
+
+
+async def stored(jet, name, subjects, rounds=2, **options):
+    options = {"allow_direct": True, **options}
+    config = StreamConfig(name=name, subjects=[f"{name}.>"], **options)
+    stream = await jet.create_stream(config)
+    for number in range(rounds):
+        await write(jet, name, subjects, number)
+    return stream
+
+
+async def write(jet, name, subjects, number):
+    requests = [
+        js.PublishRequest(subject=f"{name}.{each}", data=b"%d" % number, headers={"R": str(number)})
+        for each in range(subjects)
+    ]
+    async for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+
+
+KINDS = pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"allow_direct": False},
+        {"storage": "memory"},
+        {"retention": "workqueue"},
+        {"retention": "workqueue", "allow_direct": False},
+        {"max_msgs_per_subject": 1},
+    ],
+    ids=lambda options: "-".join(f"{name}-{value}" for name, value in options.items()) or "plain",
+)
+
+
+@KINDS
+@pytest.mark.parametrize("subjects", [FEW, MANY])
+async def test_the_last_of_each_subject(opened, name, options, subjects):
+    async with opened() as jet:
+        stream = await stored(jet, name, subjects, 1 if subjects == MANY else 2, **options)
+        await jet.publish(f"{name}.0", b"new")
+        snapshot = await stream.snapshot()
+        last_seq = (await stream.info()).state.last_seq
+        assert (snapshot.stream, snapshot.seq, len(snapshot)) == (name, last_seq, subjects)
+        assert set(snapshot) == {f"{name}.{each}" for each in range(subjects)}
+        assert [message.seq for message in snapshot.values()] == list(
+            range(last_seq - subjects + 1, last_seq + 1)
+        )
+        for subject in (f"{name}.0", f"{name}.{subjects - 1}"):
+            assert snapshot[subject] == await stream.get_last_message(subject)
+        with pytest.raises(KeyError):
+            snapshot["no.such.subject"]
+        assert (await stream.info()).state.consumer_count == 0
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_filters_choose_subjects(opened, name, allowed):
+    async with opened() as jet:
+        stream = await stored(jet, name, MANY, 1, allow_direct=allowed)
+        one = await stream.snapshot(f"{name}.7")
+        assert list(one) == [f"{name}.7"]
+        two = await stream.snapshot([f"{name}.9", f"{name}.7", f"{name}.nothing"])
+        assert list(two) == [f"{name}.7", f"{name}.9"]
+        wanted = [f"{name}.{each}" for each in range(MANY - 100)]
+        many = await stream.snapshot(wanted)
+        assert list(many) == wanted
+        nothing = await stream.snapshot("nothing.>")
+        assert dict(nothing) == {}
+        assert nothing.seq == MANY
+        for wrong in (
+            {"subjects": []},
+            {"subjects": "a..b"},
+            {"at_seq": 0},
+            {"at_seq": 1, "at_time": one[f"{name}.7"].time},
+        ):
+            with pytest.raises(js.BadArgument):
+                await stream.snapshot(**wrong)
+
+
+async def test_an_empty_stream_has_an_empty_snapshot(opened, name):
+    async with opened() as jet:
+        stream = await stored(jet, name, 0)
+        empty = await stream.snapshot()
+        assert (dict(empty), empty.seq) == ({}, 0)
+        await jet.delete_stream(name)
+        with pytest.raises(js.StreamNotFound):
+            await stream.snapshot()
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize("subjects", [FEW, MANY])
+async def test_the_state_of_a_moment_that_is_past(opened, name, allowed, subjects):
+    async with opened() as jet:
+        stream = await stored(jet, name, subjects, 2, allow_direct=allowed)
+        # In the middle of the second round: half of the subjects have their second message.
+        middle = subjects + subjects // 2
+        snapshot = await stream.snapshot(at_seq=middle)
+        assert (snapshot.seq, len(snapshot)) == (middle, subjects)
+        values = [message.data for message in snapshot.values()]
+        assert values == [b"0"] * (subjects - subjects // 2) + [b"1"] * (subjects // 2)
+        time = (await stream.get_message(middle + 1)).time
+        assert dict(await stream.snapshot(at_time=time)) == dict(snapshot)
+        first = (await stream.get_message(1)).time
+        assert not await stream.snapshot(at_time=first - timedelta(hours=1))
+        later = await stream.snapshot(f"{name}.0", at_seq=10**9)
+        assert later[f"{name}.0"].seq == subjects + 1
+
+
+@pytest.mark.parametrize("keeps", [-1, 1])
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
+    """Rounds are written in order, so at each moment all subjects are of two rounds at most.
+
+    And in a snapshot: the subjects of the later round are the first ones, without a gap.
+    """
+    async with opened() as jet:
+        options = {"max_msgs_per_subject": keeps, "allow_direct": allowed}
+        stream = await stored(jet, name, MANY, 1, **options)
+        done = []
+
+        async def writer():
+            number = 0
+            while not done:
+                number += 1
+                await write(jet, name, MANY, number)
+                if not allowed and keeps == 1:
+                    await pause(0.1)
+
+        async def reader():
+            try:
+                for _ in range(4):
+                    snapshots.append(await stream.snapshot())
+                    snapshots.append(await stream.snapshot(f"{name}.*"))
+            finally:
+                done.append(True)
+
+        snapshots = []
+        await together(writer, reader)
+        for snapshot in snapshots:
+            rounds = [int(snapshot[f"{name}.{each}"].data) for each in range(MANY)]
+            assert max(rounds) - min(rounds) <= 1
+            assert rounds == sorted(rounds, reverse=True)
+            assert max(message.seq for message in snapshot.values()) <= snapshot.seq
+        assert [each.seq for each in snapshots] == sorted(each.seq for each in snapshots)

@@ -1,0 +1,324 @@
+"""Workers: everything is handled, in order, tried again, given up once, and ended in good order."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+import js_async as js
+from js_core.deadline import monotonic
+from js_models import ConsumerConfig, StreamConfig
+from tests._async.flow import eventually, pause
+from tests._async.streams import filled, settled
+
+PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
+QUICK = js.Retry(attempts=3, first=0.02, factor=1)
+
+
+async def count_is(log, count):
+    return len(log) >= count
+
+
+async def test_every_message_is_handled_once(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 60)
+        seen = []
+        now = most = 0
+
+        async def handler(message):
+            nonlocal now, most
+            now += 1
+            most = max(most, now)
+            await pause(0.005)
+            seen.append(message.metadata.stream_seq)
+            now -= 1
+
+        worker = jet.worker(name, PATIENT, handler, concurrency=4)
+        async with worker:
+            await eventually(count_is, seen, 60)
+        assert Counter(seen) == Counter(range(1, 61))
+        assert most == 4
+        assert (worker.handled, worker.retried, worker.rejected) == (60, 0, 0)
+        assert (worker.in_hand, worker.waiting) == (0, 0)
+        assert await settled(await jet.get_consumer(name, "c"), 60)
+
+
+@pytest.mark.parametrize("order", ["subject", "key", "total"])
+async def test_order_is_kept_though_handlers_fail(opened, name, order):
+    """What is behind a failed message of the same key waits for it."""
+    async with opened() as jet:
+        await filled(jet, name, 0)
+        for number in range(36):
+            await jet.publish(f"{name}.{number % 6}", b"%d" % number)
+        done = defaultdict(list)
+        tries = Counter()
+        running = Counter()
+        overlaps = []
+
+        def key_of(message):
+            if order == "total":
+                return "all"
+            return message.subject if order == "subject" else int(message.data) % 3
+
+        async def handler(message):
+            seq, key = message.metadata.stream_seq, key_of(message)
+            running[key] += 1
+            if running[key] > 1:
+                overlaps.append(seq)
+            try:
+                await pause(0.002)
+                tries[seq] += 1
+                if seq % 5 == 0 and tries[seq] < 3:
+                    raise ValueError(seq)
+                done[key].append(seq)
+            finally:
+                running[key] -= 1
+
+        worker = jet.worker(
+            name,
+            PATIENT,
+            handler,
+            concurrency=1 if order == "total" else 4,
+            order=key_of if order == "key" else order,
+            retry=QUICK,
+        )
+        async with worker:
+            await eventually(handled, worker, 36, patience=30)
+        assert not overlaps
+        assert all(seqs == sorted(seqs) for seqs in done.values())
+        assert sum(map(len, done.values())) == 36
+        assert tries == Counter({seq: 3 if seq % 5 == 0 else 1 for seq in range(1, 37)})
+        assert worker.retried == 14
+
+
+async def handled(worker, count):
+    return worker.handled + worker.rejected >= count
+
+
+async def test_one_key_that_fails_does_not_hold_up_others(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 0)
+        for number in range(20):
+            await jet.publish(f"{name}.{'bad' if number < 3 else number}")
+        seen = []
+
+        async def handler(message):
+            if message.subject.endswith("bad"):
+                raise js.TryLater(60, "not now")
+            seen.append(message.metadata.stream_seq)
+
+        async with jet.worker(name, PATIENT, handler, order="subject") as worker:
+            await eventually(count_is, seen, 17)
+            assert (worker.retried, worker.waiting) == (1, 3)
+        # What was not done goes back, in order, for whoever comes next.
+        consumer = await jet.get_consumer(name, "c")
+        batch = await consumer.fetch(3, timeout=10)
+        assert [message.metadata.stream_seq for message in batch] == [1, 2, 3]
+
+
+async def test_failures_are_delivered_again_by_the_server(opened, name):
+    reports = []
+    async with opened() as jet:
+        await filled(jet, name, 2)
+        attempts = defaultdict(list)
+
+        async def handler(message):
+            attempts[message.metadata.stream_seq].append(message.metadata.num_delivered)
+            if len(attempts[message.metadata.stream_seq]) < 3:
+                raise OSError("disk")
+
+        worker = jet.worker(
+            name, PATIENT, handler, retry=QUICK, on_report=reports.append, concurrency=2
+        )
+        async with worker:
+            await eventually(handled, worker, 2, patience=30)
+        assert attempts == {1: [1, 2, 3], 2: [1, 2, 3]}
+        assert (worker.handled, worker.retried) == (2, 4)
+        failed = [each for each in reports if isinstance(each, js.HandlerFailed)]
+        assert sorted(each.attempt for each in failed) == [1, 1, 2, 2]
+        assert {each.retry_in for each in failed} == {0.02}
+        assert str(failed[0].error) == "disk"
+
+
+async def test_a_backoff_of_the_consumer_does_not_skew_the_delays(opened, name):
+    """Asked for plainly, the third delivery would come 0.6 seconds later than wanted."""
+    async with opened() as jet:
+        await filled(jet, name, 1)
+        steps = [timedelta(seconds=0.4), timedelta(seconds=1)]
+        config = ConsumerConfig(durable_name="c", backoff=steps, max_deliver=10)
+        times = []
+
+        async def handler(message):
+            times.append(monotonic())
+            if len(times) < 4:
+                raise ValueError("no")
+
+        retry = js.Retry(attempts=9, first=0.9, factor=1)
+        worker = jet.worker(name, config, handler, retry=retry)
+        async with worker:
+            await eventually(handled, worker, 1, patience=30)
+        gaps = [after - before for before, after in pairwise(times)]
+        # Never early. (Late ones are the machine's matter; the formula has its own test.)
+        assert all(gap > 0.85 for gap in gaps)
+
+
+@pytest.mark.parametrize("retention", ["limits", "workqueue"])
+@pytest.mark.parametrize("order", ["none", "subject"])
+async def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retention, order):
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], retention=retention)
+        await jet.create_stream(config)
+        for number in range(12):
+            await jet.publish(f"{name}.{number % 4}", b"%d" % number)
+        tries = Counter()
+
+        async def handler(message):
+            number = int(message.data)
+            tries[number] += 1
+            if number % 6 == 0:
+                raise ValueError(f"bad\nnumber {number}")
+            if number == 3:
+                raise js.Reject("never a three")
+
+        letters = jet.dead_letters(name)
+        worker = jet.worker(
+            name, PATIENT, handler, concurrency=3, order=order, retry=QUICK, dead_letters=letters
+        )
+        async with worker:
+            await eventually(handled, worker, 12, patience=30)
+            await eventually(skipped, letters, 3, patience=30)
+        assert (worker.handled, worker.rejected) == (9, 3)
+        assert {number: count for number, count in tries.items() if count > 1} == {0: 3, 6: 3}
+        found = {letter.stream_seq: letter async for letter in letters.letters()}
+        assert {seq: letter.data for seq, letter in found.items()} == {1: b"0", 4: b"3", 7: b"6"}
+        assert found[1].reason == "ValueError: bad number 0"
+        assert found[4].reason == "never a three"
+        assert (letters.stored, letters.known) == (3, 0)
+
+
+async def skipped(letters, count):
+    """Tell whether so many advisories of the worker's own terminations came by."""
+    return letters.skipped >= count
+
+
+async def test_a_long_handler_is_not_disturbed(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 8)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        seen = []
+
+        async def handler(message):
+            await pause(2.5)
+            seen.append((message.metadata.stream_seq, message.metadata.num_delivered))
+
+        async with jet.worker(name, config, handler, concurrency=4):
+            await eventually(count_is, seen, 8, patience=30)
+        assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
+
+
+async def test_a_handler_may_have_the_last_word(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 3)
+        seen = []
+
+        async def handler(message):
+            seq = message.metadata.stream_seq
+            seen.append(seq)
+            if seq == 1:
+                await message.term("mine")
+            elif seq == 2:
+                await message.ack()
+                raise ValueError("too late")
+
+        async with jet.worker(name, PATIENT, handler) as worker:
+            await eventually(count_is, seen, 3)
+        assert await settled(await jet.get_consumer(name, "c"), 3)
+        assert (worker.handled, worker.retried, worker.rejected) == (2, 0, 0)
+
+
+@pytest.mark.parametrize("order", ["none", "subject"])
+async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, order):
+    async with opened() as jet:
+        await filled(jet, name, 200)
+        seen = []
+
+        async def handler(message):
+            await pause(0.002)
+            seen.append(message.metadata.stream_seq)
+
+        ends = 0
+        while len(seen) < 200:
+            target = len(seen) + 30
+            settings = {"concurrency": 3, "order": order}
+            async with jet.worker(name, PATIENT, handler, **settings) as worker:
+                await eventually(count_is, seen, min(target, 200), patience=30)
+            assert (worker.in_hand, worker.waiting) == (0, 0)
+            ends += 1
+        assert ends > 2
+        assert Counter(seen) == Counter(range(1, 201))
+
+
+async def test_a_handler_can_end_the_work(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 50)
+        seen = []
+
+        async def handler(message):
+            seen.append(message.metadata.stream_seq)
+            if len(seen) == 10:
+                worker.ask_to_stop()
+
+        worker = jet.worker(name, PATIENT, handler)
+        await worker.run(signals=False)
+        assert 10 <= len(seen) < 50
+        with pytest.raises(js.BadArgument, match="started already"):
+            await worker.start()
+
+
+async def test_a_handler_that_does_not_end_is_told(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 1)
+        begun = []
+
+        async def handler(message):
+            begun.append(message)
+            await pause(1.5)
+
+        worker = jet.worker(name, PATIENT, handler)
+        await worker.start()
+        await eventually(count_is, begun, 1)
+        with pytest.raises(js.RequestTimeout, match="still running"):
+            await worker.stop(timeout=0.05)
+        await worker.stop()
+        assert worker.handled == 1
+
+
+async def test_the_loss_of_the_consumer_ends_the_work(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+
+        async def handler(message):
+            await stream.delete_consumer("c")
+
+        with pytest.raises(js.ConsumerDeleted):
+            await jet.worker(name, PATIENT, handler).run(signals=False)
+
+
+async def test_settings_that_cannot_be(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        for settings, said in (
+            ({"concurrency": 0}, "concurrency"),
+            ({"order": "subjects"}, "order"),
+            ({"concurrency": 3, "max_messages": 2}, "max_messages"),
+        ):
+            with pytest.raises(js.BadArgument, match=said):
+                jet.worker(name, "c", print, **settings)
+        with pytest.raises(js.ConsumerNotFound):
+            await jet.worker(name, "c", print).start()
+        await stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
+        with pytest.raises(js.BadArgument, match="explicit"):
+            await jet.worker(name, "n", print).start()

@@ -1,0 +1,55 @@
+# Generated from tests/_async/broken.py by codegen/twin.py. Edit that file instead.
+"""A transport that is killed: at one of its operations, before it or right after."""
+
+from __future__ import annotations
+
+import js_sync as js
+
+__all__ = ["BEFORE", "BEHIND", "Killed", "Mortal", "mortal"]
+
+BEFORE, BEHIND = "before", "behind"
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that could catch an error catches this."""
+
+
+class Mortal:
+    """Passes everything on to a transport, up to one operation: then nothing goes any more."""
+
+    def __init__(self, transport, at, when):
+        self._transport = transport
+        self._at = at
+        self._when = when
+        self.operations = 0
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    @property
+    def is_dead(self):
+        return self.operations > self._at or (self.operations == self._at and self._when == BEFORE)
+
+    def _live(self, operation, *args):
+        self.operations += 1
+        if self.operations > self._at:
+            raise Killed
+        if self.operations == self._at and self._when == BEFORE:
+            raise Killed
+        answer = operation(*args)
+        if self.operations == self._at:
+            self.operations += 1
+            raise Killed
+        return answer
+
+    def send(self, *args):
+        return self._live(self._transport.send, *args)
+
+    def ask(self, *args):
+        return self._live(self._transport.ask, *args)
+
+
+def mortal(jet, at, when):
+    """Return the API over the same connection, to be killed at an operation; and the killer."""
+    transport = Mortal(jet._api.transport, at, when)
+    return js.JetStream(transport, timeout=20), transport

@@ -1,0 +1,344 @@
+# Generated from tests/_async/test_dead_letters.py by codegen/twin.py. Edit that file instead.
+"""Dead letters: each failure once, whoever is killed in between; and what is done with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+import js_sync as js
+from js_core.dead_letter import stored_reason
+from js_models import ConsumerConfig, StreamConfig, evolve
+from tests._sync.broken import BEFORE, BEHIND, Killed, mortal
+from tests._sync.flow import eventually
+from tests._sync.streams import filled
+
+FAST = timedelta(milliseconds=200)
+
+
+def worker_of(stream, **settings):
+    config = ConsumerConfig(durable_name="c", max_deliver=1, ack_wait=timedelta(seconds=30))
+    return stream.create_consumer(evolve(config, **settings))
+
+
+def all_of(letters):
+    return [letter for letter in letters.letters()]
+
+
+def dead(letters, count):
+    """Return the dead letters when there are so many."""
+    found = all_of(letters)
+    return found if len(found) >= count else None
+
+
+def collected(letters, count):
+    """Collect until so many advisories are dealt with."""
+    done = 0
+
+    def enough():
+        nonlocal done
+        done += letters.collect(timeout=0.1)
+        return done >= count
+
+    eventually(enough, patience=30)
+
+
+def give_up(consumer, count):
+    """Terminate every even message and let the others run out of deliveries."""
+    for message in consumer.fetch(count, timeout=10):
+        if message.metadata.stream_seq % 2:
+            message.nak()
+        else:
+            message.term(f"bad {message.metadata.stream_seq}")
+    # The server notices that a message has no deliveries left when it would deliver it.
+    consumer.fetch(1, timeout=0.2)
+
+
+def test_each_failure_becomes_a_letter_with_its_cause(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        jet.publish(f"{name}.a", b"one", headers={"Trace": "7"}, msg_id="m1")
+        jet.publish(f"{name}.b", b"two")
+        consumer = worker_of(stream)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        letters.prepare()
+        give_up(consumer, 2)
+        collected(letters, 2)
+        one, two = sorted(all_of(letters), key=lambda letter: letter.stream_seq)
+        assert (one.subject, one.data, one.cause, one.deliveries) == (
+            f"{name}.a", b"one", "max_deliver", 1,
+        )  # fmt: skip
+        assert dict(one.headers) == {"Trace": "7", "Nats-Msg-Id": "m1"}
+        assert (two.subject, two.data, two.cause, two.reason) == (
+            f"{name}.b", b"two", "terminated", "bad 2",
+        )  # fmt: skip
+        assert (two.stream, two.consumer, two.stream_seq, two.gone) == (name, "c", 2, "")
+        assert one.stored_at == (stream.get_message(1)).time
+        assert (letters.stored, letters.known, letters.skipped) == (2, 0, 0)
+        assert letters.get(one.seq) == one
+        failures = jet.get_stream(f"{name}-failures")
+        assert (failures.info()).state.messages == 0
+
+
+def test_they_are_made_beside_other_work(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 6)
+        consumer = worker_of(stream)
+        with jet.dead_letters(name, consumer="c") as letters:
+            give_up(consumer, 6)
+            found = eventually(dead, letters, 6)
+            assert sorted(letter.stream_seq for letter in found) == [1, 2, 3, 4, 5, 6]
+            assert letters.names.letters == f"{name}-c-dead"
+
+
+def test_what_the_server_takes_away_is_no_failure(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 6)
+        consumer = worker_of(stream)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        batch = consumer.fetch(6)
+        stream.delete_message(1)
+        stream.purge(before_seq=4)
+        stream.update(evolve((stream.info()).config, max_msgs=2))
+        batch[4].term("bad")
+        collected(letters, 3)
+        [letter] = all_of(letters)
+        assert (letter.stream_seq, letter.reason) == (5, "bad")
+        assert letters.skipped >= 2
+
+
+def test_a_message_that_is_gone_leaves_word_of_it(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        consumer = worker_of(stream)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        give_up(consumer, 2)
+        stream.purge()
+        collected(letters, 2)
+        found = all_of(letters)
+        assert len(found) == 2
+        assert all("limits, a purge or a delete" in letter.gone for letter in found)
+        assert {(letter.data, letter.subject) for letter in found} == {(b"", "")}
+        with pytest.raises(js.BadArgument, match="cannot be replayed"):
+            letters.replay(found[0])
+
+
+def test_a_work_queue_forgets_what_is_terminated(opened, name):
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
+        stream = jet.create_stream(config)
+        for number in range(3):
+            jet.publish(f"{name}.{number}", b"%d" % number)
+        consumer = worker_of(stream, max_deliver=5)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        one, two, _ = consumer.fetch(3)
+        one.term("lost")
+        # Whoever has the message at hand keeps it first.
+        letters.store(two, "kept")
+        letters.store(two, "kept")
+        two.term(stored_reason("kept"))
+        collected(letters, 2)
+        found = {letter.stream_seq: letter for letter in all_of(letters)}
+        assert sorted(found) == [1, 2]
+        assert "workqueue" in found[1].gone
+        assert (found[2].data, found[2].cause, found[2].gone) == (b"1", "rejected", "")
+        assert letters.known == 1
+
+
+def test_a_stream_made_anew_is_another_one(opened, name):
+    with opened() as jet:
+        letters = jet.dead_letters(name)
+        for round_ in range(2):
+            stream = filled(jet, name, 1)
+            letters.prepare()
+            consumer = worker_of(stream)
+            [message] = consumer.fetch(1)
+            message.term(f"round {round_}")
+            collected(letters, 1)
+            jet.delete_stream(name)
+        assert [letter.reason for letter in all_of(letters)] == ["round 0", "round 1"]
+
+
+def test_the_stream_may_be_gone_too(opened, name):
+    with opened() as jet:
+        letters = jet.dead_letters(name)
+        stream = filled(jet, name, 1)
+        letters.prepare()
+        [message] = (worker_of(stream)).fetch(1)
+        message.term("bad")
+        jet.delete_stream(name)
+        collected(letters, 1)
+        [letter] = all_of(letters)
+        assert "with the stream" in letter.gone
+
+
+@pytest.mark.parametrize("when", [BEFORE, BEHIND])
+def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when):
+    """Whatever operation is the last one of a process, the next process ends the work."""
+    with opened() as jet:
+        points = 0
+        for at in range(1, 60):
+            source = f"{name}-{at}"
+            stream = jet.create_stream(StreamConfig(name=source, subjects=[f"{source}.>"]))
+            for number in range(2):
+                jet.publish(f"{source}.{number}", b"%d" % number)
+            letters = jet.dead_letters(source)
+            letters.prepare()
+            failures = jet.get_stream(f"{source}-failures")
+            keeper = letters.names.keeper_config()
+            failures.create_or_update_consumer(evolve(keeper, ack_wait=FAST))
+            give_up(worker_of(stream), 2)
+            finished = killed_at(jet, source, at, when)
+            eventually(empty, quick(jet, source), failures, patience=30)
+            found = all_of(letters)
+            assert Counter(letter.stream_seq for letter in found) == {1: 1, 2: 1}, at
+            assert [letter.data for letter in sorted(found, key=by_seq)] == [b"0", b"1"]
+            for each in (source, f"{source}-dead", f"{source}-failures"):
+                jet.delete_stream(each)
+            if finished:
+                break
+            points += 1
+        # For each failure: info, message, publish, acknowledgement; before them the consumer.
+        assert points >= 9
+
+
+class Quick(js.DeadLetters):
+    """Its keeper is impatient, so that tests need not wait for what the killed one had."""
+
+    def _keeper(self):
+        config = evolve(self.names.keeper_config(), ack_wait=FAST)
+        return self._jet.create_or_update_consumer(self.names.failures, config)
+
+
+def quick(jet, source):
+    return Quick(jet, jet._api, jet.dead_letters(source).names, None)
+
+
+def by_seq(letter):
+    return letter.stream_seq
+
+
+def killed_at(jet, source, at, when):
+    """Collect until killed at an operation; tell whether all was done before."""
+    victim, killer = mortal(jet, at, when)
+    try:
+        quick(victim, source).collect(timeout=0.3)
+    except Killed:
+        return False
+    return not killer.is_dead
+
+
+def empty(letters, failures):
+    letters.collect(timeout=0.3)
+    return (failures.info()).state.messages == 0
+
+
+def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
+    reports = []
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        letters = jet.dead_letters(name, on_report=reports.append)
+        config = evolve(letters.names.letters_config(1), max_msgs=1)
+        full = jet.create_stream(config)
+        letters.prepare()
+        give_up(worker_of(stream), 2)
+        collected(letters, 1)
+        assert letters.collect(timeout=0.1) == 0
+        assert "maximum messages exceeded" in reports[0].text
+        full.update(evolve(config, max_msgs=10))
+        collected(letters, 1)
+        assert len(all_of(letters)) == 2
+
+
+def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        jet.publish(f"{name}.big", b"x" * (1024 * 1024 - 20))
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        [message] = (worker_of(stream)).fetch(1)
+        message.term("bad")
+        collected(letters, 1)
+        [letter] = all_of(letters)
+        assert "too large" in letter.gone
+        assert (letter.subject, letter.data) == (f"{name}.big", b"")
+
+
+def test_streams_that_cannot_serve_are_refused(opened, name):
+    with opened() as jet:
+        with pytest.raises(js.StreamNotFound):
+            jet.dead_letters(name).prepare()
+        filled(jet, name, 0)
+        names = jet.dead_letters(name).names
+        good = names.letters_config(1)
+        for change, said in (
+            ({"discard": "old", "discard_new_per_subject": None}, "discard is old"),
+            ({"max_msgs_per_subject": 2}, "max_msgs_per_subject is 2"),
+            ({"subjects": [f"dead.{name}.x"]}, f"subject dead.{name}.>"),
+        ):
+            jet.create_stream(evolve(good, **change))
+            with pytest.raises(js.BadArgument, match=said):
+                jet.dead_letters(name).prepare()
+            jet.delete_stream(names.letters)
+        jet.create_stream(StreamConfig(name=names.failures, subjects=[f"{name}-x"]))
+        with pytest.raises(js.BadArgument, match="does not capture"):
+            jet.dead_letters(name).prepare()
+        jet.delete_stream(names.failures)
+        other = evolve(names.failures_config(1), name=f"{name}-other")
+        jet.create_stream(other)
+        with pytest.raises(js.SubjectOverlap, match="failures="):
+            jet.dead_letters(name).prepare()
+        jet.dead_letters(name, failures=f"{name}-other").prepare()
+
+
+def test_a_letter_is_replayed_once_and_removed(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        jet.publish(f"{name}.a", b"one", headers={"Trace": "7"}, msg_id="m1", ttl=None)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        [message] = (worker_of(stream)).fetch(1)
+        message.term("bad")
+        collected(letters, 1)
+        [letter] = all_of(letters)
+        ack = letters.replay(letter)
+        assert (ack.seq, ack.duplicate) == (2, None)
+        # Killed before the letter was removed: the same again changes nothing.
+        again = letters.replay(letter)
+        assert (again.seq, again.duplicate) == (2, True)
+        assert all_of(letters) == []
+        replayed = stream.get_message(2)
+        assert (replayed.subject, replayed.data) == (f"{name}.a", b"one")
+        assert replayed.headers["Trace"] == "7"
+        # The message may fail again, which makes a new letter.
+        [message] = (stream.get_consumer("c")).fetch(1)
+        message.term("still bad")
+        collected(letters, 1)
+        [letter] = all_of(letters)
+        assert (letter.stream_seq, letter.reason) == (2, "still bad")
+        letters.discard(letter)
+        letters.discard(letter)
+
+
+@pytest.mark.since("2.14")
+def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 4)
+        consumer = worker_of(stream)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        for message in consumer.fetch(4):
+            (message.term("bad") if message.metadata.stream_seq == 3 else message.ack())
+        collected(letters, 1)
+        with pytest.raises(js.BadArgument, match="consumer d"):
+            letters.replay_by_reset("d")
+        assert letters.replay_by_reset("c") == 3
+        again = consumer.fetch(4, timeout=0.5)
+        assert [message.metadata.stream_seq for message in again] == [3, 4]
+        assert all_of(letters) == []

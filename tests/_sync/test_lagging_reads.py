@@ -1,0 +1,125 @@
+# Generated from tests/_async/test_lagging_reads.py by codegen/twin.py. Edit that file instead.
+"""Reads on three nodes while a producer runs: replicas lag, and nothing is missing.
+
+The same range is read twice: once by a reader that believes a replica that says nothing is left,
+once as the SDK reads. The first must lose messages, or the test shows nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import js_sync as js
+from js_core.deadline import Deadline
+from js_core.range_read import AskLeader, RangeRead
+from js_models import StreamConfig
+from js_sync._page_sources import DirectPages
+from js_sync.range_reader import RangeReader
+from tests._sync.flow import eventually, pause, together
+
+# Seconds. A naive reader meets a lagging replica every few dozen reads.
+PATIENCE = 45.0
+BURST = 20
+
+
+class Believing(RangeRead):
+    """The naive way: the end of a page is the end of what there is."""
+
+    def page_ended(self, *, more):
+        super().page_ended(more=more)
+        if isinstance(self.step, AskLeader):
+            self.leader_has(None)
+
+
+def naive(jet, name, start, end):
+    pages = DirectPages(jet._api, name)
+    reader = RangeReader(jet._api, name, Believing(start, end), pages)
+    found = []
+    while (page := reader.next_page()) is not None:
+        found += page.seqs
+    reader.close()
+    return found
+
+
+@pytest.fixture
+def replicated(name):
+    return StreamConfig(name=name, subjects=[f"{name}.>"], num_replicas=3, allow_direct=True)
+
+
+def test_lag_never_shortens_a_read(cluster, name, replicated):
+    one, two, three = (server.url for server in cluster.servers)
+    # Readers at every node, so that each replica answers some of the questions.
+    with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
+        jets = [connection.jetstream() for connection in (a, b, c)]
+        jets[0].create_stream(replicated)
+        done = []
+        lost = checked = 0
+
+        def produce():
+            while not done:
+                burst(jets[1], name)
+                pause(0.02)
+
+        def read():
+            nonlocal lost, checked
+            deadline, start = Deadline.after(PATIENCE), 1
+            try:
+                while not (lost and checked > 2000) and not deadline.expired():
+                    for jet in jets:
+                        # Acknowledged this moment: a replica may not have it yet.
+                        end = (jets[0].publish(f"{name}.own")).seq + 1
+                        believed = naive(jet, name, start, end)
+                        lost += end - start - len(believed)
+                        ours = jet.bind_stream(name).read(start, end)
+                        found = [message.seq for message in ours]
+                        assert found == list(range(start, end))
+                        assert ours.report.complete
+                        checked += len(found)
+                        start = end
+            finally:
+                done.append(True)
+
+        together(produce, read)
+        jets[0].delete_stream(name)
+        assert checked > 0
+        assert lost, "no replica lagged, so nothing was shown"
+
+
+def burst(jet, name):
+    requests = [js.PublishRequest(subject=f"{name}.{at}", data=b"x" * 50) for at in range(BURST)]
+    for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+
+
+def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated):
+    one, two, three = (server.url for server in cluster.servers)
+    with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
+        jets = [connection.jetstream() for connection in (a, b, c)]
+        jets[0].create_stream(replicated)
+        for number in range(60):
+            ack = jets[0].publish(f"{name}.{number % 7}", b"%d" % number)
+            snapshot = jets[number % 3].bind_stream(name).snapshot()
+            assert snapshot.seq >= ack.seq
+            assert snapshot[f"{name}.{number % 7}"].data == b"%d" % number
+        jets[0].delete_stream(name)
+
+
+def test_a_backup_of_three_replicas_comes_back(cluster, name, replicated, tmp_path):
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        stream = jet.create_stream(replicated)
+        for _ in range(50):
+            burst(jet, name)
+        before = [message for message in stream.read()]
+        stream.backup(tmp_path / "copy")
+        jet.delete_stream(name)
+        restored = jet.restore(tmp_path / "copy")
+
+        def settled():
+            info = restored.info()
+            replicas = info.cluster.replicas or []
+            return len(replicas) == 2 and all(each.current for each in replicas)
+
+        eventually(settled, patience=30.0)
+        assert [message for message in restored.read()] == before
+        jet.delete_stream(name)

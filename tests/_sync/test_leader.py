@@ -1,0 +1,96 @@
+# Generated from tests/_async/test_leader.py by codegen/twin.py. Edit that file instead.
+"""Elections: one leader, handed on by stopping, stepping down, and loss."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_sync as js
+from tests._sync.flow import eventually
+
+
+class Candidate:
+    """Notes what its handlers are told."""
+
+    def __init__(self, coordination, **options):
+        self.told = []
+        self.leader = coordination.leader(
+            "cron", ttl=2, on_elected=self.elected, on_lost=self.lost, **options
+        )
+
+    def elected(self, lease):
+        self.told.append(("elected", lease.token))
+        lease.wait_lost()
+
+    def lost(self, lease):
+        self.told.append(("lost", lease.token))
+
+    def leads(self):
+        return self.leader.is_leader
+
+
+def test_one_leads_and_the_other_follows(opened, name):
+    with opened() as jet:
+        one = Candidate(jet.coordination(name, create=True, owner="one"))
+        two = Candidate(jet.coordination(name, owner="two"))
+        with one.leader:
+            eventually(one.leads)
+            assert (two.leader.leader()).owner == "one"
+            with two.leader:
+                assert not two.leader.is_leader
+                one.leader.stop()
+                assert not one.leader.is_leader
+                eventually(two.leads)
+                assert one.leader.lease is None
+                assert two.leader.lease.is_held
+                assert (one.leader.terms, two.leader.terms) == (1, 1)
+        assert two.leader.leader() is None
+        (_, first), (_, second) = one.told[0], two.told[0]
+        assert one.told == [("elected", first), ("lost", first)]
+        assert two.told == [("elected", second), ("lost", second)]
+        assert second > first
+
+
+def test_stepping_down_lets_others_have_a_turn(opened, name):
+    with opened() as jet:
+        one = Candidate(jet.coordination(name, create=True))
+        two = Candidate(jet.coordination(name))
+        with one.leader:
+            eventually(one.leads)
+            with two.leader:
+                assert one.leader.step_down(pause=3600)
+                eventually(two.leads)
+                assert not one.leader.step_down()
+                assert two.leader.step_down()
+
+                def elected_again():
+                    return two.leader.terms == 2 and two.leader.is_leader
+
+                eventually(elected_again)
+        assert one.leader.terms == 1
+
+
+def test_an_error_of_a_handler_ends_the_campaign(opened, name):
+    with opened() as jet:
+        coordination = jet.coordination(name, create=True)
+
+        def broken(_):
+            raise ValueError("cannot lead")
+
+        leader = coordination.leader("a", on_elected=broken)
+        leader.start()
+        with pytest.raises(ValueError, match="cannot lead"):
+            leader.wait(timeout=30)
+        assert leader.leader() is None
+        with pytest.raises(js.BadArgument, match="started already"):
+            leader.start()
+
+
+def test_a_campaign_ends_with_its_stream(opened, name):
+    with opened() as jet:
+        coordination = jet.coordination(name, create=True)
+        jet.delete_stream(name)
+        leader = coordination.leader("a")
+        leader.start()
+        with pytest.raises(js.StreamNotFound):
+            leader.wait(timeout=30)

@@ -1,0 +1,251 @@
+# Generated from tests/_async/test_operating.py by codegen/twin.py. Edit that file instead.
+"""Looking after streams and consumers: finding, listing, changing, sealing and pausing them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import js_sync as js
+from js_models import ConsumerConfig, StreamConfig, evolve
+from js_testing import FakePeer, FakeServer
+from tests._sync.streams import filled
+
+
+def test_a_stream_is_found_by_a_subject(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a.*"]))
+        jet.create_stream(StreamConfig(name=f"{name}B", subjects=[f"{name}.b.*"]))
+        assert jet.stream_name_by_subject(f"{name}.a.1") == name
+        assert jet.stream_name_by_subject(f"{name}.b.*") == f"{name}B"
+        with pytest.raises(js.StreamNotFound, match=f"{name}.c") as caught:
+            jet.stream_name_by_subject(f"{name}.c")
+        assert caught.value.err_code == 10059
+        with pytest.raises(js.BadArgument, match=f"{name}, {name}B"):
+            jet.stream_name_by_subject(f"{name}.>")
+        with pytest.raises(js.BadArgument):
+            jet.stream_name_by_subject("a b")
+
+
+def test_a_bound_stream_asks_for_nothing_before_it_must(opened, name):
+    with opened() as jet:
+        stream = jet.bind_stream(name)
+        assert stream.name == name
+        with pytest.raises(js.BadArgument, match="info"):
+            stream.config  # noqa: B018
+        filled(jet, name, 3)
+        assert stream.purge() == 3
+        assert (stream.info()).config == stream.config
+        with pytest.raises(js.BadArgument):
+            jet.bind_stream("a.b")
+
+
+def test_a_change_keeps_everything_else(opened, name):
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[name], description="before", max_msgs=9)
+        stream = jet.create_stream(config)
+        stream.change(lambda config: evolve(config, max_age=timedelta(hours=1)))
+        found = (jet.get_stream(name)).config
+        assert (found.description, found.max_msgs) == ("before", 9)
+        assert found.max_age == timedelta(hours=1)
+        before = stream.cached_info
+        unchanged = stream.change(lambda config: config)
+        assert unchanged.config == before.config
+
+
+def test_a_sealed_stream_takes_and_loses_nothing(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        assert (stream.seal()).config.sealed
+        with pytest.raises(js.JetStreamError, match="sealed"):
+            jet.publish(f"{name}.x")
+        with pytest.raises(js.JetStreamError, match="sealed"):
+            stream.purge()
+        with pytest.raises(js.JetStreamError, match="sealed"):
+            stream.delete_message(1)
+        assert (stream.info()).state.messages == 2
+
+
+def test_subjects_come_with_their_counts(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 3)
+        jet.publish(f"{name}.1")
+        counts = {subject: count for subject, count in stream.subjects()}
+        assert counts == {f"{name}.0": 1, f"{name}.1": 2, f"{name}.2": 1}
+        assert [each for each in stream.subjects(f"{name}.2")] == [(f"{name}.2", 1)]
+        assert [each for each in stream.subjects("other")] == []
+        with pytest.raises(js.StreamNotFound):
+            [each for each in jet.bind_stream(f"{name}X").subjects()]
+
+
+def test_more_subjects_than_one_answer_holds(server, name):
+    """The server puts 100,000 subjects into an answer."""
+    total = 100_007
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = filled(jet, name, total)
+        found = [each for each in stream.subjects()]
+        assert len(found) == total
+        assert set(found) == {(f"{name}.{number}", 1) for number in range(total)}
+        jet.delete_stream(name)
+
+
+def test_details_of_what_is_deleted(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 5)
+        stream.delete_message(2)
+        stream.delete_message(4)
+        info = stream.info()
+        assert (info.state.num_deleted, info.state.deleted) == (2, None)
+        assert (stream.info(deleted_details=True)).state.deleted == [2, 4]
+
+
+@pytest.mark.since("2.11")
+def test_a_pedantic_request_is_refused_instead_of_changed(opened, name):
+    with opened() as jet:
+        config = StreamConfig(
+            name=name,
+            subjects=[name],
+            max_age=timedelta(minutes=1),
+            duplicate_window=timedelta(minutes=2),
+        )
+        with pytest.raises(js.JetStreamError, match=r"(?i)duplicate"):
+            jet.create_stream(config, pedantic=True)
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]), pedantic=True)
+        stream.update(StreamConfig(name=name, subjects=[name], max_msgs=5), pedantic=True)
+        exact = ConsumerConfig(durable_name="c", backoff=[timedelta(seconds=1)], max_deliver=3)
+        with pytest.raises(js.JetStreamError, match="pedantic"):
+            stream.create_consumer(evolve(exact, ack_wait=timedelta(seconds=9)), pedantic=True)
+
+
+@pytest.mark.since("2.11")
+def test_a_pause_up_to_a_moment(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        end = datetime.now(UTC) + timedelta(hours=1)
+        told = consumer.pause(until=end)
+        assert told.paused
+        assert told.pause_until == end
+        consumer.resume()
+        with pytest.raises(js.BadArgument, match="past by the server's clock"):
+            consumer.pause(until=datetime(2020, 1, 1, tzinfo=UTC))
+        assert not (consumer.info()).paused
+        with pytest.raises(js.BadArgument, match="time zone"):
+            consumer.pause(until=datetime(2040, 1, 1))
+        for wrong in ({}, {"duration": 1, "until": end}):
+            with pytest.raises(js.BadArgument, match="one of them"):
+                consumer.pause(**wrong)
+
+
+def test_a_server_without_a_cluster_has_no_leader_to_replace(opened, name):
+    with opened(timeout=0.3) as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for call in (stream.replicas.step_down, consumer.step_down):
+            with pytest.raises(js.JetStreamError) as caught:
+                call()
+            assert caught.value.err_code == 10010
+        with pytest.raises(js.JetStreamError):
+            stream.replicas.remove("node")
+        with pytest.raises((js.RequestTimeout, js.NoResponders), match="system account"):
+            jet.meta.step_down()
+
+
+def page(kind, member, names, total, **more):
+    """Return an answer of three places a page."""
+    answer = {"type": f"io.nats.jetstream.api.v1.{kind}", "total": total, "limit": 3}
+    return {**answer, member: names, **more}
+
+
+def described(name):
+    state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
+    return {"config": {"name": name}, "created": "2026-01-01T00:00:00Z", "state": state}
+
+
+def test_streams_that_cannot_be_described_are_told():
+    """A page has fewer infos than places then, and the next one starts behind the places."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        first = peer.expect(r"STREAM\.LIST")
+        assert first.payload == b""
+        infos = [described("A"), described("C")]
+        more = {"missing": ["B"], "offline": {"X": "unsupported"}}
+        peer.answer(first, page("stream_list_response", "streams", infos, 5, **more))
+        second = peer.expect(r"STREAM\.LIST")
+        assert second.json == {"offset": 3}
+        rest = [described("D")]
+        more = {"missing": ["E", "B"]}
+        peer.answer(second, page("stream_list_response", "streams", rest, 5, **more))
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            listing = connection.jetstream().streams()
+            assert [info.config.name for info in listing] == ["A", "C", "D"]
+            assert listing.missing == ["B", "E"]
+            assert listing.offline == {"X": "unsupported"}
+            assert [info for info in listing] == []
+
+
+def test_lists_end_though_the_total_never_comes_true():
+    """A list that shrinks between two pages, and a server that says no limit."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        names = page("consumer_names_response", "consumers", ["a", "b", "c"], 7)
+        peer.answer(peer.expect(r"CONSUMER\.NAMES\.S"), names)
+        peer.answer(peer.expect(r"CONSUMER\.NAMES\.S"), {**names, "consumers": ["d"], "limit": 0})
+        last = peer.expect(r"CONSUMER\.NAMES\.S")
+        assert last.json == {"offset": 4}
+        peer.answer(last, {**names, "consumers": None, "limit": 0})
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            names = connection.jetstream().bind_stream("S").consumer_names()
+            assert [each for each in names] == ["a", "b", "c", "d"]
+
+
+OLD = [
+    ("2.10.9", lambda jet: jet.bind_stream("S").replicas.step_down(preferred="n"), "2.11"),
+    ("2.10.9", lambda jet: jet.create_stream(StreamConfig(name="S"), pedantic=True), "2.11"),
+    ("2.14.9", lambda jet: jet.bind_stream("S").replicas.evacuate("n"), "2.15"),
+    ("2.14.9", lambda jet: jet.bind_stream("S").replicas.cancel_move(), "2.15"),
+    ("2.14.9", lambda jet: jet.meta.evacuate_server("n"), "2.15"),
+    ("2.14.9", lambda jet: jet.meta.rescue(1), "2.15"),
+    ("2.13.9", lambda jet: jet.bind_consumer("S", "c").reset(), "2.14"),
+    ("2.10.9", lambda jet: jet.bind_consumer("S", "c").unpin("g"), "2.11"),
+    ("2.10.9", lambda jet: jet.bind_consumer("S", "c").pause(1), "2.11"),
+]
+
+
+@pytest.mark.parametrize(("version", "call", "needed"), OLD)
+def test_what_a_server_lacks_is_refused_here(version, call, needed):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version=version)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            with pytest.raises(js.Unsupported, match=rf"{needed}.*{version}"):
+                call(connection.jetstream())
+        assert server.operations("^PUB") == []
+
+
+WRONG = [
+    lambda jet: jet.meta.remove_server(""),
+    lambda jet: jet.meta.move_stream("A", "S"),
+    lambda jet: jet.meta.purge_account("a.b"),
+    lambda jet: jet.meta.rescue(0),
+    lambda jet: jet.bind_stream("S").replicas.remove(""),
+    lambda jet: jet.bind_stream("S").replicas.step_down(tags="ssd"),
+    lambda jet: jet.bind_stream("S").replicas.step_down(preferred=""),
+]
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_wrong_arguments_reach_no_server(opened, call):
+    with opened() as jet:
+        with pytest.raises(js.BadArgument):
+            call(jet)

@@ -1,0 +1,316 @@
+# Generated from tests/_async/test_subject_writes.py by codegen/twin.py. Edit that file instead.
+"""Insert, update and upsert: on every kind of stream, through lost answers, and refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_sync as js
+from js_models import StreamConfig
+from tests._sync.flow import pause, together
+from tests._sync.lossy import Lossy
+
+FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
+FORMS = pytest.mark.parametrize(
+    "form", [FULL, {"max_msgs_per_subject": 1}, {}], ids=["limit", "one", "history"]
+)
+REPLICAS = pytest.mark.parametrize("replicas", [1, 3])
+
+
+def made(jet, name, **settings):
+    return jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], **settings))
+
+
+def held(stream):
+    return (stream.info()).state.messages
+
+
+@FORMS
+def test_a_subject_is_inserted_once(opened, name, form):
+    with opened() as jet:
+        stream = made(jet, name, **form)
+        first = jet.insert(f"{name}.1", b"one")
+        assert first == js.Stored(stream=name, seq=1)
+        again = jet.insert(f"{name}.1", b"two")
+        assert isinstance(again, js.AlreadyThere)
+        assert (again.stream, again.seq, again.message.data) == (name, 1, b"one")
+        assert jet.insert(f"{name}.2") == js.Stored(stream=name, seq=2)
+        assert held(stream) == 2
+
+
+@FORMS
+def test_the_same_identity_is_the_same_message(opened, name, form):
+    with opened() as jet:
+        stream = made(jet, name, **form)
+        first = jet.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
+        again = jet.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
+        assert again == js.Stored(stream=name, seq=first.seq, repeated=True)
+        other = jet.insert(f"{name}.1", b"one", msg_id="event-2")
+        assert isinstance(other, js.AlreadyThere)
+        assert other.message.headers["Nats-Msg-Id"] == "event-1"
+        assert held(stream) == 1
+
+
+def test_one_of_many_inserts(opened, name):
+    with opened() as jet:
+        stream = made(jet, name)
+        results = together(*[lambda n=n: jet.insert(f"{name}.1", b"%d" % n) for n in range(20)])
+        stored = [each for each in results if isinstance(each, js.Stored)]
+        assert len(stored) == 1
+        assert {each.seq for each in results} == {stored[0].seq}
+        assert held(stream) == 1
+
+
+def test_a_removed_message_is_not_there(opened, name):
+    with opened() as jet:
+        stream = made(jet, name)
+        jet.insert(f"{name}.1", b"one")
+        stream.delete_message(1)
+        assert jet.insert(f"{name}.1", b"two") == js.Stored(stream=name, seq=2)
+        # An identity is refused as long as the duplicate window remembers it.
+        jet.insert(f"{name}.2", msg_id="x")
+        stream.delete_message(3)
+        again = jet.insert(f"{name}.2", msg_id="x")
+        assert again == js.AlreadyThere(stream=name, seq=3, message=None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"max_age": timedelta(hours=1)}, "max_age is 1:00:00"),
+        ({"storage": "memory"}, "set storage=file"),
+        ({"max_msgs": 5, "retention": "workqueue"}, "set retention=limits; max_msgs is 5"),
+    ],
+)
+def test_settings_that_forget_are_named(opened, name, settings, words):
+    with opened() as jet:
+        stream = made(jet, name, **settings)
+        with pytest.raises(js.NotPromised, match=words) as caught:
+            jet.insert(f"{name}.1")
+        assert caught.value.stream == name
+        assert held(stream) == 0
+        assert isinstance(jet.insert(f"{name}.1", check=False), js.Stored)
+        if "max_age" in settings:
+            assert (jet.insert(f"{name}.2", lasting=3600)).seq == 2
+            with pytest.raises(js.NotPromised, match="3601 s or more"):
+                jet.insert(f"{name}.3", lasting=timedelta(seconds=3601))
+
+
+def test_mended_settings_are_seen_at_once(opened, name):
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], max_age=timedelta(hours=1))
+        jet.create_stream(config)
+        with pytest.raises(js.NotPromised):
+            jet.insert(f"{name}.1")
+        jet.update_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        assert isinstance(jet.insert(f"{name}.1"), js.Stored)
+
+
+def test_a_subject_of_no_stream_is_told(opened, name):
+    with opened() as jet:
+        with pytest.raises(js.NoResponders, match=f"{name}.1: no stream has this subject"):
+            jet.insert(f"{name}.1")
+        made(jet, name)
+        with pytest.raises(js.StreamNotFound):
+            jet.insert(f"{name}.1", stream=f"{name}-NO")
+        with pytest.raises(js.BadArgument):
+            jet.insert(f"{name}.*")
+
+
+def test_a_full_stream_refuses_and_says_so(opened, name):
+    with opened() as jet:
+        made(jet, name, discard="new", max_msgs=1)
+        jet.insert(f"{name}.1")
+        with pytest.raises(js.StoreRefused):
+            jet.insert(f"{name}.2")
+        assert isinstance(jet.insert(f"{name}.1"), js.AlreadyThere)
+
+
+def test_an_insert_with_a_life(opened, name):
+    with opened() as jet:
+        made(jet, name, allow_msg_ttl=True, max_age=timedelta(hours=1))
+        assert isinstance(jet.insert(f"{name}.1", ttl=3600), js.Stored)
+        with pytest.raises(js.NotPromised, match="max_age"):
+            jet.insert(f"{name}.2", ttl=7200)
+
+
+@pytest.mark.parametrize("form", [{"max_msgs_per_subject": 1}, {}], ids=["one", "history"])
+def test_an_update_replaces_what_was_expected(opened, name, form):
+    with opened() as jet:
+        stream = made(jet, name, **form)
+        subject = f"{name}.1"
+        first = jet.insert(subject, b"one")
+        second = jet.update(subject, b"two", first.seq)
+        assert second == js.Stored(stream=name, seq=2)
+        with pytest.raises(js.WrongLastSequence):
+            jet.update(subject, b"three", first.seq)
+        assert (stream.get_last_message(subject)).data == b"two"
+        with pytest.raises(js.BadArgument, match="use insert"):
+            jet.update(subject, b"three", 0)
+
+
+def test_one_of_many_updates(opened, name):
+    with opened() as jet:
+        stream = made(jet, name, max_msgs_per_subject=1)
+        first = jet.insert(f"{name}.1")
+
+        def change(number):
+            try:
+                return (jet.update(f"{name}.1", b"%d" % number, first.seq)).seq
+            except js.WrongLastSequence:
+                return None
+
+        sequences = together(*[lambda n=n: change(n) for n in range(20)])
+        assert [each for each in sequences if each is not None] == [2]
+        assert held(stream) == 1
+
+
+def test_an_upsert_leaves_the_newest_only(opened, name):
+    with opened() as jet:
+        stream = made(jet, name, max_msgs_per_subject=1)
+        assert jet.upsert(f"{name}.1", b"one") == js.Stored(stream=name, seq=1)
+        assert jet.upsert(f"{name}.1", b"two") == js.Stored(stream=name, seq=2)
+        assert held(stream) == 1
+        history = made(jet, f"{name}-H", max_msgs_per_subject=3)
+        with pytest.raises(js.NotPromised, match="max_msgs_per_subject is 3, so older messages"):
+            jet.upsert(f"{name}-H.1")
+        assert held(history) == 0
+
+
+def test_an_upsert_rolls_up_where_a_history_is_kept(opened, name):
+    with opened() as jet:
+        stream = made(jet, name, allow_rollup_hdrs=True)
+        for number in range(3):
+            jet.publish(f"{name}.1", b"%d" % number)
+        jet.upsert(f"{name}.1", b"newest", headers={"A": "b"})
+        assert held(stream) == 1
+        assert (stream.get_last_message(f"{name}.1")).headers["A"] == "b"
+
+
+def test_a_full_subject_says_how_to_replace_it(opened, name):
+    with opened() as jet:
+        made(jet, name, **FULL)
+        first = jet.insert(f"{name}.1")
+        for call in (
+            lambda: jet.upsert(f"{name}.1"),
+            lambda: jet.update(f"{name}.1", b"two", first.seq),
+        ):
+            with pytest.raises(js.NotPromised, match=r"allow_rollup_hdrs=True on server 2\.14"):
+                call()
+
+
+@pytest.mark.since("2.14")
+def test_a_full_subject_is_replaced_by_a_rollup(opened, name):
+    with opened() as jet:
+        stream = made(jet, name, **FULL, allow_rollup_hdrs=True)
+        first = jet.insert(f"{name}.1", b"one")
+        second = jet.update(f"{name}.1", b"two", first.seq)
+        with pytest.raises(js.WrongLastSequence):
+            jet.update(f"{name}.1", b"three", first.seq)
+        assert (jet.upsert(f"{name}.1", b"four")).seq == second.seq + 1
+        assert held(stream) == 1
+        assert isinstance(jet.insert(f"{name}.1"), js.AlreadyThere)
+
+
+LOSSES = pytest.mark.parametrize(
+    "losses", [["request"], ["answer"], ["answer", "answer"], ["request", "answer"]], ids="-".join
+)
+
+
+@REPLICAS
+@LOSSES
+@FORMS
+def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(connection)
+        jet = link.jetstream(timeout=20)
+        stream = made(jet, name, num_replicas=replicas, **form)
+        link.losses = list(losses)
+        result = jet.insert(f"{name}.1", b"x")
+        assert result == js.Stored(stream=name, seq=1, repeated="answer" in losses)
+        # Refused, and the refusal is lost.
+        link.losses = list(losses)
+        assert isinstance(jet.insert(f"{name}.1", b"y"), js.AlreadyThere)
+        assert held(stream) == 1
+
+
+@REPLICAS
+@LOSSES
+def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(connection)
+        jet = link.jetstream(timeout=20)
+        stream = made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
+        first = jet.insert(f"{name}.1")
+        link.losses = list(losses)
+        second = jet.update(f"{name}.1", b"2", first.seq)
+        assert second == js.Stored(stream=name, seq=2, repeated="answer" in losses)
+        link.losses = list(losses)
+        third = jet.upsert(f"{name}.1", b"3")
+        assert third == js.Stored(stream=name, seq=3, repeated="answer" in losses)
+        assert (stream.info()).state.last_seq == 3
+
+
+@REPLICAS
+def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(connection)
+        jet = link.jetstream(timeout=20)
+        made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
+        first = jet.insert(f"{name}.1")
+
+        def overwrite():
+            jet.publish(f"{name}.1", b"somebody else")
+
+        link.losses = [overwrite]
+        second = jet.update(f"{name}.1", b"2", first.seq)
+        assert second == js.Stored(stream=name, seq=2, repeated=True)
+
+
+# In a cluster of 2.11 a refused message leaves its identity behind, as one in process.
+@pytest.mark.since("2.12")
+@REPLICAS
+def test_what_was_never_stored_is_refused(cluster, name, replicas):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(connection)
+        jet = link.jetstream(timeout=20)
+        made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
+        first = jet.insert(f"{name}.1")
+        jet.publish(f"{name}.1", b"somebody else")
+        link.losses = ["request"]
+        with pytest.raises(js.WrongLastSequence):
+            jet.update(f"{name}.1", b"2", first.seq)
+
+
+# Before 2.12 the identity is judged before the condition, so this can be told.
+@pytest.mark.since("2.12")
+def test_what_cannot_be_told_is_said(server, name):
+    with js.connect(server.url) as connection:
+        link = Lossy(connection)
+        jet = link.jetstream()
+        window = timedelta(seconds=0.1)
+        made(jet, name, max_msgs_per_subject=1, duplicate_window=window)
+        first = jet.insert(f"{name}.1")
+
+        def overwrite():
+            jet.publish(f"{name}.1", b"somebody else")
+            pause(0.2)
+
+        link.losses = [overwrite]
+        with pytest.raises(js.OutcomeUnknown, match="of another writer"):
+            jet.update(f"{name}.1", b"2", first.seq)
+
+
+def test_the_time_that_passes_is_told(server, name):
+    with js.connect(server.url) as connection:
+        link = Lossy(connection)
+        jet = link.jetstream()
+        made(jet, name, max_msgs_per_subject=1)
+        link.losses = ["answer"] * 100
+        with pytest.raises(js.OutcomeUnknown, match="an answer was lost"):
+            jet.upsert(f"{name}.2", timeout=0.5)
+        link.losses = ["request"] * 100
+        with pytest.raises(js.OutcomeUnknown):
+            jet.insert(f"{name}.3", timeout=0.5)
