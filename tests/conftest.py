@@ -13,10 +13,24 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from js_testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
+SPARK = "tests/spark/"
+
+
+class ByFile(LoadScopeScheduling):
+    """Deals tests to processes file by file, those of Spark together: a session starts slowly."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Choose how tests are dealt to the processes that run them."""
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

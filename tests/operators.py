@@ -49,6 +49,20 @@ def make_operator() -> Operator:
     return Operator(config, credentials)
 
 
+@frozen
+class Pair:
+    """A user's key: the part that a server's configuration names, and the seed."""
+
+    public: str
+    seed: str
+
+
+def make_pair() -> Pair:
+    """Make the key of a user that no JWT speaks for."""
+    pair = _pair(nkeys.PREFIX_BYTE_USER)
+    return Pair(_public(pair), bytes(pair.seed).decode())
+
+
 def _pair(kind: int) -> Any:
     return nkeys.from_seed(bytearray(nkeys.encode_seed(os.urandom(32), kind)))
 

@@ -113,7 +113,7 @@ def test_axes_end_at_round_numbers(value: float, ceiling: float) -> None:
 
 
 def test_advisories_are_described_from_their_typed_members() -> None:
-    from js_cli.demo.advisories import describe
+    from js_cli.event_view import describe
 
     common = {"id": "x", "timestamp": "2026-01-01T00:00:00.123456789Z", "stream": "S"}
     event = decode(
@@ -133,4 +133,4 @@ def test_advisories_are_described_from_their_typed_members() -> None:
         {**common, "type": "io.nats.jetstream.advisory.v1.stream_action", "action": "create"}
     )
     assert isinstance(made, StreamAction)
-    assert describe(made) == "stream S: create"
+    assert describe(made) == "stream S was created"

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from js_cli.groups import COMMANDS, STREAM_COMMANDS, twinstream
+from js_cli.groups import (
+    ACCOUNT_COMMANDS,
+    COMMANDS,
+    CONSUMER_COMMANDS,
+    STREAM_COMMANDS,
+    twinstream,
+)
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
 
@@ -24,7 +30,12 @@ def test_help_lists_every_subcommand(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[name] for name in COMMANDS] + [["stream", name] for name in STREAM_COMMANDS],
+    [
+        *([name] for name in COMMANDS),
+        *(["stream", name] for name in STREAM_COMMANDS),
+        *(["consumer", name] for name in CONSUMER_COMMANDS),
+        *(["account", name] for name in ACCOUNT_COMMANDS),
+    ],
     ids=" ".join,
 )
 def test_every_subcommand_explains_itself(command: list[str]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 import js_sync
+from js_models import StreamConfig
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
 
@@ -82,9 +84,59 @@ def test_a_failure_is_json_too(run: Run, stream: str) -> None:
     assert line["err_code"] == 10060
 
 
+def test_messages_are_cut_at_nul(run: Run, server: NatsServer, stream: str, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(b"a\nb\0c\0")
+    two.write_bytes(b"d")
+    assert run("pub", f"{stream}.a", "-0", "-f", str(one), "-f", str(two)).exit_code == 0
+    assert run("pub", f"{stream}.a", "--nul", input=b"x" * 100_000 + b"\0y").exit_code == 0
+    datas = [message.data for message in stored(server, stream)]
+    assert datas == [b"a\nb", b"c", b"d", b"x" * 100_000, b"y"]
+
+
+def test_several_files_are_several_messages(
+    run: Run, server: NatsServer, stream: str, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    files = ("-f", str(tmp_path / "one"), "-f", str(tmp_path / "two"))
+    assert run("pub", f"{stream}.a", *files, "-n", "2").exit_code == 0
+    assert [message.data for message in stored(server, stream)] == [b"one", b"two"] * 2
+
+
+def test_conditions_and_what_is_removed(run: Run, server: NatsServer) -> None:
+    with js_sync.connect(server.url) as nc:
+        config = StreamConfig(
+            name="PUBC", subjects=["pubc.>"], allow_rollup_hdrs=True, allow_msg_ttl=True
+        )
+        nc.jetstream().create_stream(config)
+    first = ("--last-seq", "0", "--last-subject-seq", "0", "--msg-id", "1", "--ttl", "600")
+    assert run("pub", "pubc.a", *first).exit_code == 0
+    assert run("pub", "pubc.b", "--last-msg-id", "1").exit_code == 0
+    other = ("--last-subject", "pubc.b", "--last-subject-seq", "2")
+    assert run("pub", "pubc.c", *other).exit_code == 0
+    result = run("pub", "pubc.c", "--last-seq", "1", "--json")
+    assert result.exit_code == 1
+    assert json_lines(result)[0]["kind"] == "WrongLastSequence"
+    assert run("pub", "pubc.c", "--rollup", "all").exit_code == 0
+    with js_sync.connect(server.url) as nc:
+        found = nc.jetstream().get_stream("PUBC")
+        assert found.cached_info.state.messages == 1
+        assert found.get_message(4).headers["Nats-Rollup"] == "all"
+
+
+def test_a_rate_holds_messages_back(run: Run, stream: str) -> None:
+    began = time.monotonic()
+    assert run("pub", f"{stream}.a", "x", "-n", "5", "--rate", "20").exit_code == 0
+    assert time.monotonic() - began >= 0.2
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("pub", "a", "--lines", "--nul"), "not both"),
+        (("pub", "a", "x", "--last-subject", "b"), "--last-subject-seq"),
+        (("pub", "a", "x", "--rate", "0"), "--rate"),
         (("pub", "a", "x", "--file", __file__), "once"),
         (("pub", "a", "x", "--header", "no colon"), "Name: value"),
         (("pub", "a", "--file", "no-such-file"), "no-such-file"),

@@ -1,0 +1,76 @@
+"""``twinstream backup`` and ``twinstream restore``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.output import Run, json_lines
+
+
+@pytest.fixture
+def filled(run: Run, stream: str) -> str:
+    assert run("pub", f"{stream}.{{n}}", "message {n}", "-n", "200").exit_code == 0
+    return stream
+
+
+def test_a_stream_goes_into_a_folder_and_comes_back(run: Run, filled: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    made = run("backup", filled, str(folder))
+    assert made.exit_code == 0, made.stderr
+    assert made.stdout.startswith(f"{filled}: 200 messages, ")
+    assert (folder / "backup.json").exists()
+    before = run("get", filled, "--json").stdout
+    assert run("stream", "rm", filled, "--yes").exit_code == 0
+    back = run("restore", str(folder))
+    assert back.exit_code == 0, back.stderr
+    assert back.stdout.startswith(f"{filled}: 200 messages, ")
+    assert run("get", filled, "--json").stdout == before
+
+
+def test_json_is_one_line_and_nothing_else(run: Run, filled: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    (made,) = json_lines(run("backup", filled, str(folder), "--json", "--no-consumers"))
+    assert (made["stream"], made["messages"], made["last_seq"]) == (filled, 200, 200)
+    assert made["size"] == (folder / "stream.tar.s2").stat().st_size
+    assert made["sha256"] in (folder / "SHA256SUMS").read_text()
+    run("stream", "rm", filled, "--yes")
+    (back,) = json_lines(run("restore", str(folder), "--json", "--replicas", "1"))
+    assert (back["stream"], back["messages"]) == (filled, 200)
+
+
+def test_what_is_in_the_way_is_named(run: Run, filled: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    assert run("backup", filled, str(folder), "--check").exit_code == 0
+    again = run("backup", filled, str(folder))
+    assert again.exit_code == 1
+    assert "not empty" in again.stderr
+    assert run("backup", filled, str(folder), "--overwrite").exit_code == 0
+    there = run("restore", str(folder))
+    assert there.exit_code == 1
+    assert "already in use" in there.stderr
+    missing = run("restore", str(tmp_path / "nothing"))
+    assert missing.exit_code == 1
+    assert "no backup" in missing.stderr
+    unknown = run("backup", "NO_SUCH_STREAM", str(tmp_path / "other"))
+    assert unknown.exit_code == 1
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_damaged_archive_is_not_sent(run: Run, filled: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    run("backup", filled, str(folder))
+    run("stream", "rm", filled, "--yes")
+    archive = folder / "stream.tar.s2"
+    archive.write_bytes(archive.read_bytes()[:-5])
+    result = run("restore", str(folder))
+    assert result.exit_code == 1
+    assert "damaged" in result.stderr
+    names = [line["config"]["name"] for line in map(json.loads, lines(run))]
+    assert filled not in names
+
+
+def lines(run: Run) -> list[str]:
+    return run("stream", "ls", "--json").stdout.splitlines()

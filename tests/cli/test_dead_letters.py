@@ -1,0 +1,111 @@
+"""``twinstream dlq``."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_sync
+from js_models import ConsumerConfig
+from js_testing import NatsServer
+from tests.cli.output import Run, json_lines
+
+
+def fail(server: NatsServer, stream: str, *data: bytes) -> None:
+    """Publish messages and have each terminated."""
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        worker = jet.create_or_update_consumer(stream, ConsumerConfig(durable_name="w"))
+        for number, each in enumerate(data):
+            jet.publish(f"{stream}.{number}", each, headers={"Trace": str(number)})
+        for message in worker.fetch(len(data)):
+            message.term("no such tea")
+
+
+def collected(run: Run, stream: str, count: int) -> None:
+    """Collect until there are so many dead letters."""
+    for _ in range(60):
+        assert run("dlq", "run", stream, "--once").exit_code == 0
+        if len(json_lines(run("dlq", "ls", stream, "--json"))) >= count:
+            return
+    raise AssertionError("the dead letters did not come")
+
+
+def test_from_failure_to_replay(run: Run, server: NatsServer, stream: str) -> None:
+    first = run("dlq", "run", stream, "--once")
+    assert first.exit_code == 0, first.output
+    assert first.stdout.startswith(f"0 dead letters stored in {stream}-dead")
+    assert run("dlq", "ls", stream).stdout == "no dead letters\n"
+    fail(server, stream, b"one", b"\xff\x00", b"three")
+    collected(run, stream, 3)
+
+    one, two, three = json_lines(run("dlq", "ls", stream, "--json"))
+    assert (one["seq"], one["data"], one["reason"]) == (1, "one", "no such tea")
+    assert (two["data_base64"], three["headers"]) == ("/wA=", [["Trace", "2"]])
+    table = run("dlq", "ls", stream).stdout
+    assert table.count("no such tea") == 3
+    shown = run("dlq", "show", stream, str(one["letter"])).stdout
+    assert "terminated" in shown
+    assert "Trace: 0" in shown
+    assert shown.rstrip().endswith("one")
+    as_json = run("dlq", "show", stream, str(one["letter"]), "--json")
+    assert json_lines(as_json) == [one]
+
+    asked = run("dlq", "replay", stream, str(one["letter"]), input="n\n")
+    assert (asked.exit_code, asked.stdout) == (1, "")
+    assert "nothing was done" in asked.stderr
+    assert run("dlq", "replay", stream, str(one["letter"]), "--yes").exit_code == 0
+    assert run("dlq", "discard", stream, str(two["letter"]), input="y\n").exit_code == 0
+    moved = run("dlq", "replay", stream, "--all", "--yes", "--subject", f"{stream}.again")
+    assert moved.stdout == "1 messages published anew\n"
+    assert json_lines(run("dlq", "ls", stream, "--json")) == []
+    with js_sync.connect(server.url) as nc:
+        found = nc.jetstream().get_stream(stream)
+        replayed = [found.get_message(seq) for seq in (4, 5)]
+    assert [(message.subject, message.data) for message in replayed] == [
+        (f"{stream}.0", b"one"),
+        (f"{stream}.again", b"three"),
+    ]
+
+
+def test_what_is_gone_is_said(run: Run, server: NatsServer, stream: str) -> None:
+    run("dlq", "run", stream, "--once")
+    fail(server, stream, b"one")
+    with js_sync.connect(server.url) as nc:
+        nc.jetstream().get_stream(stream).purge()
+    collected(run, stream, 1)
+    (letter,) = json_lines(run("dlq", "ls", stream, "--json"))
+    assert "gone" in letter
+    refused = run("dlq", "replay", stream, str(letter["letter"]), "--yes")
+    assert refused.exit_code == 1
+    assert "cannot be replayed" in refused.stderr
+    assert "1 without a message stay" in run("dlq", "replay", stream, "--all", "--yes").stdout
+    assert run("dlq", "discard", stream, "--all", "--yes").stdout == "1 dead letters removed\n"
+
+
+@pytest.mark.since("2.14")
+def test_a_consumer_is_reset(run: Run, server: NatsServer, stream: str) -> None:
+    run("dlq", "run", stream, "--once")
+    fail(server, stream, b"one", b"two")
+    collected(run, stream, 2)
+    result = run("dlq", "replay", stream, "--by-reset", "w", "--yes")
+    assert result.stdout == f"w starts again at sequence 1 of {stream}\n"
+    assert json_lines(run("dlq", "ls", stream, "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("replay", "S"), 2, "by number"),
+        (("replay", "S", "1", "--all"), 2, "by number"),
+        (("replay", "S", "1", "--by-reset", "w"), 2, "by number"),
+        (("discard", "S"), 2, "by number"),
+        (("discard", "S", "1", "--all"), 2, "by number"),
+        (("run", "NO-SUCH"), 1, "stream not found"),
+        (("ls", "NO-SUCH"), 1, "stream not found"),
+        (("show", "NO-SUCH", "1"), 1, "stream not found"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...], code: int, said: str) -> None:
+    result = run("dlq", *arguments)
+    assert result.exit_code == code, result.output
+    assert said in result.stderr

@@ -1,0 +1,87 @@
+"""``twinstream events``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import js_sync
+from js_cli.event_view import describe
+from js_models import ConsumerConfig, decode
+from js_testing import NatsServer
+from tests.cli.output import Run, json_lines
+
+GOLDEN = Path(__file__).parents[1] / "models" / "golden"
+
+
+@pytest.fixture
+def meanwhile(server: NatsServer) -> Callable[..., None]:
+    """Does something again and again while a command listens, until the test ends."""
+
+    def act(stream: str, stop: threading.Event) -> None:
+        with js_sync.connect(server.url) as nc:
+            found = nc.jetstream().get_stream(stream)
+            nc.jetstream().publish(f"{stream}.a", b"x")
+            worker = found.create_consumer(ConsumerConfig(durable_name="w"))
+            while not stop.is_set():
+                message = worker.next(timeout=0.2)
+                if message is not None:
+                    message.nak()
+
+    return act
+
+
+def test_lines_json_and_table(run: Run, stream: str, meanwhile: Callable[..., None]) -> None:
+    stop = threading.Event()
+    actor = threading.Thread(target=meanwhile, args=(stream, stop))
+    actor.start()
+    try:
+        arguments = ("events", "--stream", stream, "--kind", "nak", "-n", "2")
+        lines = run(*arguments)
+        machine = run(*arguments, "--json")
+        table = run(*arguments, "--table")
+    finally:
+        stop.set()
+        actor.join()
+    assert lines.exit_code == machine.exit_code == table.exit_code == 0, lines.output
+    assert lines.stdout.count(f"w refused message 1 of {stream} at delivery") == 2
+    assert "2 events" in lines.stderr
+    for line in json_lines(machine):
+        assert (line["type"], line["stream"]) == ("io.nats.jetstream.advisory.v1.nak", stream)
+        assert line["subject"] == f"$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.{stream}.w"
+    assert "nak" in table.stdout
+    assert "2" in table.stdout
+
+
+def test_it_ends_when_nothing_comes(run: Run) -> None:
+    result = run("events", "--stream", "NOBODY", "--wait", "0.1")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "0 events" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--kind", "max_delivery"), 1, "did you mean 'max_deliver'"),
+        (("--stream", "a.b"), 1, "stream name"),
+        (("--table", "--json"), 2, "not both"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...], code: int, said: str) -> None:
+    result = run("events", *arguments)
+    assert result.exit_code == code
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    "path", sorted(GOLDEN.glob("2.15.1/*/event-*.json")), ids=lambda path: path.stem
+)
+def test_every_recorded_event_has_a_sentence(path: Path) -> None:
+    record = decode(path.read_bytes())
+    sentence = describe(record)
+    assert sentence
+    assert not sentence.startswith("{")
+    assert "None" not in sentence

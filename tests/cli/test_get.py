@@ -1,0 +1,70 @@
+"""``twinstream get``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.output import Run, json_lines
+
+
+@pytest.fixture
+def filled(run: Run, stream: str) -> str:
+    for number in (1, 2):
+        run("pub", f"{stream}.s{{n}}", f"{number}-{{n}}", "-n", "5", "-H", "Colour: blue")
+    return stream
+
+
+def seqs(result: object) -> list[int]:
+    return [line["seq"] for line in json_lines(result)]  # type: ignore[arg-type]
+
+
+def test_all_one_last_and_the_last_of_each(run: Run, filled: str) -> None:
+    assert seqs(run("get", filled, "--json")) == list(range(1, 11))
+    (one,) = json_lines(run("get", filled, "--seq", "7", "--json"))
+    assert (one["subject"], one["data"]) == (f"{filled}.s2", "2-2")
+    assert one["headers"] == {"Colour": ["blue"]}
+    assert seqs(run("get", filled, "--last", f"{filled}.s3", "--json")) == [8]
+    assert seqs(run("get", filled, "--each", "--json")) == [6, 7, 8, 9, 10]
+    assert seqs(run("get", filled, "--each", "--subject", f"{filled}.s1", "--json")) == [6]
+
+
+def test_ranges_by_sequence_and_time(run: Run, filled: str) -> None:
+    assert seqs(run("get", filled, "--from", "3", "--to", "6", "--json")) == [3, 4, 5]
+    filters = ("--subject", f"{filled}.s1", "--subject", f"{filled}.s2")
+    assert seqs(run("get", filled, *filters, "--json")) == [1, 2, 6, 7]
+    assert seqs(run("get", filled, "--from", "2020-01-01", "-n", "2", "--json")) == [1, 2]
+    late = run("get", filled, "--from", "2099-01-01T00:00:00+02:00")
+    assert (late.exit_code, late.stdout) == (0, "")
+    assert "0 messages" in late.stderr
+
+
+def test_people_see_place_time_headers_and_payload(run: Run, filled: str) -> None:
+    result = run("get", filled, "--seq", "7")
+    head, header, payload = result.stdout.splitlines()
+    assert head.startswith(f"{filled} 7  {filled}.s2  20")
+    assert header == "  Colour: blue"
+    assert payload == "2-2"
+    assert "1 message" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--seq", "1", "--each"), "one of"),
+        (("--seq", "1", "--subject", "a"), "--subject"),
+        (("--from", "0"), "neither"),
+        (("--from", "soon"), "neither"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    result = run("get", "S", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_what_is_not_there_is_an_error(run: Run, filled: str) -> None:
+    for arguments in (("--seq", "99"), ("--last", "nothing.here")):
+        result = run("get", filled, *arguments)
+        assert result.exit_code == 1
+        assert "no message found" in result.stderr
+    assert run("get", "NO_SUCH_STREAM").exit_code == 1

@@ -1,0 +1,89 @@
+"""``twinstream lock``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import js_sync
+from js_testing import NatsServer
+from tests.cli.output import Run, json_lines
+
+
+@pytest.fixture
+def locks(server: NatsServer, stream: str) -> Iterator[js_sync.Coordination]:
+    with js_sync.connect(server.url) as nc:
+        yield nc.jetstream().coordination(f"L{stream}", create=True, owner="test")
+
+
+def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own: it starts others and takes signals."""
+    command = [sys.executable, "-m", "js_cli.main", "lock", *arguments]
+    environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+
+
+def test_a_command_runs_under_the_lock(server: NatsServer, locks: js_sync.Coordination) -> None:
+    script = "echo token $TWINSTREAM_LOCK_TOKEN; exit 7"
+    done = lock(server, "a", "--stream", locks.stream, "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout) == (7, "token 1\n"), done.stderr
+    assert locks.lock("a").holder() is None
+
+
+def test_a_lock_that_is_held_is_not_waited_for(
+    server: NatsServer, locks: js_sync.Coordination
+) -> None:
+    with locks.lock("a").acquire():
+        done = lock(server, "a", "--stream", locks.stream, "--wait", "0", "--", "echo", "no")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "the lock a is held" in done.stderr
+        done = lock(server, "a", "--stream", locks.stream, "--wait", "0.2", "--", "echo", "no")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "held by test" in done.stderr
+
+
+def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordination) -> None:
+    # The command takes its own lock away, as somebody could who thinks it dead.
+    script = f"{sys.executable} -m js_cli.main lock release a --yes --stream {locks.stream}"
+    script += "; sleep 50"
+    done = lock(server, "a", "--ttl", "2", "--stream", locks.stream, "--", "sh", "-c", script)
+    assert done.returncode == 1, done.stderr
+    assert "the lock was lost" in done.stderr
+
+
+def test_what_is_held_is_listed_and_freed(run: Run, locks: js_sync.Coordination) -> None:
+    assert run("lock", "ls", "--stream", locks.stream).stdout == "nothing is held\n"
+    locks.lock("a", ttl=3600, note="why").acquire()
+    (line,) = json_lines(run("lock", "ls", "--stream", locks.stream, "--json"))
+    assert (line["kind"], line["name"], line["holder"], line["note"]) == (
+        "lock",
+        "a",
+        "test",
+        "why",
+    )
+    assert "test" in run("lock", "ls", "--stream", locks.stream).stdout
+    refused = run("lock", "release", "a", "--stream", locks.stream, input="n\n")
+    assert refused.exit_code == 1
+    assert run("lock", "release", "a", "--stream", locks.stream, "--yes").stdout == "a is free\n"
+    gone = run("lock", "release", "a", "--stream", locks.stream, "--yes")
+    assert (gone.exit_code, "nobody holds" in gone.stderr) == (1, True)
+
+
+def test_a_command_that_is_not_there_is_named(
+    server: NatsServer, locks: js_sync.Coordination
+) -> None:
+    done = lock(server, "run", "a", "--stream", locks.stream, "--", "/no/such/thing")
+    assert done.returncode == 1
+    assert "/no/such/thing cannot be started" in done.stderr
+    assert locks.lock("a").holder() is None

@@ -1,0 +1,201 @@
+"""``twinstream pipeline``: what needs no Spark, on tables that are written here by hand."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import js_sync
+from js_models import StreamConfig
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.lock import locked
+from js_testing import NatsServer
+from tests.cli.output import Run, json_lines
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture
+def config(server: NatsServer, stream: str, tmp_path: Path) -> Path:
+    """A pipeline that has landed twelve messages in three batches."""
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        jet.get_stream(stream).update(
+            StreamConfig(name=stream, subjects=[f"{stream}.>"], allow_direct=True)
+        )
+        for number in range(12):
+            jet.publish(f"{stream}.a", b"%d" % number)
+        created = jet.get_stream(stream).info().created.rfc3339()
+    log = BatchLog(Folders(tmp_path / "lake").source("orders").journal)
+    for batch in range(3):
+        seqs = list(range(batch * 4 + 1, batch * 4 + 5))
+        write(tmp_path / "lake" / "orders" / f"batch_id={batch}", batch, seqs)
+        log.landed(
+            BatchEntry(
+                batch=batch, start=seqs[0], end=seqs[-1] + 1, created=created, query_id="q",
+                began=f"2026-01-01T00:0{batch}:00.000+00:00", seconds=20.0, messages=4,
+                dead_letters=batch, first_seq=seqs[0], last_seq=seqs[-1], backlog=8 - 4 * batch,
+                tables={"orders": TableEntry(rows=4, files=1, bytes=500)},
+            )
+        )  # fmt: skip
+    file = tmp_path / "shop.toml"
+    file.write_text(
+        f'path = "lake"\n[[source]]\nstream = "{stream}"\nname = "orders"\ntable = "orders"\n'
+    )
+    return file
+
+
+def write(folder: Path, batch: int, seqs: list[int]) -> None:
+    folder.mkdir(parents=True)
+    rows = {
+        "seq": pa.array(seqs, pa.int64()),
+        "_batch_id": pa.array([batch] * len(seqs), pa.int64()),
+    }
+    pq.write_table(pa.table(rows), folder / "part-0.parquet")
+
+
+def test_verify_says_that_all_is_well(run: Run, config: Path) -> None:
+    result = run("pipeline", "verify", "--config", str(config))
+    assert result.exit_code == 0, result.stderr
+    assert "1 to 12" in result.stdout
+    assert "well" in result.stdout
+    (found,) = json_lines(run("pipeline", "verify", "-c", str(config), "--json"))
+    assert found["passed"] is True
+    (source,) = found["sources"]
+    assert (source["rows"], source["distinct"], source["held"], source["gaps"]) == (12, 12, 12, 0)
+
+
+def test_verify_fails_for_what_is_missing(run: Run, config: Path) -> None:
+    shutil.rmtree(config.parent / "lake" / "orders" / "batch_id=1")
+    result = run("pipeline", "verify", "--config", str(config))
+    assert result.exit_code == 1
+    assert "4 messages of the stream are in no table: 5, 6, 7, 8" in result.stderr
+    assert "not well" in result.stdout
+
+
+def test_compact_and_vacuum(run: Run, config: Path) -> None:
+    result = run("pipeline", "compact", "--config", str(config), "--json")
+    assert json_lines(result) == [{"tables": [{"table": "orders", "before": 3, "after": 1}]}]
+    assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
+    assert "nothing is left over" in run("pipeline", "vacuum", "-c", str(config)).stdout
+    keep = ("--keep", "0s")
+    declined = run("pipeline", "vacuum", "-c", str(config), *keep, input="n\n")
+    assert declined.exit_code == 1
+    assert "Remove them?" in declined.stderr
+    assert (config.parent / "lake" / "_replaced").exists()
+    done = run("pipeline", "vacuum", "-c", str(config), *keep, "--yes")
+    assert done.stdout.startswith("removed ")
+    assert not (config.parent / "lake" / "_replaced").exists()
+    assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
+
+
+def test_nothing_is_changed_while_the_pipeline_runs(run: Run, config: Path) -> None:
+    with locked(Folders(config.parent / "lake"), "pipeline run of shop"):
+        result = run("pipeline", "compact", "--config", str(config))
+    assert result.exit_code == 1
+    assert "is in use by 'pipeline run of shop'" in result.stderr
+
+
+def test_replay_asks_first(run: Run, config: Path) -> None:
+    arguments = ("pipeline", "replay", "--config", str(config), "--from", "6", "--to", "9")
+    result = run(*arguments, input="n\n")
+    assert result.exit_code == 1
+    assert "2 batches of orders, sequences 5 to 12" in result.stderr
+    assert "Land them again?" in result.stderr
+    assert run(*arguments, "--json").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--once", "--every", "5s"], "give --once or --every"),
+        (["run", "--every", "soon"], "must be a duration"),
+        (["replay", "--from", "9", "--to", "5", "--yes"], "is 5, below --from 9"),
+        (["replay", "--from", "9", "--source", "x", "--yes"], "'x' is none of orders"),
+        (["compact", "--size", "big"], "must be a size"),
+        (["vacuum", "--json"], "--json cannot ask"),
+    ],
+)
+def test_wrong_usage(run: Run, config: Path, arguments: list[str], message: str) -> None:
+    result = run("pipeline", *arguments, "--config", str(config))
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+def test_a_mistake_in_the_file_is_wrong_usage(run: Run, config: Path) -> None:
+    config.write_text(config.read_text() + "comit = 'none'\n")
+    result = run("pipeline", "run", "--config", str(config), "--once")
+    assert result.exit_code == 2
+    assert "shop.toml: source orders: comit: is not known; did you mean 'commit'?" in result.stderr
+
+
+class Page(HTMLParser):
+    """Counts elements and notes what a page would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_report_needs_nothing_else(run: Run, config: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out" / "shop.html"
+    result = run("pipeline", "report", "--config", str(config), "--output", str(file), "--json")
+    assert json_lines(result) == [{"report": str(file), "batches": 3}]
+    text = file.read_text("utf-8")
+    page = Page()
+    page.feed(text)
+    assert (page.tags.count("svg"), page.links, "script" in page.tags) == (3, [], False)
+    assert "<b>12</b>" in text
+    assert "3 batches from 2026-01-01 00:00:20 to 2026-01-01 00:02:20 UTC" in text
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
+def test_a_browser_shows_the_report(run: Run, config: Path, tmp_path: Path) -> None:
+    file = tmp_path / "shop.html"
+    run("pipeline", "report", "--config", str(config), "--output", str(file))
+    picture = tmp_path / "shop.png"
+    command = [
+        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+        f"--user-data-dir={tmp_path / 'profile'}", "--window-size=900,1700",
+        f"--screenshot={picture}", file.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "CONSOLE" not in done.stderr, done.stderr
+    assert picture.stat().st_size > 20_000, "the picture is as good as empty"
+
+
+def test_the_report_of_nothing(run: Run, config: Path, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "lake")
+    file = tmp_path / "shop.html"
+    assert run("pipeline", "report", "-c", str(config), "-o", str(file)).exit_code == 0
+    assert "Nothing is landed yet." in file.read_text("utf-8")
+    assert "none yet" in run("pipeline", "verify", "--config", str(config)).stdout
+
+
+def test_a_declarative_project_is_python_without_secrets(
+    run: Run, config: Path, tmp_path: Path
+) -> None:
+    text = config.read_text().replace(
+        "[[source]]", "[nats]\npassword_env = 'PW'\nuser = 'u'\n[[source]]"
+    )
+    config.write_text(text)
+    project = tmp_path / "project"
+    assert run("pipeline", "spec", "-c", str(config), "-o", str(project)).exit_code == 0
+    code = (project / "transformations" / "streams.py").read_text()
+    compile(code, "streams.py", "exec")
+    assert "'nats.passwordEnv': 'PW'" in code
+    assert (project / "spark-pipeline.yml").exists()
+    again = run("pipeline", "spec", "-c", str(config), "-o", str(project))
+    assert (again.exit_code, "is not empty" in again.stderr) == (1, True)

@@ -1,0 +1,39 @@
+"""Runs the examples of a page: what a Python block prints must be what its ``#>`` lines promise."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from js_testing import NatsServer
+
+ROOT = Path(__file__).parents[1]
+URL = "nats://127.0.0.1:4222"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Return the code blocks of one language."""
+    text = page.read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def run(command: list[str], server: NatsServer, folder: Path) -> str:
+    """Run a command against a server; return what it printed, or fail with it."""
+    environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def check(code: str, server: NatsServer, folder: Path) -> None:
+    """Run a Python example and compare its output with its promises."""
+    promised = re.findall(r"^ *#> (.*)$", code, re.MULTILINE)
+    assert promised, "the example promises no output"
+    printed = run([sys.executable, "-c", code.replace(URL, server.url)], server, folder)
+    assert printed.splitlines() == promised

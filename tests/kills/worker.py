@@ -1,0 +1,75 @@
+"""A process that is killed: relays an outbox or processes a stream, with either twin.
+
+``python worker.py TWIN WORK BY URL STREAM PATH [finish]``: TWIN is `js_sync` or `js_async`, WORK is
+`outbox` or `process`. It prints `ready` and works for ever; with `finish` until nothing waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+import js_async
+import js_sync
+from js_core.publish import PublishRequest
+
+PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+
+
+def results(message):
+    return [PublishRequest(subject="in-out.{id}", data=message.data)] * 2
+
+
+def blocking(work, by, url, stream, path, finish):
+    with js_sync.connect(url, reconnect=PATIENT) as connection:
+        jet = connection.jetstream(timeout=20)
+        if work == "outbox":
+            relay = jet.outbox(js_sync.SqliteOutbox(path), stream=stream, by=by, poll=0.01)
+            if finish:
+                relay.drain(60)
+                return
+            with relay:
+                print("ready", flush=True)
+                time.sleep(3600)
+        consumer = jet.get_consumer(stream, "w")
+        handling = jet.process(consumer, results, into=f"{stream}-OUT", by=by, concurrency=3)
+        with handling:
+            print("ready", flush=True)
+            while not (finish and settled(consumer.info())):
+                time.sleep(0.05)
+
+
+async def for_loops(work, by, url, stream, path, finish):
+    async with js_async.connect(url, reconnect=PATIENT) as connection:
+        jet = connection.jetstream(timeout=20)
+        if work == "outbox":
+            relay = jet.outbox(js_async.SqliteOutbox(path), stream=stream, by=by, poll=0.01)
+            if finish:
+                await relay.drain(60)
+                return
+            async with relay:
+                print("ready", flush=True)
+                await asyncio.sleep(3600)
+
+        async def handle(message):
+            return results(message)
+
+        consumer = await jet.get_consumer(stream, "w")
+        handling = jet.process(consumer, handle, into=f"{stream}-OUT", by=by, concurrency=3)
+        async with handling:
+            print("ready", flush=True)
+            while not (finish and settled(await consumer.info())):
+                await asyncio.sleep(0.05)
+
+
+def settled(info):
+    return info.num_pending == 0 and info.num_ack_pending == 0
+
+
+if __name__ == "__main__":
+    twin, work, by, url, stream, path, *rest = sys.argv[1:]
+    if twin == "js_sync":
+        blocking(work, by, url, stream, path, bool(rest))
+    else:
+        asyncio.run(for_loops(work, by, url, stream, path, bool(rest)))

@@ -1,0 +1,72 @@
+"""Every public call of the JetStream layer is in the table of operations, or made of such calls."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import js_sync
+from js_core.operations import OPERATIONS
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+
+# The line of the table for a call, where it has another name.
+SAME = {
+    "JetStream.publish_many": "publish",
+    "JetStream.publisher": "publish",
+    # With the name of a consumer; with a configuration it is create_consumer and consume_bound.
+    "JetStream.worker": "consume",
+    "JetStream.update_consumer": "create_consumer",
+    "JetStream.create_or_update_consumer": "create_consumer",
+    "JetStream.bind_consumer": "consume_bound",
+    "JetStream.range_reader": "read",
+    "Stream.info": "get_stream",
+    "Stream.update": "update_stream",
+    "Stream.get_last_message": "get_message",
+    "Stream.get_next_message": "get_message",
+    "Stream.update_consumer": "create_consumer",
+    "Stream.create_or_update_consumer": "create_consumer",
+    "Consumer.info": "get_consumer",
+    "Consumer.delete": "delete_consumer",
+    "Consumer.fetch": "consume",
+    "Consumer.next": "consume",
+    "Consumer.ack_next": "consume",
+    "Consumer.messages": "consume",
+}
+
+# These send nothing themselves.
+SILENT = {"JetStream.bind_stream", "Consumer.create", "Consumer.get"}
+
+GROUPS = {
+    "": (js_sync.JetStream, js_sync.Stream, js_sync.Consumer),
+    "replicas.": (js_sync.Replicas,),
+    "meta.": (js_sync.Meta,),
+}
+
+
+def calls() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for group, owners in GROUPS.items():
+        for owner in owners:
+            for name in dir(owner):
+                if not name.startswith("_") and callable(getattr(owner, name)):
+                    full = f"{owner.__name__}.{name}"
+                    found.append((full, group + SAME.get(full, name)))
+    return found
+
+
+@pytest.mark.parametrize(("call", "name"), calls(), ids=lambda text: text)
+def test_a_call_declares_its_subjects(call: str, name: str) -> None:
+    assert call in SILENT or name in OPERATIONS, (
+        f"{call} has no line in js_core/operations.py: add one there, and what it does in "
+        "tests/_async/operations.py; a call that needs what another needs goes into SAME"
+    )
+
+
+def test_subjects_of_the_api_are_made_in_one_place() -> None:
+    """So that the domain or prefix is in all of them."""
+    literal = re.compile(r"""["']\$JS\.(API|[^.{"']+\.API)""")
+    for path in sorted((SOURCE / "js_async").rglob("*.py")):
+        assert not literal.search(path.read_text("utf-8")), f"{path.name}: use api.subjects"
