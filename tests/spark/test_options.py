@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
+from js_models import Timestamp
 from js_spark.bounds import Bound
 from js_spark.errors import OptionError
 from js_spark.options import SourceOptions
@@ -56,6 +59,20 @@ def test_aliases_of_kafka() -> None:
         ({"startingOffsets": '{"S": true}'}, "startingOffsets", "from 1 up"),
         ({"startingOffsets": "{}"}, "startingOffsets", "'S' is missing"),
         ({"endingOffsets": '{"S": 1, "T": 1}'}, "endingOffsets", "'T' is not read"),
+        ({"startingTimestamp": "noon"}, "startingTimestamp", "milliseconds since 1970"),
+        ({"endingTimestamp": "2026-01-31"}, "endingTimestamp", "as 2026-01-31T12:00:00Z"),
+        ({"startingOffsetsByTimestamp": "7"}, "startingOffsetsByTimestamp", "JSON object"),
+        ({"startingOffsetsByTimestamp": "{}"}, "startingOffsetsByTimestamp", "one time a stream"),
+        (
+            {"startingOffsets": "latest", "startingTimestamp": "7"},
+            "startingTimestamp",
+            "given besides startingOffsets",
+        ),
+        (
+            {"endingOffsetsByTimestampStrategy": "error"},
+            "endingOffsetsByTimestampStrategy",
+            "must be",
+        ),
         ({"minPartitions": "0"}, "minPartitions", "from 1 up"),
         ({"maxMessagesPerPartition": "many"}, "maxMessagesPerPartition", "from 1 up"),
         ({"failOnDataLoss": "yes"}, "failOnDataLoss", "true or false"),
@@ -100,10 +117,52 @@ def test_what_spark_adds_to_tables_is_no_mistake() -> None:
         parse(**table, **{"option.nope": "1"})
 
 
+def nothing_at(stream: str, time: datetime) -> int | None:
+    return None
+
+
 @pytest.mark.parametrize(
     ("text", "at"),
     [("earliest", 5), ("LATEST", 9), ('{"S": -2}', 5), ('{"S": -1}', 9), ('{"S": 7}', 7)],
 )
 def test_bounds_resolve(text: str, at: int) -> None:
     bound = Bound.parse("startingOffsets", text, ("S",))
-    assert bound.resolve(StreamState("S", first=5, next=9, created="")) == at
+    assert bound.resolve(StreamState("S", first=5, next=9, created=""), nothing_at) == at
+
+
+STATE = StreamState("S", first=5, next=9, created="")
+MORNING = "2026-01-31T06:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingTimestamp": MORNING},
+        {"startingTimestamp": "1769839200000"},
+        {"startingOffsetsByTimestamp": '{"S": 1769839200000}'},
+        {"startingOffsetsByTimestamp": f'{{"S": "{MORNING}"}}'},
+    ],
+)
+def test_times_are_resolved_by_the_server(given: dict[str, str]) -> None:
+    bound = parse(**given).start
+    assert bound is not None
+    asked: list[tuple[str, datetime]] = []
+
+    def seven_at(stream: str, time: datetime) -> int | None:
+        asked.append((stream, time))
+        return 7
+
+    assert bound.resolve(STATE, seven_at) == 7
+    assert asked == [("S", Timestamp.parse(MORNING))]
+
+
+def test_a_time_after_all_messages() -> None:
+    start, end = parse(startingTimestamp=MORNING).start, parse(endingTimestamp=MORNING).end
+    assert start is not None
+    assert end is not None
+    with pytest.raises(OptionError, match="no message at or after 2026-01-31"):
+        start.resolve(STATE, nothing_at)
+    assert end.resolve(STATE, nothing_at) == 9
+    latest = parse(startingTimestamp=MORNING, startingOffsetsByTimestampStrategy="latest").start
+    assert latest is not None
+    assert latest.resolve(STATE, nothing_at) == 9

@@ -127,7 +127,8 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = make_stream()
-    fill(stream, [{"id": at} for at in range(10)])
+    fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
+    typed = {"value_format": "json", "json_schema": SCHEMA}
 
     def die(self: Journal, plan: Plan, report: LandReport) -> None:
         raise KeyboardInterrupt
@@ -135,17 +136,18 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "commit", die)
         with pytest.raises(KeyboardInterrupt):
-            lands(stream)
+            lands(stream, **typed)
     left = tmp_path / "lake" / "_staging" / f"{stream.name}.killed"
     left.mkdir(parents=True)
     fill(stream, [{"id": 10}])
-    resumed = lands(stream)
+    resumed = lands(stream, **typed)
     assert not left.exists()
     assert (resumed.batch_id, resumed.end, resumed.messages) == (0, 11, 10)
-    last = lands(stream)
+    assert resumed.dead_letters == 1
+    last = lands(stream, **typed)
     assert (last.batch_id, last.start, last.end) == (1, 11, 12)
     rows = rows_of(tmp_path / "lake" / stream.name.lower())
-    assert sorted(row["seq"] for row in rows) == list(range(1, 12))
+    assert sorted(row["_seq"] for row in rows) == list(range(2, 12))
 
 
 def test_a_stream_that_was_made_again_is_noticed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ from js_spark.errors import OptionError
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange
 from js_testing import NatsServer
+from tests.certificates import make_certificates
+from tests.operators import make_operator, make_pair
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,3 +99,91 @@ def test_secrets_by_reference(monkeypatch: pytest.MonkeyPatch, guarded: NatsServ
     monkeypatch.setenv("CANARY_PASSWORD", CANARY)
     with options.connection.connect() as nc:
         nc.flush()
+
+
+def test_a_credentials_file_by_path_by_variable_and_inline(
+    server_factory: Callable[..., NatsServer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    operator = make_operator()
+    server = server_factory(operator.config, jetstream=False)
+    path = tmp_path / "user.creds"
+    path.write_text(operator.credentials)
+    monkeypatch.setenv("CANARY_CREDENTIALS", operator.credentials)
+    for option, value in {
+        "nats.credentialsFile": str(path),
+        "nats.credentialsEnv": "CANARY_CREDENTIALS",
+        "nats.secretCredentials": operator.credentials,
+    }.items():
+        given = {"nats.servers": server.url, "stream": "S", option: value}
+        connection = SourceOptions.parse(given).connection
+        with connection.connect() as nc:
+            nc.flush()
+        seed = operator.credentials.split("SEED-----\n")[1].split("\n")[0]
+        assert seed not in repr(connection)
+
+
+def test_an_nkey(
+    server_factory: Callable[..., NatsServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = make_pair()
+    server = server_factory(
+        f"authorization {{ users: [{{ nkey: {pair.public} }}] }}", jetstream=False
+    )
+    monkeypatch.setenv("CANARY_SEED", pair.seed)
+    for option, value in {
+        "nats.nkeySeedEnv": "CANARY_SEED",
+        "nats.secretNkeySeed": pair.seed,
+    }.items():
+        given = {"nats.servers": server.url, "stream": "S", option: value}
+        connection = SourceOptions.parse(given).connection
+        with connection.connect() as nc:
+            nc.flush()
+        assert pair.seed not in repr(connection)
+
+
+def test_tls_with_a_client_certificate(
+    spark: SparkSession, server_factory: Callable[..., NatsServer], tmp_path: Path
+) -> None:
+    import js_sync
+    from js_models import StreamConfig
+
+    made = make_certificates(tmp_path)
+    files = f'cert_file: "{made.server}", key_file: "{made.server_key}"'
+    server = server_factory(f'tls {{ {files}, ca_file: "{made.authority}", verify: true }}')
+    tls = js_sync.TlsOptions(
+        ca_file=made.authority, cert_file=made.client, key_file=made.client_key
+    )
+    with js_sync.connect(server.url, tls=tls) as nc:
+        jet = nc.jetstream()
+        jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
+        jet.publish("s", b"1")
+    reader = spark.read.format("jetstream").options(
+        **{
+            "nats.servers": server.url,
+            "nats.tls.caFile": made.authority,
+            "nats.tls.certFile": made.client,
+            "nats.tls.keyFile": made.client_key,
+            "stream": "S",
+        }
+    )
+    assert [row["seq"] for row in reader.load().collect()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("given", "option", "reason"),
+    [
+        ({"nats.token": "t", "nats.user": "u"}, "nats.token", "besides a user"),
+        ({"nats.secretNkeySeed": "S", "nats.token": "t"}, "nats.secretNkeySeed", "besides a token"),
+        (
+            {"nats.secretNkeySeed": "S", "nats.nkeySeedEnv": "E"},
+            "nats.secretNkeySeed",
+            "besides nats.nkeySeedEnv",
+        ),
+        ({"nats.password": "p"}, "nats.password", "needs nats.user"),
+        ({"nats.tls.keyFile": "k"}, "nats.tls.keyFile", "needs nats.tls.certFile"),
+    ],
+)
+def test_what_does_not_go_together(given: dict[str, str], option: str, reason: str) -> None:
+    with pytest.raises(OptionError, match=reason) as caught:
+        SourceOptions.parse({"nats.servers": "h", "stream": "S"} | given)
+    assert caught.value.option == option

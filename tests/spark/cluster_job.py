@@ -1,0 +1,48 @@
+"""The driver program of the cluster tests: ``python cluster_job.py MASTER SERVER FOLDER [ZIP]``.
+
+Reads a stream as a batch and as a streaming query, writes it into another one, and prints what it
+found as JSON. With a zip, executors have nothing but what is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from js_spark.session import local_session
+
+
+def main(master: str, server: str, folder: str, package: str = "") -> dict[str, Any]:
+    """Run and return what was found."""
+    settings = {"spark.executor.memory": "700m", "spark.cores.max": "2"}
+    if package:
+        settings["spark.submit.pyFiles"] = package
+    spark = local_session("cluster", master=master, settings=settings)
+    options = {"nats.servers": server, "stream": "ORDERS", "minPartitions": "4"}
+    rows = spark.read.format("jetstream").options(**options).load()
+    batch = rows.selectExpr("count(*) AS n", "count(DISTINCT seq) AS seqs").collect()[0]
+    # The driver keeps blocks too, and counts as one.
+    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
+    query = (
+        spark.readStream.format("jetstream")
+        .options(**options, startingOffsets="earliest", maxMessagesPerTrigger="3000")
+        .load()
+        .writeStream.format("parquet")
+        .option("path", f"{folder}/table")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(240)
+    landed = spark.read.parquet(f"{folder}/table")
+    streamed = landed.selectExpr("count(*) AS n", "count(DISTINCT seq) AS seqs").collect()[0]
+    copy = rows.selectExpr("concat('copy.', seq) AS subject", "data")
+    sink = {"nats.servers": server, "stream": "COPY", "idempotence": "insert"}
+    copy.write.format("jetstream").options(**sink).mode("append").save()
+    spark.stop()
+    return {"batch": list(batch), "streamed": list(streamed), "executors": executors}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))

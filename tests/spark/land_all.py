@@ -1,0 +1,41 @@
+"""A program that lands several pipelines at once to the end of their streams, to be killed.
+
+Prints a line for each thing that happens, so that whoever kills it can choose the moment.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from js_spark.pipeline import PipelineConfig, read_config
+from js_spark.pipeline.happenings import Happening
+from js_spark.pipeline.runner import run
+from js_spark.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def tell(happening: Happening) -> None:
+    print(type(happening).__name__, happening.source, flush=True)
+
+
+def land(spark: SparkSession, config: PipelineConfig) -> dict[str, str]:
+    return run(spark, config, once=True, tell=tell)
+
+
+def main(files: list[str]) -> int:
+    spark = local_session("killed", master="local[2,4]", settings={"spark.ui.enabled": "false"})
+    spark.sparkContext.setLogLevel("OFF")
+    configs = [read_config(file) for file in files]
+    with ThreadPoolExecutor(len(configs)) as pool:
+        failed = list(pool.map(lambda config: land(spark, config), configs))
+    spark.stop()
+    print("failed" if any(failed) else "done", failed, flush=True)
+    return int(any(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

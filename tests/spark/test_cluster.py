@@ -1,0 +1,178 @@
+"""The source on a standalone cluster: a master and two workers, started from the pip package.
+
+Once where the package is installed on the executors, and once where they have nothing but pyarrow
+and get the rest as one zip.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import js_sync
+from js_models import StreamConfig
+from js_spark.java import ensure
+from js_spark.shipping import PACKAGES, pack
+from js_testing import NatsServer
+from tests.soak import LONG
+
+ROOT = Path(__file__).parents[2]
+JOB = Path(__file__).with_name("cluster_job.py")
+MESSAGES = 10_000
+
+
+def package_folder(name: str) -> Path:
+    spec = find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+class Node:
+    """One process of the cluster; it is ready when its log says so."""
+
+    def __init__(self, folder: Path, name: str, ready: str, arguments: list[str]) -> None:
+        self.log = folder / f"{name}.log"
+        program = package_folder("pyspark") / "bin" / "spark-class"
+        environment = os.environ | {
+            "JAVA_HOME": str(ensure()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_NO_DAEMONIZE": "1",
+            "PYTHONPATH": "",
+        }
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [program, *arguments], stdout=log, stderr=log, env=environment, cwd=folder
+            )
+        self.found = self._await(ready)
+
+    def _await(self, ready: str) -> str:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            found = re.search(ready, self.log.read_text())
+            if found:
+                return found[0]
+            assert self._process.poll() is None, self.log.read_text()
+            time.sleep(0.1)
+        raise AssertionError(f"not ready in time: {self.log.read_text()[-3000:]}")
+
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("cluster")
+    spark = "org.apache.spark.deploy"
+    here = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    with ExitStack() as stack:
+        ready = r"spark://127\.0\.0\.1:\d+"
+        first = stack.enter_context(
+            Node(folder, "master", ready, [f"{spark}.master.Master", *here])
+        )
+        for name in ("one", "two"):
+            limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name)]
+            worker = [f"{spark}.worker.Worker", *here, *limits, first.found]
+            stack.enter_context(Node(folder, name, "Successfully registered with master", worker))
+        yield first.found
+
+
+@pytest.fixture
+def orders(server_factory: Callable[[], NatsServer]) -> NatsServer:
+    server = server_factory()
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream(timeout=30)
+        jet.create_stream(StreamConfig(name="ORDERS", subjects=["orders.*"], allow_direct=True))
+        jet.create_stream(
+            StreamConfig(
+                name="COPY",
+                subjects=["copy.*"],
+                max_msgs_per_subject=1,
+                discard="new",
+                discard_new_per_subject=True,
+            )
+        )
+        requests = (
+            js_sync.PublishRequest(subject=f"orders.{number % 7}", data=b"%d" % number)
+            for number in range(MESSAGES)
+        )
+        for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js_sync.PublishFailure), outcome
+    return server
+
+
+def submit(
+    master: str, server: NatsServer, folder: Path, environment: dict[str, str], *more: str
+) -> None:
+    command = [sys.executable, str(JOB), master, server.url, str(folder), *more]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {"batch": [MESSAGES] * 2, "streamed": [MESSAGES] * 2, "executors": 2}
+    with js_sync.connect(server.url) as nc:
+        assert nc.jetstream().get_stream("COPY").cached_info.state.messages == MESSAGES
+
+
+@pytest.mark.skipif(not LONG, reason="the long form alone: the next one does the same and more")
+def test_soak_installed_on_the_executors(master: str, orders: NatsServer, tmp_path: Path) -> None:
+    paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    submit(master, orders, tmp_path, {"PYTHONPATH": paths})
+
+
+def test_shipped_as_one_file(master: str, orders: NatsServer, tmp_path: Path) -> None:
+    package = pack(tmp_path / "twinstream.zip")
+    python = bare_python(tmp_path / "bare")
+    missing = subprocess.run(
+        [python, "-E", "-c", "import js_spark"], capture_output=True, text=True, check=False
+    )
+    assert "No module named 'js_spark'" in missing.stderr
+    paths = os.pathsep.join([str(package), str(ROOT / "src")])
+    submit(master, orders, tmp_path, {"PYTHONPATH": paths, "PYSPARK_PYTHON": python}, str(package))
+
+
+def bare_python(folder: Path) -> str:
+    """Make an interpreter that has pyarrow and nothing of this project."""
+    venv.create(folder, symlinks=True)
+    [site] = folder.glob("lib/python*/site-packages")
+    for name in ("pyarrow", "numpy", "pandas", "pytz", "dateutil", "six"):
+        spec = find_spec(name)
+        if spec is not None and spec.origin is not None:
+            origin = Path(spec.origin)
+            target = origin if origin.name == "six.py" else origin.parent
+            (site / target.name).symlink_to(target)
+    libraries = package_folder("pyarrow").parent / "pyarrow.libs"
+    if libraries.exists():
+        (site / libraries.name).symlink_to(libraries)
+    return str(folder / "bin" / "python")
+
+
+def test_the_package_is_the_same_each_time(tmp_path: Path) -> None:
+    one, two = pack(tmp_path / "one.zip"), pack(tmp_path / "two.zip")
+    assert one.read_bytes() == two.read_bytes()
+    assert "js_sync" in PACKAGES

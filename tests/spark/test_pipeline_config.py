@@ -1,0 +1,152 @@
+"""A pipeline's file: what it means, and what is said of mistakes in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from js_spark.errors import ConfigError
+from js_spark.pipeline import PipelineConfig, read_config
+
+SOURCE = '[[source]]\nstream = "ORDERS"\n'
+HEAD = 'path = "lake"\n[nats]\nservers = "nats://h"\n'
+
+
+def read(tmp_path: Path, text: str, **options: str) -> PipelineConfig:
+    file = tmp_path / "orders.toml"
+    file.write_text(text)
+    return read_config(file, **options)
+
+
+def test_the_least_that_is_needed(tmp_path: Path) -> None:
+    config = read(tmp_path, HEAD + SOURCE)
+    assert (config.name, config.path, config.sink) == ("orders", tmp_path / "lake", "parquet")
+    (source,) = config.sources
+    assert (source.name, source.table, source.format) == ("ORDERS", "orders", "raw")
+    assert (source.start, source.commit, source.bookmark) == ("earliest", "none", "orders-ORDERS")
+    assert source.options == {
+        "nats.servers": "nats://h", "stream": "ORDERS", "valueFormat": "raw",
+    }  # fmt: skip
+
+
+def test_everything(tmp_path: Path) -> None:
+    (tmp_path / "order.json").write_text('{"properties": {"id": {"type": "integer"}}}')
+    config = read(
+        tmp_path,
+        """
+        name = "shop"
+        path = "lake"
+        sink = "delta"
+        every = "1m"
+        [nats]
+        servers = ["nats://a", "nats://b"]
+        user = "reader"
+        password_env = "SHOP_PASSWORD"
+        [spark]
+        master = "local[2]"
+        [spark.settings]
+        spark.driver.memory = "2g"
+        [restart]
+        first = "500ms"
+        longest = "5m"
+        most = 9
+        [[source]]
+        stream = "ORDERS"
+        name = "orders"
+        table = "sales"
+        format = "json"
+        schema = "order.json"
+        subjects = ["orders.>"]
+        start = 7
+        commit = "bookmark"
+        bookmark = "lake"
+        max_messages = 500
+        options = { minPartitions = 4, failOnDataLoss = false }
+        [[source]]
+        stream = "EVENTS"
+        format = "advisory"
+        prefix = "js_"
+        commit = "purge"
+        """,
+        server="nats://other",
+    )
+    assert (config.name, config.sink, config.every) == ("shop", "delta", 60.0)
+    assert (config.master, config.settings) == ("local[2]", {"spark.driver.memory": "2g"})
+    restarts = config.restarts
+    assert (restarts.first, restarts.longest, restarts.most) == (0.5, 300.0, 9)
+    orders, events = config.sources
+    assert orders.options == {
+        "nats.servers": "nats://other",
+        "nats.user": "reader",
+        "nats.passwordEnv": "SHOP_PASSWORD",
+        "stream": "ORDERS",
+        "subject": "orders.>",
+        "valueFormat": "json",
+        "jsonSchema": str(tmp_path / "order.json"),
+        "maxMessagesPerTrigger": "500",
+        "minPartitions": "4",
+        "failOnDataLoss": "false",
+    }
+    assert (orders.start, orders.bookmark, orders.dead_letters) == (
+        7, "lake", "dead_letters/source=orders",
+    )  # fmt: skip
+    assert (events.table, events.prefix, events.commit) == ("", "js_", "purge")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("path = ", "orders.toml: is not TOML"),
+        (SOURCE, "orders.toml: path: is required"),
+        (HEAD, r"orders.toml: source: is required, at least once: write it as \[\[source\]\]"),
+        ('path = "s3://b/x"\n' + SOURCE, "object stores are not supported"),
+        ('path = "lake"\n' + SOURCE, r"orders.toml: \[nats\]: servers: is required"),
+        ('sinc = "delta"\n' + HEAD + SOURCE, "sinc: is not known; did you mean 'sink'"),
+        ('sink = "detla"\n' + HEAD + SOURCE, "got 'detla'; did you mean 'delta'"),
+        ('every = "1 minute"\n' + HEAD + SOURCE, "every: must be a duration such as 500ms"),
+        (
+            HEAD + SOURCE + 'comit = "none"',
+            "ORDERS: comit: is not known; did you mean 'commit'",
+        ),
+        (
+            HEAD + SOURCE + 'format = "avro"',
+            "must be one of raw, json, advisory, got 'avro'",
+        ),
+        (HEAD + SOURCE + 'format = "json"', "schema: is required with format"),
+        (HEAD + SOURCE + 'format = "json"\nschema = "no.json"', "schema: .*cannot be read"),
+        (HEAD + SOURCE + 'schema = "x"', 'schema: needs format = "json"'),
+        (
+            HEAD + SOURCE + 'format = "advisory"\ntable = "t"',
+            "table: advisories have a table a kind",
+        ),
+        (HEAD + SOURCE + 'prefix = "x"', "prefix: is for format"),
+        (HEAD + SOURCE + "start = 0", "start: must be"),
+        (HEAD + SOURCE + 'table = "a/b"', "table: 'a/b' may hold letters"),
+        (HEAD + '[[source]]\nstream = "A,B"', r"give each stream a \[\[source\]\] of its own"),
+        (HEAD + SOURCE + SOURCE, "name: 'orders' stands for more than one thing"),
+        (HEAD + SOURCE + SOURCE + 'name = "b"', "table: 'orders' stands for more than one thing"),
+        (HEAD + SOURCE + "options = {stream = 'X'}", "stream: is the key 'stream' of the source"),
+        (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: is not for a pipeline"),
+        (HEAD + SOURCE + "options = {minPartition = 2}", "did you mean 'minPartitions'"),
+        (HEAD + SOURCE + "options = {minPartitions = 0}", "minPartitions: must be a whole number"),
+        (HEAD + SOURCE + "subjects = ['a..b']", "subjects: "),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("line", ['password = "canary-77"', '[nats.deep]\ntoken = "canary-77"'])
+def test_secrets_are_refused_without_showing_them(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ConfigError, match="name the environment variable that holds it") as caught:
+        read(tmp_path, HEAD + line + "\n" + SOURCE)
+    assert "canary" not in str(caught.value)
+
+
+def test_a_default_server_is_for_files_that_name_none(tmp_path: Path) -> None:
+    named = read(tmp_path, HEAD + SOURCE, default_server="nats://default")
+    assert named.sources[0].options["nats.servers"] == "nats://h"
+    unnamed = read(tmp_path, 'path = "lake"\n' + SOURCE, default_server="nats://default")
+    assert unnamed.sources[0].options["nats.servers"] == "nats://default"

@@ -1,0 +1,248 @@
+"""Running pipelines: every message once in its table, whatever the sink, over runs and crashes."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from js_spark.errors import DataLossError
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.pipeline.compact import compact
+from js_spark.pipeline.config import PipelineConfig
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.happenings import Failed, Happening, Landed, Released
+from js_spark.pipeline.replay import replay
+from js_spark.pipeline.runner import run
+from js_spark.pipeline.vacuum import vacuum
+from js_spark.pipeline.verify import verify
+from js_sync import Stream
+from js_testing import NatsServer
+from tests.spark.pipelines import MAX_DELIVER, SINKS, config_of, counted, files_of, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Make = Callable[..., Stream]
+Fill = Callable[..., None]
+
+
+@pytest.fixture
+def runs(spark: SparkSession) -> Callable[..., list[Happening]]:
+    """Runs a pipeline to the end of its streams, which must go well."""
+
+    def once(config: PipelineConfig, **options: bool) -> list[Happening]:
+        heard: list[Happening] = []
+        failed = run(spark, config, once=True, tell=heard.append, **options)
+        assert failed == {}, heard
+        return heard
+
+    return once
+
+
+def orders(stream: Stream, more: str = "") -> str:
+    return f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nformat = "json"\n' + (
+        f'schema = "order.json"\n{more}'
+    )
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_lands_several_streams_and_goes_on(
+    sink: str,
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    typed, events = make_stream(), make_stream()
+    fill(typed, [b"broken" if at == 25 else {"id": at} for at in range(50)])
+    typed.delete_message(40)
+    fill(events, [{**MAX_DELIVER, "stream_seq": at} for at in range(5)])
+    config = config_of(
+        tmp_path,
+        sink,
+        server.url,
+        orders(typed, 'max_messages = 20\ncommit = "bookmark"'),
+        f'stream = "{events.name}"\nname = "events"\nformat = "advisory"\ncommit = "purge"',
+    )
+    heard = runs(config)
+    batches = [each.entry for each in heard if isinstance(each, Landed) and each.source == "orders"]
+    assert [(each.batch, each.start, each.end) for each in batches] == [
+        (0, 1, 21), (1, 21, 41), (2, 41, 51),
+    ]  # fmt: skip
+    assert [(each.messages, each.dead_letters) for each in batches] == [(20, 0), (19, 1), (10, 0)]
+    lake = tmp_path / "lake"
+    assert counted(lake / "orders", sink) == (48, 48)
+    (letter,) = rows_of(lake / "dead_letters" / "source=orders", sink)
+    assert (letter["_seq"], letter["_raw"], letter["_batch_id"]) == (26, b"broken", 1)
+    assert sorted(row["stream_seq"] for row in rows_of(lake / "max_deliver", sink)) == [*range(5)]
+
+    assert typed.get_consumer("orders-orders").info().num_pending == 0, "the bookmark is at the end"
+    assert events.info().state.messages == 0, "what is landed was purged"
+    assert Released("events", "purge", 6, 5) in heard
+
+    fill(typed, [{"id": 50}])
+    assert typed.get_consumer("orders-orders").info().num_pending == 1, "the lag is in any tool"
+    fill(events, [{**MAX_DELIVER, "stream_seq": 5}])
+    runs(config)
+    assert counted(lake / "orders", sink) == (49, 49)
+    assert counted(lake / "max_deliver", sink) == (6, 6)
+    verdicts = list(verify(config))
+    assert [(each.problems, each.rows, each.gaps) for each in verdicts] == [([], 50, 1), ([], 6, 0)]
+    assert not (lake / "_staging").exists()
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_looks_after_tables(
+    sink: str,
+    spark: SparkSession,
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at, "item": "x"} if at % 2 else {"id": at} for at in range(30)])
+    config = config_of(tmp_path, sink, server.url, orders(stream, "max_messages = 10"))
+    schema = tmp_path / "order.json"
+    wanted = schema.read_text()
+    schema.write_text('{"required": ["item"], "properties": {"item": {"type": "string"}}}')
+    runs(config)
+    lake = tmp_path / "lake"
+    table, letters = lake / "orders", lake / "dead_letters" / "source=orders"
+    assert (counted(table, sink), counted(letters, sink)) == ((15, 15), (15, 15))
+
+    # With the right schema the dead letters of two batches find their way into the table, which
+    # gets the new column; doing it again changes nothing.
+    schema.write_text(wanted)
+    for _ in range(2):
+        again = replay(spark, config, config.sources[0], 5, 15)
+        assert [(each.batch, each.dead_letters) for each in again] == [(0, 0), (1, 0)]
+        assert (counted(table, sink), counted(letters, sink)) == ((25, 25), (5, 5))
+    ids = {row["_seq"]: row.get("id") for row in rows_of(table, sink)}
+    assert [ids.get(seq) for seq in (1, 2, 21, 22)] == [0, 1, None, None]
+
+    fill(stream, [{"id": 30}])
+    runs(config)
+    before = len(files_of(table, sink))
+    joined = {each.table: (each.before, each.after) for each in compact(config)}
+    assert joined["orders"] == (before, 1)
+    assert len(files_of(table, sink)) == 1
+    assert counted(table, sink) == (26, 26)
+    (verdict,) = verify(config)
+    assert (verdict.problems, verdict.rows, verdict.batches) == ([], 31, 4)
+
+    replay(spark, config, config.sources[0], 21, 21 + 1)
+    assert (counted(table, sink), counted(letters, sink)[0]) == ((31, 31), 0)
+    assert vacuum(config, dry_run=True) == []
+    gone = vacuum(config, keep=0)
+    assert gone
+    assert not any(each.path.exists() for each in gone)
+    assert counted(table, sink) == (31, 31)
+
+    stream.delete_message(3)
+    with pytest.raises(DataLossError, match="the first has sequence 3"):
+        replay(spark, config, config.sources[0], 1, 5)
+    assert counted(table, sink) == (31, 31)
+
+
+def test_verify_finds_what_is_wrong_and_purge_keeps_it(
+    spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(20)])
+    source = orders(stream, "max_messages = 10\nstart = 3\ncommit = 'purge'")
+    config = config_of(tmp_path, "parquet", server.url, source)
+    failed = run(spark, config, once=True)
+    assert "2 messages from sequence 1 on that no table has" in failed["orders"]
+    assert stream.info().state.messages == 20, "nothing was purged"
+    assert [each.problems for each in verify(config)] == [[]]
+
+    table = tmp_path / "lake" / "orders"
+    (table / "batch_id=0").rename(tmp_path / "away")
+    (verdict,) = verify(config)
+    assert verdict.missing == 10
+    assert "10 messages of the stream are in no table: 3, 4, 5, 6, 7, …" in verdict.problems
+    assert "batch 0 has 0 rows in the tables, the journal says 10" in verdict.problems
+    (tmp_path / "away").rename(table / "batch_id=0")
+    shutil.copytree(table / "batch_id=0", table / "batch_id=7")
+    (verdict,) = verify(config)
+    assert verdict.problems[0] == "sequences with more than one row: 3, 4, 5, 6, 7"
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
+    sink: str,
+    spark: SparkSession,
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
+    config = config_of(tmp_path, sink, server.url, orders(stream))
+    troubles = iter([RuntimeError("disk on fire")])
+    landed = BatchLog.landed
+
+    def fail_at_first(self: BatchLog, entry: BatchEntry) -> None:
+        for trouble in troubles:
+            raise trouble
+        landed(self, entry)
+
+    monkeypatch.setattr(BatchLog, "landed", fail_at_first)
+    heard = runs(config)
+    assert [each for each in heard if isinstance(each, Failed)] == [
+        Failed("orders", "disk on fire", 0.1)
+    ]
+    table = tmp_path / "lake" / "orders"
+    assert counted(table, sink) == (9, 9)
+    assert counted(tmp_path / "lake" / "dead_letters" / "source=orders", sink) == (1, 1)
+
+    # The tables have a batch that the journal does not know, and the checkpoint is gone.
+    fill(stream, [{"id": at} for at in range(10, 15)])
+    troubles = iter([RuntimeError("disk on fire")] * 9)
+    assert run(spark, config, once=True) == {"orders": "disk on fire"}
+    assert counted(table, sink) == (14, 14)
+    monkeypatch.undo()
+    shutil.rmtree(Folders(config.path).source("orders").checkpoint)
+    failed = run(spark, config, once=True)
+    assert "is gone; put it back" in failed["orders"]
+    fill(stream, [{"id": 15}])
+    runs(config, recover=True)
+    assert counted(table, sink) == (15, 15)
+    assert [(each.problems, each.rows) for each in verify(config)] == [([], 16)]
+    runs(config)
+    assert counted(table, sink) == (15, 15)
+
+
+def test_runs_until_somebody_asks_to_stop(
+    spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"1"])
+    config = config_of(
+        tmp_path, "parquet", server.url, f'stream = "{stream.name}"\ntable = "t"', every="200ms"
+    )
+    asked = threading.Event()
+    seen: list[int] = []
+
+    def follow(happening: Happening) -> None:
+        if isinstance(happening, Landed):
+            seen.append(happening.entry.end)
+            if len(seen) == 3:
+                asked.set()
+            else:
+                fill(stream, [b"more"])
+
+    assert run(spark, config, tell=follow, asked=asked) == {}
+    assert seen == [2, 3, 4]
+    assert counted(tmp_path / "lake" / "t", "parquet", "seq") == (3, 3)

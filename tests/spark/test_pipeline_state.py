@@ -1,0 +1,240 @@
+"""What a pipeline keeps beside its tables: journal, checkpoint, identity, lock. No Spark runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from js_spark.errors import (
+    CheckpointError,
+    DataLossError,
+    JournalError,
+    OptionError,
+    PipelineBusy,
+    SparkSourceError,
+)
+from js_spark.pipeline import swap
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from js_spark.pipeline.checkpoint import Bounds, Checkpoint
+from js_spark.pipeline.config import SourceConfig
+from js_spark.pipeline.folders import Folders, SourceFolder
+from js_spark.pipeline.identity import Identity
+from js_spark.pipeline.land_batch import BatchLander
+from js_spark.pipeline.lock import locked
+from js_spark.pipeline.trouble import is_lasting, sentence
+from js_spark.stream_state import StreamState
+
+SOURCE = SourceConfig(name="orders", stream="ORDERS", table="orders")
+STATE = StreamState("ORDERS", first=5, next=21, created="today")
+
+
+def entry(number: int, start: int = 1, end: int = 11) -> BatchEntry:
+    return BatchEntry(
+        batch=number, start=start, end=end, created="today", query_id="q", began="2026-01-01T00:00",
+        messages=10, tables={"orders": TableEntry(rows=10, files=1, bytes=99)},
+    )  # fmt: skip
+
+
+def test_the_journal_keeps_the_last_word_on_each_batch(tmp_path: Path) -> None:
+    log = BatchLog(tmp_path / "source" / "journal.jsonl")
+    assert (log.last(), log.known(0), log.entries()) == (None, None, {})
+    log.begin(entry(0))
+    assert (log.last(), log.known(0)) == (None, entry(0))
+    log.landed(entry(0))
+    log.landed(entry(1, 11, 21))
+    log.replayed(evolve(entry(0), replays=1, messages=9))
+    log.begin(entry(2, 21, 31))
+    assert log.last() == entry(1, 11, 21)
+    assert [each.messages for each in log.entries().values()] == [9, 10]
+    assert log.known(2) == entry(2, 21, 31)
+
+
+def test_a_line_that_a_crash_cut_short_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    log = BatchLog(file)
+    log.landed(entry(0))
+    with file.open("ab") as out:
+        out.write(b'{"kind": "landed", "bat')
+    assert log.last() == entry(0)
+    log.landed(entry(1, 11, 21))
+    assert list(log.entries()) == [0, 1]
+    file.write_bytes(b"nonsense\n" + file.read_bytes())
+    with pytest.raises(JournalError, match="holds a line that cannot be read"):
+        log.entries()
+
+
+def test_the_end_of_a_long_journal_is_enough(tmp_path: Path) -> None:
+    log = BatchLog(tmp_path / "journal.jsonl")
+    log.landed(entry(700))
+    for number in range(600):
+        log.replayed(entry(number))
+    assert log.last() == entry(700)
+    assert log.known(700) == entry(700)
+
+
+def write_checkpoint(folder: Path, *ends: int, committed: int) -> Checkpoint:
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+    (folder / "metadata").write_text('{"id": "q"}')
+    for number, end in enumerate(ends):
+        place = {"next": end, "created": "today", "filter": "", "parts": 1}
+        offset = {"v": 1, "streams": {"ORDERS": place}}
+        (folder / "offsets" / str(number)).write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+        (folder / "offsets" / f".{number}.crc").write_bytes(b"\xe0")
+    for number in range(committed):
+        (folder / "commits" / str(number)).write_text("v1\n{}")
+    return Checkpoint(folder, "ORDERS")
+
+
+def test_the_bounds_of_batches_come_from_the_checkpoint(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "c", 11, 21, committed=1)
+    assert (checkpoint.query_id(), checkpoint.last_begun(), checkpoint.last_committed()) == (
+        "q", 1, 0,
+    )  # fmt: skip
+    assert checkpoint.bounds(0, 3) == Bounds(3, 11, "today")
+    assert checkpoint.bounds(1, 3) == Bounds(11, 21, "today")
+    with pytest.raises(CheckpointError, match=r"offsets/2 cannot be read"):
+        checkpoint.bounds(2, 3)
+    (tmp_path / "c" / "offsets" / "1").write_text("v9\n{}\n{}")
+    with pytest.raises(CheckpointError, match="format 'v9' is not known"):
+        checkpoint.bounds(1, 3)
+    none = Checkpoint(tmp_path / "none", "ORDERS")
+    assert (none.query_id(), none.last_begun(), none.last_committed()) == (None, -1, -1)
+
+
+@pytest.mark.parametrize(("start", "origin"), [("earliest", 5), ("latest", 21), (7, 7), (21, 21)])
+def test_a_source_decides_once_where_it_begins(
+    tmp_path: Path, start: str | int, origin: int
+) -> None:
+    folder = SourceFolder(tmp_path)
+    stored = Identity.first(evolve(SOURCE, start=start), STATE).save(folder)
+    assert stored.origin == origin
+    assert Identity.load(folder) == stored
+    assert stored.of_query("q", folder).query_id == "q"
+    assert Identity.load(folder) == evolve(stored, query_id="q")
+
+
+def test_a_source_cannot_begin_beyond_the_end() -> None:
+    with pytest.raises(OptionError, match="is 22, beyond the end of stream ORDERS"):
+        Identity.first(evolve(SOURCE, start=22), STATE)
+
+
+def test_another_checkpoint_or_stream_is_refused(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "c", 11, committed=1)
+    identity = Identity.first(SOURCE, STATE)
+    identity.check(SOURCE, checkpoint, landed=False)
+    evolve(identity, query_id="q").check(SOURCE, checkpoint, landed=True)
+    with pytest.raises(CheckpointError, match="is another one than"):
+        evolve(identity, query_id="other").check(SOURCE, checkpoint, landed=True)
+    with pytest.raises(CheckpointError, match="is gone; put it back"):
+        evolve(identity, query_id="q").check(
+            SOURCE, Checkpoint(tmp_path / "none", "ORDERS"), landed=True
+        )
+    with pytest.raises(CheckpointError, match="landed stream ORDERS before, now it names B"):
+        identity.check(evolve(SOURCE, stream="B"), checkpoint, landed=True)
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    program = f"""
+from pathlib import Path
+from typing import Any
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.land_batch import BatchLander
+from js_spark.pipeline.lock import locked
+try:
+    with locked(Folders(Path({str(tmp_path)!r})), "other"):
+        print("got it")
+except Exception as error:
+    print(error)
+"""
+
+    def other() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout
+
+    with locked(folders, "run of orders"), pytest.raises(PipelineBusy, match="'run of orders'"):
+        with locked(folders, "verify"):
+            pass
+    with locked(folders, "run of orders"):
+        assert "is in use by 'run of orders' (process" in other()
+    assert other() == "got it\n"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_folders_are_exchanged(
+    tmp_path: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not at_once:
+        monkeypatch.setattr(swap, "_exchange_at_once", lambda new, current: False)
+    for name in ("new", "current"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    swap.exchange(tmp_path / "new", tmp_path / "current")
+    assert (tmp_path / "current" / "file").read_text() == "new"
+    assert (tmp_path / "new" / "file").read_text() == "current"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["current", "new"]
+
+
+def test_an_interrupted_exchange_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "_new.current").mkdir()
+    swap.finish(tmp_path / "current")
+    assert [path.name for path in tmp_path.iterdir()] == ["current"]
+    with pytest.raises(OSError, match="No such file"):
+        swap.exchange(tmp_path / "none", tmp_path / "current")
+
+
+def test_what_passes_is_told_from_what_lasts() -> None:
+    assert is_lasting(DataLossError("x"))
+    assert not is_lasting(SparkSourceError("x"))
+    assert not is_lasting(ConnectionRefusedError("x"))
+    text = (
+        "[STREAM_FAILED] Traceback (most recent call last):\n  File x\n"
+        "js_spark.errors.DataLossError: stream S: gone; do that\n\n\tat org.apache.spark"
+    )
+    assert is_lasting(RuntimeError(text))
+    assert sentence(RuntimeError(text)) == "stream S: gone; do that"
+    passing = RuntimeError("js_core.errors.ConnectionLost: the link broke\n at x")
+    assert (is_lasting(passing), sentence(passing)) == (False, "the link broke")
+    assert sentence(RuntimeError("\n first\nsecond")) == "first"
+    assert sentence(RuntimeError()) == "RuntimeError"
+
+
+def test_a_batch_is_begun_once_with_the_same_bounds(tmp_path: Path) -> None:
+    source = evolve(SOURCE, options={"nats.servers": "nats://h", "stream": "ORDERS"})
+    log = BatchLog(tmp_path / "journal.jsonl")
+    checkpoint = write_checkpoint(tmp_path / "c", 11, 21, committed=1)
+
+    def plan(batch: int, *, base: int = 0, origin: int = 1) -> BatchEntry:
+        identity = evolve(Identity.first(SOURCE, STATE), origin=origin, base=base)
+        lander = BatchLander(source, identity, checkpoint, log, _no_sink(), lambda _: None)
+        return lander._plan(batch)
+
+    first = plan(0)
+    assert (first.batch, first.start, first.end) == (0, 1, 11)
+    assert (plan(0).end, plan(0).began != "") == (11, True)
+    log.landed(first)
+    plan(0)
+    with pytest.raises(CheckpointError, match="plans batch 0 as sequences 2 to 10"):
+        plan(0, origin=2)
+    # Begun with a checkpoint that was lost since: not in the tables, so its bounds may differ.
+    log.begin(evolve(entry(1, 11, 99), query_id="lost"))
+    second = plan(1)
+    assert (second.batch, second.start, second.end) == (1, 11, 21)
+    log.landed(second)
+    # Landed with a checkpoint of later: this one was put back to an earlier state.
+    log.landed(evolve(entry(5, 21, 31), query_id="q"))
+    with pytest.raises(CheckpointError, match="the journal holds batch 5 with 21 to 30"):
+        plan(1, base=2)
+
+
+def _no_sink() -> Any:
+    return None
