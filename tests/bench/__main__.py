@@ -3,127 +3,101 @@
 Every measurement is a process of its own. A round runs all clients one after the other, every
 second round in reverse; what counts is the median of the ratios within a round, so that the
 machine's speed of the moment cancels out. Each run checks that every message and acknowledgement
-arrived. Bounds of the limit client (``raw``) are what plain Python can do on a socket.
+arrived. The limits ``raw`` and ``raw_c`` are what a socket can do in plain Python and in C.
+
+``python -m tests.bench.growth``, ``.memory``, ``.beside`` and ``.models`` measure other things;
+``python -m tests.bench.report FILE`` puts the figures of a file into the README.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
 
 import click
 
-import js_sync
-from js_cli.screen import plain_table, results
-from js_models import StreamConfig
-from js_testing import NatsServer
-from tests.bench.workloads import (
-    LATENCIES,
-    PAYLOAD,
-    RATES,
-    SINK,
-    SINK_SUBJECT,
-    STREAM,
-    SUBJECT,
-    TITLES,
-)
-
-CLIENTS: Final = {
-    "js_sync": (*RATES, *LATENCIES),
-    "js_async": (*RATES, *LATENCIES),
-    "over_nats_py": ("drain", "consume"),
-    "nats_py": (*RATES, *LATENCIES),
-    "raw": (*RATES, *LATENCIES),
-}
-
-Measured = dict[str, list[dict[str, Any]]]
+from js_cli.screen import notes, plain_table, results
+from tests.bench.job import LATENCIES, RATES, TITLES
+from tests.bench.suite import ALL, CLIENTS, Failed, Measured, Run, circumstances, suite
 
 
 @click.command()
 @click.option("--messages", default=50_000, show_default=True, type=click.IntRange(min=1000))
 @click.option("--calls", default=2_000, show_default=True, type=click.IntRange(min=100))
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
-@click.option("--only", multiple=True, type=click.Choice([*RATES, *LATENCIES]))
-@click.option("--memory", is_flag=True, help="Consume 1,000,000 messages and show the growth.")
+@click.option("--only", multiple=True, type=click.Choice(ALL), help="Workloads.")
+@click.option("--client", "chosen", multiple=True, type=click.Choice(list(CLIENTS)))
+@click.option("--size", default=128, show_default=True, help="Bytes of a payload.")
+@click.option("--headers", is_flag=True, help="Two headers on each message.")
+@click.option("--storage", default="file", type=click.Choice(["file", "memory"]))
+@click.option("--tls", is_flag=True)
+@click.option("--python", default=sys.executable, help="The interpreter that runs the clients.")
 @click.option("--json", "target", type=click.Path(path_type=Path), help="Write the figures.")
 def bench(
     messages: int,
     calls: int,
     rounds: int,
     only: tuple[str, ...],
-    memory: bool,
+    chosen: tuple[str, ...],
+    size: int,
+    headers: bool,
+    storage: str,
+    tls: bool,
+    python: str,
     target: Path | None,
 ) -> None:
-    """Measure every client at every workload."""
-    if memory:
-        messages, rounds, only = 1_000_000, 1, ("consume",)
+    """Measure every client at every workload.
+
+    natsrpy and nats-jetstream take part where the interpreter has them (the latter needs 3.13).
+    """
     found: dict[str, Measured] = {}
-    with NatsServer() as server:
-        _fill(server.url, messages)
+    with suite(python, size=size, headers=headers, tls=tls) as measure:
+        for client in CLIENTS:
+            why = measure.why_not(client)
+            if why is not None:
+                notes().print(f"left out: {client}, {why}")
+        measure.fill(messages, storage)
         for workload in only or (*RATES, *LATENCIES):
+            able = [name for name in measure.able(workload) if not chosen or name in chosen]
             count = calls if workload in LATENCIES else messages
-            clients = [name for name, able in CLIENTS.items() if workload in able]
-            if memory:
-                clients = ["js_sync", "js_async"]
-            found[workload] = _rounds(server.url, workload, clients, count, rounds)
+            try:
+                found[workload] = measure.rounds(workload, able, count, rounds)
+            except Failed as error:
+                raise click.ClickException(str(error)) from None
             _show(workload, found[workload])
+        for failure in measure.failures:
+            notes().print(f"failed: {failure}")
     if target is not None:
-        target.write_text(json.dumps(found, indent=1) + "\n")
-
-
-def _rounds(url: str, workload: str, clients: list[str], count: int, rounds: int) -> Measured:
-    measured: Measured = {name: [] for name in clients}
-    for number in range(rounds):
-        for name in clients if number % 2 == 0 else reversed(clients):
-            measured[name].append(_run(name, workload, url, count))
-    return measured
-
-
-def _run(client: str, workload: str, url: str, count: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.bench.run", client, workload, url, str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    if done.returncode != 0:
-        raise click.ClickException(f"{client}, {workload}: {done.stderr[-1500:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    if found["count"] != count and workload in LATENCIES:
-        raise click.ClickException(f"{client}, {workload}: {found['count']} of {count}")
-    return found
-
-
-def _fill(url: str, count: int) -> None:
-    with js_sync.connect(url) as nc:
-        jet = nc.jetstream()
-        jet.create_stream(StreamConfig(name=STREAM, subjects=[SUBJECT]))
-        jet.create_stream(StreamConfig(name=SINK, subjects=[SINK_SUBJECT]))
-        requests = (js_sync.PublishRequest(subject=SUBJECT, data=PAYLOAD) for _ in range(count))
-        for outcome in jet.publish_many(requests):
-            if isinstance(outcome, js_sync.PublishFailure):
-                raise outcome.error
+        settings = {"messages": messages, "size": size, "storage": storage, "tls": tls}
+        figures = {"of": circumstances(python) | settings, "measured": found}
+        target.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def _show(workload: str, measured: Measured) -> None:
     latency = workload in LATENCIES
-    what = "p50 µs" if latency else "messages a second"
-    columns = (what, "µs CPU a message", "to nats-py", "to raw", "growth MiB")
+    what = ("p50 µs", "p99 µs") if latency else ("messages a second",)
+    columns = (*what, "µs CPU a message", "to nats-py", "to raw", "growth MiB")
     table = plain_table("client", *columns, numbers=columns, title=TITLES[workload])
+    key = "p50_us" if latency else "rate"
     for name, runs in measured.items():
-        key = "p50_us" if latency else "rate"
+        figures = [f"{median(run[key] for run in runs):,.0f}"]
+        if latency:
+            figures.append(f"{median(run['p99_us'] for run in runs):,.0f}")
         table.add_row(
             name,
-            f"{median(run[key] for run in runs):,.0f}",
+            *figures,
             f"{median(run['cpu_us'] for run in runs):.2f}",
-            _ratio(runs, measured.get("nats_py"), key),
-            _ratio(runs, measured.get("raw"), key),
+            ratio_text(runs, measured.get("nats_py"), key),
+            ratio_text(runs, measured.get("raw"), key),
             f"{max(run['growth_mib'] for run in runs):.1f}",
         )
     results().print(table)
 
 
-def _ratio(runs: list[dict[str, Any]], base: list[dict[str, Any]] | None, key: str) -> str:
+def ratio_text(runs: list[Run], base: list[Run] | None, key: str) -> str:
+    """Return the median of the ratios within the rounds."""
     if not base:
         return "-"
     pairs = zip(runs, base, strict=True)

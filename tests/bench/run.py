@@ -1,12 +1,14 @@
-"""One measurement in a process of its own: ``python -m tests.bench.run CLIENT WORKLOAD URL N``."""
+"""One measurement in a process of its own: ``python -m tests.bench.run JOB`` (see `Job.text`)."""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
 
+from tests.bench.job import Job
+
 if __name__ == "__main__":
-    client, workload, url, count = sys.argv[1:]
-    module = import_module(f"tests.bench.clients.{client}")
-    drive = getattr(module, "next_" if workload == "next" else workload)
-    print(drive(url, int(count)))
+    job = Job.read(sys.argv[1])
+    module = import_module(f"tests.bench.clients.{job.client}")
+    drive = getattr(module, f"{job.workload}_" if job.workload == "next" else job.workload)
+    print(drive(job))

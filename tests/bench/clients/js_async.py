@@ -4,77 +4,90 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import js_async
-from js_models import ConsumerConfig
-from tests.bench.workloads import BATCH, PAYLOAD, SINK_SUBJECT, STREAM, WINDOW, Meter
+from js_core.tls import TlsOptions
+from tests.bench.job import BATCH, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
 
 
 @asynccontextmanager
-async def consumer(url: str, policy: str) -> AsyncGenerator[js_async.Consumer]:
-    """Open a new consumer of the filled stream."""
-    async with js_async.connect(url) as connection:
-        jet = connection.jetstream(timeout=30)
-        yield await jet.create_consumer(STREAM, config(policy))
+async def context(job: Job) -> AsyncGenerator[js_async.JetStream]:
+    """Connect."""
+    tls = TlsOptions(ca_file=job.ca) if job.ca else None
+    async with js_async.connect(job.url, tls=tls) as connection:
+        yield connection.jetstream(timeout=30)
 
 
-def config(policy: str) -> ConsumerConfig:
-    """Return the configuration that every client uses."""
-    return ConsumerConfig(
-        ack_policy=policy, max_ack_pending=-1 if policy == "explicit" else None, mem_storage=True
-    )
+def run(work: Callable[[], Awaitable[str]]) -> str:
+    """Run in a loop."""
+
+    async def main() -> str:
+        return await work()
+
+    return asyncio.run(main())
 
 
-def drain(url: str, count: int) -> str:
+def drain(job: Job) -> str:
     """Iterate without acknowledgements."""
 
-    async def run() -> str:
-        async with consumer(url, "none") as source:
-            meter, seen = Meter(), 0
-            async with source.messages(max_messages=5000) as messages:
-                async for _ in messages:
-                    seen += 1
-                    if seen == count:
-                        break
-            return meter.result(seen)
+    async def work() -> str:
+        async with context(job) as jet:
+            return await drained(jet.bind_consumer(STREAM, job.consumer), job)
 
-    return asyncio.run(run())
+    return run(work)
 
 
-def consume(url: str, count: int) -> str:
+async def drained(source: js_async.Consumer, job: Job) -> str:
+    """Iterate over as many as are wanted."""
+    meter, seen = Meter(), 0
+    async with source.messages(max_messages=5000) as messages:
+        async for _ in messages:
+            seen += 1
+            if seen == job.count:
+                break
+    return meter.result(seen)
+
+
+def consume(job: Job) -> str:
     """Iterate with an acknowledgement each."""
 
-    async def run() -> str:
-        async with consumer(url, "explicit") as source:
-            meter, seen = Meter(), 0
-            async with source.messages(max_messages=1000) as messages:
-                async for message in messages:
-                    await message.ack()
-                    seen += 1
-                    if seen == count:
-                        break
-            await acknowledged(source, count)
-            return meter.result(seen)
+    async def work() -> str:
+        async with context(job) as jet:
+            return await consumed(jet.bind_consumer(STREAM, job.consumer), job)
 
-    return asyncio.run(run())
+    return run(work)
 
 
-def fetch(url: str, count: int) -> str:
+async def consumed(source: js_async.Consumer, job: Job) -> str:
+    """Iterate over as many as are wanted, acknowledging each."""
+    meter, seen = Meter(), 0
+    async with source.messages(max_messages=1000) as messages:
+        async for message in messages:
+            await message.ack()
+            seen += 1
+            if seen == job.count:
+                break
+    await acknowledged(source, job.count)
+    return meter.result(seen)
+
+
+def fetch(job: Job) -> str:
     """Fetch batches with an acknowledgement each."""
 
-    async def run() -> str:
-        async with consumer(url, "explicit") as source:
+    async def work() -> str:
+        async with context(job) as jet:
+            source = jet.bind_consumer(STREAM, job.consumer)
             meter, seen = Meter(), 0
-            while seen < count:
+            while seen < job.count:
                 for message in await source.fetch(BATCH, timeout=10):
                     await message.ack()
                     seen += 1
-            await acknowledged(source, count)
+            await acknowledged(source, job.count)
             return meter.result(seen)
 
-    return asyncio.run(run())
+    return run(work)
 
 
 async def acknowledged(source: js_async.Consumer, count: int) -> None:
@@ -83,53 +96,71 @@ async def acknowledged(source: js_async.Consumer, count: int) -> None:
         await asyncio.sleep(0.001)
 
 
-def next_(url: str, count: int) -> str:
+def next_(job: Job) -> str:
     """Ask for one message at a time."""
 
-    async def run() -> str:
-        async with consumer(url, "none") as source:
+    async def work() -> str:
+        async with context(job) as jet:
+            source = jet.bind_consumer(STREAM, job.consumer)
             meter = Meter()
-            for _ in range(count):
+            for _ in range(job.count):
                 began = time.perf_counter()
                 if await source.next(timeout=10) is None:
                     raise AssertionError("no message")
                 meter.call(began)
-            return meter.result(count)
+            return meter.result(job.count)
 
-    return asyncio.run(run())
+    return run(work)
 
 
-def publish(url: str, count: int) -> str:
+def idle(job: Job) -> str:
+    """Wait for messages that come one by one."""
+
+    async def work() -> str:
+        async with context(job) as jet:
+            source = jet.bind_consumer(TICKS, job.consumer)
+            meter, seen = Meter(), 0
+            async with source.messages() as messages:
+                async for message in messages:
+                    seen += meter.tick(message.data)
+                    if seen == job.count:
+                        break
+            return meter.result(seen)
+
+    return run(work)
+
+
+def publish(job: Job) -> str:
     """Publish one message at a time."""
 
-    async def run() -> str:
-        async with js_async.connect(url) as connection:
-            jet = connection.jetstream(timeout=30)
-            await jet.publish(SINK_SUBJECT, PAYLOAD)
+    async def work() -> str:
+        async with context(job) as jet:
+            await jet.publish(SINK_SUBJECT, job.payload)
             meter = Meter()
-            for _ in range(count):
+            for _ in range(job.count):
                 began = time.perf_counter()
-                await jet.publish(SINK_SUBJECT, PAYLOAD)
+                await jet.publish(SINK_SUBJECT, job.payload, headers=job.headers)
                 meter.call(began)
-            return meter.result(count)
+            return meter.result(job.count)
 
-    return asyncio.run(run())
+    return run(work)
 
 
-def pipelined(url: str, count: int) -> str:
+def pipelined(job: Job) -> str:
     """Publish with many under way."""
 
-    async def run() -> str:
-        async with js_async.connect(url) as connection:
-            jet = connection.jetstream(timeout=30)
-            await jet.publish(SINK_SUBJECT, PAYLOAD)
+    async def work() -> str:
+        async with context(job) as jet:
+            await jet.publish(SINK_SUBJECT, job.payload)
+            request = js_async.PublishRequest(
+                subject=SINK_SUBJECT, data=job.payload, headers=job.headers
+            )
+            requests = (request for _ in range(job.count))
             meter, done = Meter(), 0
-            request = js_async.PublishRequest(subject=SINK_SUBJECT, data=PAYLOAD)
-            requests = (request for _ in range(count))
             async for outcome in jet.publish_many(requests, window=WINDOW):
                 if isinstance(outcome, js_async.PublishFailure):
                     raise outcome.error
                 done += 1
             return meter.result(done)
 
-    return asyncio.run(run())
+    return run(work)

@@ -7,52 +7,56 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import js_sync
-from tests.bench.clients.js_async import config
-from tests.bench.workloads import BATCH, PAYLOAD, SINK_SUBJECT, STREAM, WINDOW, Meter
+from js_core.tls import TlsOptions
+from tests.bench.job import BATCH, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
 
 
 @contextmanager
-def consumer(url: str, policy: str) -> Generator[js_sync.Consumer]:
-    """Open a new consumer of the filled stream."""
-    with js_sync.connect(url) as connection:
-        yield connection.jetstream(timeout=30).create_consumer(STREAM, config(policy))
+def context(job: Job) -> Generator[js_sync.JetStream]:
+    """Connect."""
+    tls = TlsOptions(ca_file=job.ca) if job.ca else None
+    with js_sync.connect(job.url, tls=tls) as connection:
+        yield connection.jetstream(timeout=30)
 
 
-def drain(url: str, count: int) -> str:
+def drain(job: Job) -> str:
     """Iterate without acknowledgements."""
-    with consumer(url, "none") as source:
+    with context(job) as jet:
+        source = jet.bind_consumer(STREAM, job.consumer)
         meter, seen = Meter(), 0
         with source.messages(max_messages=5000) as messages:
             for _ in messages:
                 seen += 1
-                if seen == count:
+                if seen == job.count:
                     break
         return meter.result(seen)
 
 
-def consume(url: str, count: int) -> str:
+def consume(job: Job) -> str:
     """Iterate with an acknowledgement each."""
-    with consumer(url, "explicit") as source:
+    with context(job) as jet:
+        source = jet.bind_consumer(STREAM, job.consumer)
         meter, seen = Meter(), 0
         with source.messages(max_messages=1000) as messages:
             for message in messages:
                 message.ack()
                 seen += 1
-                if seen == count:
+                if seen == job.count:
                     break
-        acknowledged(source, count)
+        acknowledged(source, job.count)
         return meter.result(seen)
 
 
-def fetch(url: str, count: int) -> str:
+def fetch(job: Job) -> str:
     """Fetch batches with an acknowledgement each."""
-    with consumer(url, "explicit") as source:
+    with context(job) as jet:
+        source = jet.bind_consumer(STREAM, job.consumer)
         meter, seen = Meter(), 0
-        while seen < count:
+        while seen < job.count:
             for message in source.fetch(BATCH, timeout=10):
                 message.ack()
                 seen += 1
-        acknowledged(source, count)
+        acknowledged(source, job.count)
         return meter.result(seen)
 
 
@@ -62,39 +66,53 @@ def acknowledged(source: js_sync.Consumer, count: int) -> None:
         time.sleep(0.001)
 
 
-def next_(url: str, count: int) -> str:
+def next_(job: Job) -> str:
     """Ask for one message at a time."""
-    with consumer(url, "none") as source:
+    with context(job) as jet:
+        source = jet.bind_consumer(STREAM, job.consumer)
         meter = Meter()
-        for _ in range(count):
+        for _ in range(job.count):
             began = time.perf_counter()
             if source.next(timeout=10) is None:
                 raise AssertionError("no message")
             meter.call(began)
-        return meter.result(count)
+        return meter.result(job.count)
 
 
-def publish(url: str, count: int) -> str:
+def idle(job: Job) -> str:
+    """Wait for messages that come one by one."""
+    with context(job) as jet:
+        source = jet.bind_consumer(TICKS, job.consumer)
+        meter, seen = Meter(), 0
+        with source.messages() as messages:
+            for message in messages:
+                seen += meter.tick(message.data)
+                if seen == job.count:
+                    break
+        return meter.result(seen)
+
+
+def publish(job: Job) -> str:
     """Publish one message at a time."""
-    with js_sync.connect(url) as connection:
-        jet = connection.jetstream(timeout=30)
-        jet.publish(SINK_SUBJECT, PAYLOAD)
+    with context(job) as jet:
+        jet.publish(SINK_SUBJECT, job.payload)
         meter = Meter()
-        for _ in range(count):
+        for _ in range(job.count):
             began = time.perf_counter()
-            jet.publish(SINK_SUBJECT, PAYLOAD)
+            jet.publish(SINK_SUBJECT, job.payload, headers=job.headers)
             meter.call(began)
-        return meter.result(count)
+        return meter.result(job.count)
 
 
-def pipelined(url: str, count: int) -> str:
+def pipelined(job: Job) -> str:
     """Publish with many under way."""
-    with js_sync.connect(url) as connection:
-        jet = connection.jetstream(timeout=30)
-        jet.publish(SINK_SUBJECT, PAYLOAD)
+    with context(job) as jet:
+        jet.publish(SINK_SUBJECT, job.payload)
+        request = js_sync.PublishRequest(
+            subject=SINK_SUBJECT, data=job.payload, headers=job.headers
+        )
         meter, done = Meter(), 0
-        request = js_sync.PublishRequest(subject=SINK_SUBJECT, data=PAYLOAD)
-        for outcome in jet.publish_many((request for _ in range(count)), window=WINDOW):
+        for outcome in jet.publish_many((request for _ in range(job.count)), window=WINDOW):
             if isinstance(outcome, js_sync.PublishFailure):
                 raise outcome.error
             done += 1

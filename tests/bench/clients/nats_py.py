@@ -4,110 +4,121 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import nats
-from nats.js.api import AckPolicy, ConsumerConfig
 
-from tests.bench.workloads import BATCH, PAYLOAD, SINK_SUBJECT, STREAM, SUBJECT, WINDOW, Meter
-
-
-async def subscription(client: Any, policy: str) -> Any:
-    """Open a new consumer of the filled stream."""
-    config = ConsumerConfig(
-        ack_policy=AckPolicy(policy),
-        max_ack_pending=-1 if policy == "explicit" else None,
-        mem_storage=True,
-    )
-    return await client.jetstream().pull_subscribe(SUBJECT, stream=STREAM, config=config)
+from tests.bench.job import BATCH, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
 
 
-def _fetching(url: str, count: int, policy: str) -> str:
-    async def run() -> str:
-        client = await nats.connect(url)
-        source = await subscription(client, policy)
+@asynccontextmanager
+async def connected(job: Job) -> AsyncGenerator[Any]:
+    """Connect."""
+    client = await nats.connect(job.url, tls=job.tls())
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def run(job: Job, work: Callable[[Any], Awaitable[str]]) -> str:
+    """Run in a loop with a connection."""
+
+    async def main() -> str:
+        async with connected(job) as client:
+            return await work(client)
+
+    return asyncio.run(main())
+
+
+async def bound(client: Any, job: Job, stream: str = STREAM) -> Any:
+    """Return the consumer."""
+    return await client.jetstream().pull_subscribe_bind(job.consumer, stream)
+
+
+def fetch(job: Job) -> str:
+    """Fetch batches, with an acknowledgement each if the consumer wants it."""
+
+    async def work(client: Any) -> str:
+        source = await bound(client, job)
         meter, seen = Meter(), 0
-        while seen < count:
+        while seen < job.count:
             for message in await source.fetch(BATCH, timeout=10):
-                if policy == "explicit":
+                if job.policy == "explicit":
                     await message.ack()
                 seen += 1
-        while policy == "explicit":
+        while job.policy == "explicit":
             info = await source.consumer_info()
-            if info.ack_floor.consumer_seq >= count:
+            if info.ack_floor.consumer_seq >= job.count:
                 break
             await asyncio.sleep(0.001)
-        found = meter.result(seen)
-        await client.close()
-        return found
+        return meter.result(seen)
 
-    return asyncio.run(run())
+    return run(job, work)
 
 
-def drain(url: str, count: int) -> str:
-    """Fetch without acknowledgements."""
-    return _fetching(url, count, "none")
+# There is no other loop over a pull consumer.
+drain = consume = fetch
 
 
-def consume(url: str, count: int) -> str:
-    """Fetch with an acknowledgement each: nats-py has no other loop over a pull consumer."""
-    return _fetching(url, count, "explicit")
-
-
-fetch = consume
-
-
-def next_(url: str, count: int) -> str:
+def next_(job: Job) -> str:
     """Ask for one message at a time."""
 
-    async def run() -> str:
-        client = await nats.connect(url)
-        source = await subscription(client, "none")
+    async def work(client: Any) -> str:
+        source = await bound(client, job)
         meter = Meter()
-        for _ in range(count):
+        for _ in range(job.count):
             began = time.perf_counter()
             await source.fetch(1, timeout=10)
             meter.call(began)
-        found = meter.result(count)
-        await client.close()
-        return found
+        return meter.result(job.count)
 
-    return asyncio.run(run())
+    return run(job, work)
 
 
-def publish(url: str, count: int) -> str:
+def idle(job: Job) -> str:
+    """Wait for messages that come one by one."""
+
+    async def work(client: Any) -> str:
+        source = await bound(client, job, TICKS)
+        meter, seen = Meter(), 0
+        while seen < job.count:
+            [message] = await source.fetch(1, timeout=10)
+            seen += meter.tick(message.data)
+        return meter.result(seen)
+
+    return run(job, work)
+
+
+def publish(job: Job) -> str:
     """Publish one message at a time."""
 
-    async def run() -> str:
-        client = await nats.connect(url)
+    async def work(client: Any) -> str:
         jet = client.jetstream()
-        await jet.publish(SINK_SUBJECT, PAYLOAD)
+        await jet.publish(SINK_SUBJECT, job.payload)
         meter = Meter()
-        for _ in range(count):
+        for _ in range(job.count):
             began = time.perf_counter()
-            await jet.publish(SINK_SUBJECT, PAYLOAD)
+            await jet.publish(SINK_SUBJECT, job.payload, headers=job.headers)
             meter.call(began)
-        found = meter.result(count)
-        await client.close()
-        return found
+        return meter.result(job.count)
 
-    return asyncio.run(run())
+    return run(job, work)
 
 
-def pipelined(url: str, count: int) -> str:
+def pipelined(job: Job) -> str:
     """Publish with many under way."""
 
-    async def run() -> str:
-        client = await nats.connect(url)
+    async def work(client: Any) -> str:
         jet = client.jetstream(publish_async_max_pending=WINDOW)
-        await jet.publish(SINK_SUBJECT, PAYLOAD)
+        await jet.publish(SINK_SUBJECT, job.payload)
         meter, futures = Meter(), []
-        for _ in range(count):
-            futures.append(await jet.publish_async(SINK_SUBJECT, PAYLOAD))
+        for _ in range(job.count):
+            futures.append(await jet.publish_async(SINK_SUBJECT, job.payload, headers=job.headers))
         for future in futures:
             await future
-        found = meter.result(count)
-        await client.close()
-        return found
+        return meter.result(job.count)
 
-    return asyncio.run(run())
+    return run(job, work)

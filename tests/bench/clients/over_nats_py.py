@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import nats
 
 import js_async
-from tests.bench.clients.js_async import acknowledged, config
-from tests.bench.workloads import STREAM, Meter
+from tests.bench.clients.js_async import consumed, drained, run
+from tests.bench.job import STREAM, Job
 
 
-def drain(url: str, count: int) -> str:
+def drain(job: Job) -> str:
     """Iterate without acknowledgements."""
-    return _iterate(url, count, "none")
+    return _iterate(job)
 
 
-def consume(url: str, count: int) -> str:
+def consume(job: Job) -> str:
     """Iterate with an acknowledgement each."""
-    return _iterate(url, count, "explicit")
+    return _iterate(job)
 
 
-def _iterate(url: str, count: int, policy: str) -> str:
-    async def run() -> str:
-        client = await nats.connect(url)
+def _iterate(job: Job) -> str:
+    async def work() -> str:
+        client = await nats.connect(job.url, tls=job.tls())
         jet = js_async.from_nats(client, timeout=30)
-        source = await jet.create_consumer(STREAM, config(policy))
-        meter, seen = Meter(), 0
-        async with source.messages(max_messages=1000) as messages:
-            async for message in messages:
-                if policy == "explicit":
-                    await message.ack()
-                seen += 1
-                if seen == count:
-                    break
-        if policy == "explicit":
-            await acknowledged(source, count)
-        found = meter.result(seen)
+        source = jet.bind_consumer(STREAM, job.consumer)
+        found = await (drained if job.workload == "drain" else consumed)(source, job)
         await client.close()
         return found
 
-    return asyncio.run(run())
+    return run(work)

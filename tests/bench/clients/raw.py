@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
-from typing import Any
 from urllib.parse import urlsplit
 
-from tests.bench.workloads import BATCH, PAYLOAD, SINK_SUBJECT, STREAM, WINDOW, Meter
+from tests.bench.job import (
+    BATCH,
+    SINK_SUBJECT,
+    STREAM,
+    TICKS,
+    WINDOW,
+    Job,
+    Meter,
+)
 
 _READ = 1 << 18
 
@@ -16,56 +24,49 @@ _READ = 1 << 18
 class Socket:
     """Sends lines and counts what comes."""
 
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self.sock = socket.create_connection((parts.hostname or "", parts.port or 0))
+    def __init__(self, job: Job) -> None:
+        parts = urlsplit(job.url)
+        host = parts.hostname or ""
+        self.sock: socket.socket = socket.create_connection((host, parts.port or 0))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.recv(1 << 16)
+        tls = job.tls()
+        if tls is not None:
+            self.sock = tls.wrap_socket(self.sock, server_hostname=host)
+        # Others measure at the same time, each with an inbox of its own.
+        self.inbox = b"in%d" % os.getpid()
         options = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1}
-        self.send(b"CONNECT %b\r\nSUB in.* 1\r\nPING\r\n" % json.dumps(options).encode())
+        greeting = (json.dumps(options).encode(), self.inbox)
+        self.send(b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % greeting)
         while b"PONG" not in self.sock.recv(1 << 16):
             pass
 
     def send(self, data: bytes) -> None:
+        """Send bytes."""
         self.sock.sendall(data)
 
     def ask(self, subject: str, body: bytes) -> bytes:
         """Send a request and return the bytes of its answer."""
-        self.send(b"PUB %b in.0 %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+        self.send(b"PUB %b %b.0 %d\r\n%b\r\n" % (subject.encode(), self.inbox, len(body), body))
         got = b""
         while not (got.endswith(b"\r\n") and got.count(b"\r\n") >= 2):
             got += self.sock.recv(_READ)
         return got
 
-    def consumer(self, policy: str) -> None:
-        """Make a new consumer."""
-        config: dict[str, Any] = {
-            "name": "raw",
-            "ack_policy": policy,
-            "mem_storage": True,
-            "inactive_threshold": 5_000_000_000,
-        }
-        if policy == "explicit":
-            config["max_ack_pending"] = -1
-        self.ask(f"$JS.API.CONSUMER.DELETE.{STREAM}.raw", b"")
-        body = json.dumps({"stream_name": STREAM, "config": config}).encode()
-        self.ask(f"$JS.API.CONSUMER.CREATE.{STREAM}.raw", body)
-
-    def pull(self, batch: int) -> None:
+    def pull(self, job: Job, batch: int, stream: str = STREAM) -> None:
         """Ask for messages."""
         body = b'{"batch":%d,"expires":30000000000}' % batch
-        subject = b"$JS.API.CONSUMER.MSG.NEXT.%b.raw" % STREAM.encode()
-        self.send(b"PUB %b in.1 %d\r\n%b\r\n" % (subject, len(body), body))
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{job.consumer}".encode()
+        self.send(b"PUB %b %b.1 %d\r\n%b\r\n" % (subject, self.inbox, len(body), body))
 
 
-def drain(url: str, count: int) -> str:
+def drain(job: Job) -> str:
     """Count messages, two requests of 5,000 under way."""
-    raw = Socket(url)
-    raw.consumer("none")
+    raw = Socket(job)
     meter, seen, asked, tail = Meter(), 0, 0, b""
-    while seen < count:
-        while asked - seen < 5000 and asked < count:
-            raw.pull(5000)
+    while seen < job.count:
+        while asked - seen < 5000 and asked < job.count:
+            raw.pull(job, 5000)
             asked += 5000
         data = tail + raw.sock.recv(_READ)
         seen += data.count(b"MSG bench.data ")
@@ -74,82 +75,99 @@ def drain(url: str, count: int) -> str:
     return meter.result(seen)
 
 
-def _acknowledging(url: str, count: int) -> str:
-    raw = Socket(url)
-    raw.consumer("explicit")
+def consume(job: Job) -> str:
+    """Acknowledge each message, written together for what one read brought."""
+    raw = Socket(job)
     meter, seen, tail = Meter(), 0, b""
-    while seen < count:
-        raw.pull(BATCH)
+    while seen < job.count:
+        raw.pull(job, BATCH)
         got = 0
         while got < BATCH:
             data = tail + raw.sock.recv(_READ)
-            acks = []
-            position = 0
-            while True:
-                start = data.find(b"MSG ", position)
-                end = data.find(b"\r\n", start)
-                if start < 0 or end < 0 or len(data) < end + 4 + len(PAYLOAD):
-                    break
-                reply = data[start:end].split(b" ")[3]
-                acks.append(b"PUB %b 4\r\n+ACK\r\n" % reply)
-                position = end + 4 + len(PAYLOAD)
+            acks, position = _acks(data)
             tail = data[position:]
             if acks:
                 raw.send(b"".join(acks))
             got += len(acks)
         seen += got
-    subject = f"$JS.API.CONSUMER.INFO.{STREAM}.raw"
+    subject = f"$JS.API.CONSUMER.INFO.{STREAM}.{job.consumer}"
     while True:
         body = raw.ask(subject, b"").split(b"\r\n", 1)[1]
-        if json.loads(body)["ack_floor"]["consumer_seq"] >= count:
+        if json.loads(body)["ack_floor"]["consumer_seq"] >= job.count:
             break
         time.sleep(0.001)
     return meter.result(seen)
 
 
-def consume(url: str, count: int) -> str:
-    """Acknowledge each message, written together for what one read brought."""
-    return _acknowledging(url, count)
+def _acks(data: bytes) -> tuple[list[bytes], int]:
+    """Return an acknowledgement for each whole message, and where the rest begins."""
+    acks: list[bytes] = []
+    position = 0
+    while True:
+        start = data.find(b"MSG ", position)
+        end = data.find(b"\r\n", start)
+        if start < 0 or end < 0:
+            return acks, position
+        words = data[start:end].split(b" ")
+        after = end + 4 + int(words[-1])
+        if len(data) < after:
+            return acks, position
+        acks.append(b"PUB %b 4\r\n+ACK\r\n" % words[3])
+        position = after
 
 
 fetch = consume
 
 
-def next_(url: str, count: int) -> str:
+def next_(job: Job) -> str:
     """Ask for one message at a time."""
-    raw = Socket(url)
-    raw.consumer("none")
+    raw = Socket(job)
     meter = Meter()
-    for _ in range(count):
+    for _ in range(job.count):
         began = time.perf_counter()
-        raw.pull(1)
+        raw.pull(job, 1)
         got = b""
-        while len(got) < len(PAYLOAD) or not got.endswith(b"\r\n"):
+        while len(got) < job.size or not got.endswith(b"\r\n"):
             got += raw.sock.recv(_READ)
         meter.call(began)
-    return meter.result(count)
+    return meter.result(job.count)
 
 
-def publish(url: str, count: int) -> str:
+def idle(job: Job) -> str:
+    """Wait for messages that come one by one."""
+    raw = Socket(job)
+    raw.pull(job, 2 * job.count, TICKS)
+    meter, seen = Meter(), 0
+    while seen < job.count:
+        got = raw.sock.recv(_READ)
+        for message in got.split(b"MSG ")[1:]:
+            seen += meter.tick(message.split(b"\r\n", 2)[1])
+            if seen == job.count:
+                break
+    return meter.result(seen)
+
+
+def publish(job: Job) -> str:
     """Publish one message at a time."""
-    raw = Socket(url)
-    raw.ask(SINK_SUBJECT, PAYLOAD)
+    raw = Socket(job)
+    raw.ask(SINK_SUBJECT, job.payload)
     meter = Meter()
-    for _ in range(count):
+    for _ in range(job.count):
         began = time.perf_counter()
-        raw.ask(SINK_SUBJECT, PAYLOAD)
+        raw.ask(SINK_SUBJECT, job.payload)
         meter.call(began)
-    return meter.result(count)
+    return meter.result(job.count)
 
 
-def pipelined(url: str, count: int) -> str:
+def pipelined(job: Job) -> str:
     """Publish with many under way, counting answers."""
-    raw = Socket(url)
+    raw = Socket(job)
     meter, sent, seen, tail = Meter(), 0, 0, b""
-    line = b"PUB %b in.0 %d\r\n%b\r\n" % (SINK_SUBJECT.encode(), len(PAYLOAD), PAYLOAD)
-    while seen < count:
-        free = min(WINDOW - (sent - seen), count - sent)
-        if free >= 500 or (free and sent + free == count):
+    begin = b"PUB %b %b.0 %d\r\n" % (SINK_SUBJECT.encode(), raw.inbox, job.size)
+    line = begin + job.payload + b"\r\n"
+    while seen < job.count:
+        free = min(WINDOW - (sent - seen), job.count - sent)
+        if free >= 500 or (free and sent + free == job.count):
             raw.send(line * free)
             sent += free
         data = tail + raw.sock.recv(_READ)

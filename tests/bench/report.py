@@ -1,0 +1,85 @@
+"""``python -m tests.bench.report FILE``: put the figures of a file of ``--json`` into the README.
+
+Writes the table between the marks in README.md and the chart ``docs/bench.svg``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import click
+
+from tests.bench.__main__ import ratio_text
+from tests.bench.job import LATENCIES, TITLES
+from tests.bench.plot import bar_chart
+from tests.bench.suite import ROOT, Measured
+
+BEGIN: Final = "<!-- figures, written by `python -m tests.bench.report` -->\n"
+END: Final = "<!-- end of figures -->\n"
+SHOWN: Final = ("js_sync", "js_async", "over_nats_py", "natsrpy", "nats_jetstream", "raw")
+NAMES: Final = {"over_nats_py": "js_async over nats-py", "nats_jetstream": "nats-jetstream"}
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
+def report(file: Path) -> None:
+    """Write table and chart."""
+    figures = json.loads(file.read_text())
+    measured: dict[str, Measured] = figures["measured"]
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise click.ClickException(f"{readme} has no place for the figures: {BEGIN}")
+    readme.write_text(before + BEGIN + table(measured, figures["of"]) + END + after)
+    chart = ROOT / "docs" / "bench.svg"
+    chart.write_text(bar_chart("times as fast as nats-py", speeds(measured)))
+
+
+def table(measured: dict[str, Measured], of: dict[str, Any]) -> str:
+    """Return the table: each client against nats-py."""
+    clients = [name for name in SHOWN if any(name in runs for runs in measured.values())]
+    head = [
+        "workload",
+        *(NAMES.get(name, f"`{name}`" if "js" in name else name) for name in clients),
+    ]
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * len(clients)]
+    for workload, runs in measured.items():
+        latency = workload in LATENCIES
+        key = "p50_us" if latency else "rate"
+        what = f"{TITLES[workload]}, {'median time' if latency else 'rate'}"
+        cells = [
+            ratio_text(runs[name], runs.get("nats_py"), key) if name in runs else "-"
+            for name in clients
+        ]
+        lines.append("| " + " | ".join([what, *cells]) + " |")
+    of_what = (
+        f"\nEach figure is the median of the ratios to nats-py within a round: a rate above 1 and a"
+        f" time below 1 are better. {of['size']}-byte messages, {of['storage']} storage,"
+        f" nats-server {of['nats-server']}, Python {of['python']}, {of['processors']} processors;"
+        f" `raw` is a socket in plain Python that only counts.\n"
+    )
+    return "\n".join(lines) + "\n" + of_what
+
+
+def speeds(measured: dict[str, Measured]) -> dict[str, dict[str, float]]:
+    """Return how many times as fast as nats-py each client is."""
+    found: dict[str, dict[str, float]] = {}
+    for workload, runs in measured.items():
+        key = "p50_us" if workload in LATENCIES else "rate"
+        bars: dict[str, float] = {}
+        for name in SHOWN[:-1]:
+            if name in runs:
+                pairs = zip(runs[name], runs["nats_py"], strict=True)
+                ratio = median(run[key] / base[key] for run, base in pairs)
+                bars[NAMES.get(name, name)] = 1 / ratio if workload in LATENCIES else ratio
+        found[TITLES[workload]] = bars
+    return found
+
+
+if __name__ == "__main__":
+    report()

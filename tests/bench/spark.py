@@ -1,0 +1,190 @@
+"""``python -m tests.bench.spark``: what the Spark source costs, as ratios within one run.
+
+``landing``: a stream into Parquet, raw and typed, beside Spark reading the same payloads, typed,
+from files of JSON lines into Parquet; one session, in turns. ``reader``: the work of one task in a
+plain process beside a socket that only counts. Every run checks its counts.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import pyarrow.parquet as pq
+
+import js_sync
+from js_cli.screen import plain_table, results
+from js_models import StreamConfig
+from js_spark import local_session
+from js_testing import NatsServer
+from tests.bench.spark_reader import STREAM
+from tests.bench.suite import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTS: Final = ("landing", "reader")
+SIZE: Final = 200
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"},
+        "customer": {"type": "string"},
+        "amount": {"type": "number"},
+        "paid": {"type": "boolean"},
+        "placed": {"type": "string", "format": "date-time"},
+        "note": {"type": "string"},
+    },
+}
+DDL: Final = (
+    "id BIGINT, customer STRING, amount DOUBLE, paid BOOLEAN, placed TIMESTAMP, note STRING"
+)
+
+Land = Callable[[], "DataFrame"]
+
+
+def payload(number: int) -> bytes:
+    """Return an order of 200 bytes."""
+    order: dict[str, Any] = {
+        "id": number,
+        "customer": f"customer-{number % 9973}",
+        "amount": number % 100_000 / 100,
+        "paid": number % 3 == 0,
+        "placed": f"2026-01-31T12:{number // 60 % 60:02}:{number % 60:02}.{number % 1_000_000:06}Z",
+        "note": "",
+    }
+    bare = json.dumps(order, separators=(",", ":"))
+    order["note"] = "x" * (SIZE - len(bare))
+    return json.dumps(order, separators=(",", ":")).encode()
+
+
+def fill(url: str, count: int, folder: Path) -> None:
+    """Put the same payloads into a stream and into two files."""
+    folder.mkdir()
+    with js_sync.connect(url) as nc:
+        jet = nc.jetstream(timeout=60)
+        jet.create_stream(StreamConfig(name=STREAM, subjects=["orders.*"], allow_direct=True))
+        for outcome in jet.publish_many(_requests(count)):
+            if isinstance(outcome, js_sync.PublishFailure):
+                raise outcome.error
+    for part, (low, high) in enumerate(((0, count // 2), (count // 2, count))):
+        with (folder / f"{part}.jsonl").open("wb") as file:
+            file.writelines(payload(number) + b"\n" for number in range(low, high))
+
+
+def _requests(count: int) -> Iterator[js_sync.PublishRequest]:
+    for number in range(count):
+        yield js_sync.PublishRequest(subject=f"orders.{number % 10}", data=payload(number))
+
+
+def ways(spark: SparkSession, url: str, files: Path) -> dict[str, Land]:
+    """Return what is landed: by name, the rows."""
+
+    def source(**options: str) -> DataFrame:
+        given = {"nats.servers": url, "stream": STREAM, **options}
+        return spark.read.format("jetstream").options(**given).load()
+
+    schema = json.dumps(SCHEMA)
+    columns = list(SCHEMA["properties"])
+    return {
+        "files": lambda: spark.read.schema(DDL).json(str(files)),
+        "raw": lambda: source(),
+        "typed": lambda: source(valueFormat="json", jsonSchema=schema),
+        "typed, payload only": lambda: source(valueFormat="json", jsonSchema=schema).select(
+            *columns
+        ),
+    }
+
+
+def landing(url: str, folder: Path, count: int, rounds: int) -> None:
+    """Land the stream and the files in turns, every second round in reverse."""
+    spark = local_session("bench", master="local[2]")
+    try:
+        lands = ways(spark, url, folder / "json")
+        for land in lands.values():
+            _timed(land, folder / "out", count)  # the first of each compiles
+        found: dict[str, list[float]] = {name: [] for name in lands}
+        for number in range(rounds):
+            for name in list(lands) if number % 2 == 0 else list(reversed(lands)):
+                found[name].append(_timed(lands[name], folder / "out", count))
+    finally:
+        spark.stop()
+    table = plain_table("into Parquet", "s", "messages a second", "to files", "of each round")
+    for name, times in found.items():
+        ratios = [own / files for own, files in zip(times, found["files"], strict=True)]
+        rate = f"{count / median(times):,.0f}"
+        each = " ".join(f"{ratio:.2f}" for ratio in ratios)
+        table.add_row(name, f"{median(times):.2f}", rate, f"{median(ratios):.2f}", each)
+    results().print(table)
+
+
+def _timed(land: Land, target: Path, count: int) -> float:
+    began = time.perf_counter()
+    land().write.parquet(str(target))
+    took = time.perf_counter() - began
+    rows = sum(pq.read_metadata(file).num_rows for file in target.glob("*.parquet"))
+    shutil.rmtree(target)
+    if rows != count:
+        raise click.ClickException(f"{rows} of {count} rows")
+    return took
+
+
+def reader(url: str, count: int, rounds: int) -> None:
+    """Read by one task's work and by a bare socket in turns."""
+    table = plain_table("read by", "ours a second", "bare socket", "ratio", "of each round", "CPU")
+    for mode in ("direct", "consumer"):
+        pairs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        for number in range(rounds):
+            order = ("ours", "raw") if number % 2 == 0 else ("raw", "ours")
+            run = {who: _process(who, mode, url, count) for who in order}
+            pairs.append((run["ours"], run["raw"]))
+        ratios = [own["rate"] / limit["rate"] for own, limit in pairs]
+        table.add_row(
+            mode,
+            f"{median(own['rate'] for own, _ in pairs):,.0f}",
+            f"{median(limit['rate'] for _, limit in pairs):,.0f}",
+            f"{median(ratios):.2f}",
+            " ".join(f"{ratio:.2f}" for ratio in ratios),
+            f"{median(own['cpu_us'] for own, _ in pairs):.2f} µs",
+        )
+    results().print(table)
+
+
+def _process(who: str, mode: str, url: str, count: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.bench.spark_reader", who, mode, url, str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        raise click.ClickException(f"{who}, {mode}: {done.stderr[-1500:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    if found["count"] != count:
+        raise click.ClickException(f"{who}, {mode}: {found['count']} of {count} messages")
+    return found
+
+
+@click.command()
+@click.option("--messages", default=1_000_000, show_default=True, type=click.IntRange(min=1000))
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
+@click.option("--only", multiple=True, type=click.Choice(PARTS))
+def bench(messages: int, rounds: int, only: tuple[str, ...]) -> None:
+    """Measure the Spark source."""
+    chosen = only or PARTS
+    with tempfile.TemporaryDirectory() as name, NatsServer() as server:
+        folder = Path(name)
+        fill(server.url, messages, folder / "json")
+        if "reader" in chosen:
+            reader(server.url, messages, rounds)
+        if "landing" in chosen:
+            landing(server.url, folder, messages, rounds)
+
+
+if __name__ == "__main__":
+    bench()
