@@ -4,6 +4,8 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
+# Processes that run the tests. Most tests wait for servers, so more than there are cores.
+JOBS ?= 4
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group build \
@@ -55,7 +57,7 @@ equal: setup ## prove that both twins have the same public names and signatures
 	$(BIN)/python -m pytest -q tests/test_twins.py tests/test_layering.py
 
 test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
 
 demo: setup ## the whole way from the spec to Parquet, on a server of its own
 	@$(BIN)/twinstream demo $(ARGS)
