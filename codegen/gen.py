@@ -18,11 +18,13 @@ import bundle
 import error_codes
 import event_subjects
 import exports
+import fronts
 import shapes
 from schemas import FOLDER, ROOT, Schemas
 
 MODELS = ROOT / "src" / "js_models"
 GENERATED = MODELS / "generated"
+FRONT = ROOT / "src" / "js_async" / "__init__.py"
 OTHERS = ("twin.py", "spark_types.py")
 
 
@@ -34,6 +36,7 @@ def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
         MODELS / "error_codes.py": lambda: error_codes.module(),
         MODELS / "event_subjects.py": lambda: event_subjects.module(schemas),
         MODELS / "_shapes.py": lambda: shapes.module(schemas),
+        FRONT.with_name("_index.py"): lambda: fronts.index(FRONT),
         MODELS / "schema.json": lambda: bundle.document(schemas),
     }
 

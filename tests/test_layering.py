@@ -106,13 +106,18 @@ def test_the_helpers_for_tests_use_the_standard_library_alone() -> None:
         assert not foreign, f"{path} imports {foreign}"
 
 
-def loaded_by(package: str) -> set[str]:
-    """Return the top-level modules that a fresh interpreter holds after one import."""
-    program = f"import {package}, sys, json; print(json.dumps(sorted(sys.modules)))"
+def modules_after(statement: str) -> set[str]:
+    """Return the modules that a fresh interpreter holds after a statement."""
+    program = f"{statement}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    names: list[str] = json.loads(done.stdout)
+    return set(json.loads(done.stdout))
+
+
+def loaded_by(package: str) -> set[str]:
+    """Return the top-level modules that all public names of a package bring along."""
+    names = modules_after(f"from {package} import *")
     return {name.partition(".")[0] for name in names}
 
 
@@ -128,3 +133,12 @@ def test_the_blocking_twin_does_without_asyncio(package: str) -> None:
 
 def test_models_alone_open_no_sockets() -> None:
     assert not loaded_by("js_models") & {"socket", "ssl", "select", "http"}
+
+
+def test_a_program_starts_without_what_it_does_not_use() -> None:
+    found = modules_after("import js_sync; js_sync.connect, js_sync.JetStream, js_sync.Consumer")
+    assert "js_sync.connection" in found
+    heavy = {"ssl", "sqlite3", "tempfile", "zoneinfo", "js_models.generated.config.stream"}
+    assert not found & heavy
+    features = {"js_sync.coordination", "js_sync.dead_letters", "js_sync.worker", "js_core.health"}
+    assert not found & features

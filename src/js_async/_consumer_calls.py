@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from js_async._api import ApiCalls
 from js_async.consumer import Consumer
-from js_models import ConsumerConfig
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig
 
 __all__ = ["ConsumerCalls"]
 

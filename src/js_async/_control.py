@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import js_models
 from js_async import _groups
 from js_async._api import Api
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
-from js_models import (
-    ConsumerDeleteResponse,
-    ConsumerInfo,
-    ConsumerInfoResponse,
-    ConsumerLeaderStepdownResponse,
-    ConsumerPauseResponse,
-    ConsumerResetResponse,
-    ConsumerUnpinResponse,
-)
+
+if TYPE_CHECKING:
+    from js_models import ConsumerInfo, ConsumerPauseResponse
 
 __all__ = [
     "delete",
@@ -39,7 +34,7 @@ _LOOK: Final = 1.0
 async def info(api: Api, stream: str, name: str) -> ConsumerInfo:
     """Ask for configuration and state."""
     subject = api.subjects.consumer("INFO", stream, name)
-    return await api.call(subject, None, ConsumerInfoResponse)
+    return await api.call(subject, None, js_models.ConsumerInfoResponse)
 
 
 async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
@@ -49,7 +44,7 @@ async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
     """
     subject = api.subjects.consumer("INFO", stream, name)
     try:
-        await api.call(subject, None, ConsumerInfoResponse, Deadline.after(_LOOK))
+        await api.call(subject, None, js_models.ConsumerInfoResponse, Deadline.after(_LOOK))
     except (ConsumerNotFound, StreamNotFound) as error:
         return ConsumerDeleted(f"{stream}/{name}: {error.description}")
     return None
@@ -65,7 +60,7 @@ async def require_there(api: Api, stream: str, name: str) -> None:
 async def delete(api: Api, stream: str, name: str) -> None:
     """Delete the consumer."""
     subject = api.subjects.consumer("DELETE", stream, name)
-    await api.call(subject, None, ConsumerDeleteResponse)
+    await api.call(subject, None, js_models.ConsumerDeleteResponse)
 
 
 async def pause(api: Api, stream: str, name: str, until: datetime | None) -> ConsumerPauseResponse:
@@ -73,7 +68,7 @@ async def pause(api: Api, stream: str, name: str, until: datetime | None) -> Con
     api.require((2, 11, 0), "pausing a consumer")
     body = {"pause_until": until.isoformat()} if until is not None else None
     subject = api.subjects.consumer("PAUSE", stream, name)
-    answer = await api.call(subject, body, ConsumerPauseResponse)
+    answer = await api.call(subject, body, js_models.ConsumerPauseResponse)
     if until is not None and not answer.paused:
         raise BadArgument(
             f"{stream}/{name} is not paused: {until.isoformat()} is past by the server's clock"
@@ -104,7 +99,7 @@ async def step_down(
 ) -> None:
     """Ask the consumer's leader to hand over."""
     subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
-    kind = ConsumerLeaderStepdownResponse
+    kind = js_models.ConsumerLeaderStepdownResponse
     await _groups.step_down(api, subject, kind, preferred, cluster, tags)
 
 
@@ -113,11 +108,11 @@ async def reset(api: Api, stream: str, name: str, seq: int | None) -> ConsumerIn
     api.require((2, 14, 0), "resetting a consumer")
     subject = api.subjects.consumer("RESET", stream, name)
     body = {"seq": seq} if seq is not None else None
-    return await api.call(subject, body, ConsumerResetResponse)
+    return await api.call(subject, body, js_models.ConsumerResetResponse)
 
 
 async def unpin(api: Api, stream: str, name: str, group: str) -> None:
     """Take the pin of a group from its client."""
     api.require((2, 11, 0), "unpinning a client")
     subject = api.subjects.consumer("UNPIN", stream, name)
-    await api.call(subject, {"group": group}, ConsumerUnpinResponse)
+    await api.call(subject, {"group": group}, js_models.ConsumerUnpinResponse)

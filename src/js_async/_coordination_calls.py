@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from js_async._api import ApiCalls
-from js_async.coordination import Coordination, open_coordination
+
+if TYPE_CHECKING:
+    from js_async.coordination import Coordination
 
 __all__ = ["CoordinationCalls"]
 
@@ -21,4 +25,6 @@ class CoordinationCalls(ApiCalls):
         which names the settings that break a promise, `StreamNotFound`, `SubjectOverlap`,
         `Unsupported` (before server 2.11) or another `JetStreamError`.
         """
+        from js_async.coordination import open_coordination
+
         return await open_coordination(self._api, stream, create, replicas, owner)

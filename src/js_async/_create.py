@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from attrs import evolve
 
+import js_models
 from js_async._api import Api
 from js_core.deadline import Deadline
 from js_core.difference import differences
@@ -17,19 +18,9 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.subjects import check_filter
-from js_models import (
-    AckPolicy,
-    ConsumerConfig,
-    ConsumerCreateResponse,
-    ConsumerInfo,
-    ConsumerInfoResponse,
-    StreamConfig,
-    StreamCreateResponse,
-    StreamInfo,
-    StreamNamesResponse,
-    StreamUpdateResponse,
-    encode,
-)
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
 
 __all__ = ["CreateAction", "create_consumer", "create_stream", "name_by_subject", "update_stream"]
 
@@ -41,17 +32,21 @@ CreateAction = Literal["", "create", "update"]
 async def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
     """Create a stream."""
     subject = api.subjects.stream("CREATE", name)
-    return await api.call(subject, _stream_body(api, config, pedantic), StreamCreateResponse)
+    return await api.call(
+        subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
+    )
 
 
 async def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
     """Replace the configuration of a stream."""
     subject = api.subjects.stream("UPDATE", name)
-    return await api.call(subject, _stream_body(api, config, pedantic), StreamUpdateResponse)
+    return await api.call(
+        subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
+    )
 
 
 def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
-    return {**encode(config), **_pedantry(api, pedantic)}
+    return {**js_models.encode(config), **_pedantry(api, pedantic)}
 
 
 def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
@@ -64,7 +59,7 @@ async def name_by_subject(api: Api, subject: str) -> str:
     """Return the name of the one stream that holds a subject."""
     target = api.subjects.streams("NAMES")
     check_filter(subject)
-    answer = await api.call(target, {"subject": subject}, StreamNamesResponse)
+    answer = await api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
     names = answer.streams or []
     if len(names) > 1:
         raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
@@ -89,17 +84,21 @@ async def create_consumer(
     """
     if config.ack_policy is None:
         # The server's default is none, which nobody means who leaves it out.
-        config = evolve(config, ack_policy=AckPolicy.EXPLICIT)
+        config = evolve(config, ack_policy=js_models.AckPolicy.EXPLICIT)
     name = config.durable_name or config.name
     if name is None:
         name = api.transport.tokens.name()
         config = evolve(config, name=name)
     filters = [config.filter_subject] if config.filter_subject else []
     subject = api.subjects.create_consumer(stream, name, filters)
-    body: dict[str, Any] = {"stream_name": stream, "config": encode(config), "action": action}
+    body: dict[str, Any] = {
+        "stream_name": stream,
+        "config": js_models.encode(config),
+        "action": action,
+    }
     body |= _pedantry(api, pedantic)
     try:
-        return await api.call(subject, body, ConsumerCreateResponse, deadline)
+        return await api.call(subject, body, js_models.ConsumerCreateResponse, deadline)
     except ConsumerExists as error:
         raise await _explained(api, stream, name, config, error) from None
 
@@ -109,10 +108,12 @@ async def _explained(
 ) -> JetStreamError:
     try:
         subject = api.subjects.consumer("INFO", stream, name)
-        actual = await api.call(subject, None, ConsumerInfoResponse)
+        actual = await api.call(subject, None, js_models.ConsumerInfoResponse)
     except TwinstreamError:
         # The explanation is a courtesy; the refusal itself is what counts.
         return error
     if actual.config is None:
         return error
-    return error.with_differences(differences(encode(config), encode(actual.config)))
+    return error.with_differences(
+        differences(js_models.encode(config), js_models.encode(actual.config))
+    )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from js_async._api import Api
 from js_core.placement import step_down_body
-from js_models import Model
+
+if TYPE_CHECKING:
+    from js_models import Model
 
 __all__ = ["step_down"]
 

@@ -5,8 +5,9 @@ Nothing of this is asked while all goes well.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import js_models
 from js_async._api import Api
 from js_async.stream import Stream
 from js_core.deadline import Deadline
@@ -24,7 +25,9 @@ from js_core.headers import encode_headers
 from js_core.pub_ack import is_pub_ack, read_pub_ack
 from js_core.publish import MSG_ID, ROLLUP, PublishRequest
 from js_core.subjects import check_subject
-from js_models import PubAck, StreamInfoResponse, StreamNamesResponse
+
+if TYPE_CHECKING:
+    from js_models import PubAck
 
 __all__ = ["prove", "reason"]
 
@@ -40,7 +43,9 @@ async def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
     deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
     try:
         target = api.subjects.streams("NAMES")
-        names = await api.call(target, {"subject": subject}, StreamNamesResponse, deadline)
+        names = await api.call(
+            target, {"subject": subject}, js_models.StreamNamesResponse, deadline
+        )
         if names.streams:
             return await _leaderless(api, subject, names.streams[0], deadline)
     except (NoResponders, JetStreamNotEnabled) as error:
@@ -57,7 +62,9 @@ async def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
 
 async def _leaderless(api: Api, subject: str, name: str, deadline: Deadline) -> NoLeader:
     try:
-        info = await api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse, deadline)
+        info = await api.call(
+            api.subjects.stream("INFO", name), None, js_models.StreamInfoResponse, deadline
+        )
         leader = info.cluster.leader if info.cluster is not None else ""
         now = f"its leader is {leader} by now" if leader else "it has no leader"
     except TwinstreamError as error:
@@ -123,11 +130,13 @@ async def _find(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
     target = api.subjects.streams("NAMES")
-    names = await api.call(target, {"subject": request.subject}, StreamNamesResponse, deadline)
+    names = await api.call(
+        target, {"subject": request.subject}, js_models.StreamNamesResponse, deadline
+    )
     for name in names.streams or ():
         last = await Stream(api, name, None).get_last_message(request.subject)
         if last.headers.get(MSG_ID) == request.msg_id:
-            return PubAck(stream=name, seq=last.seq, duplicate=True)
+            return js_models.PubAck(stream=name, seq=last.seq, duplicate=True)
     raise OutcomeUnknown(
         f"{request.subject}: an attempt had no answer and the next was refused; the last message of"
         " the subject is another one, by a later writer perhaps"

@@ -6,24 +6,22 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from js_async._consumer_calls import ConsumerCalls
-from js_async._health import health
 from js_async._io import Handler, Opening, opening
-from js_async.dead_letters import DeadLetters
-from js_async.events import Events, listen
-from js_async.message import Message
-from js_async.work_settings import KeyOf, WorkSettings
-from js_async.worker import Worker
-from js_core.advisories import EventKind, event_subjects
-from js_core.dead_letter import Names
 from js_core.deadline import Seconds, finite_seconds
-from js_core.events import MessagesDropped
-from js_core.health import THRESHOLDS, Health, Thresholds
-from js_core.reports import PullReport, WorkReport
 from js_core.retry import RETRY, Retry
-from js_models import ConsumerConfig
 
 if TYPE_CHECKING:
+    from js_async.dead_letters import DeadLetters
+    from js_async.events import Events
     from js_async.jetstream import JetStream
+    from js_async.message import Message
+    from js_async.work_settings import KeyOf
+    from js_async.worker import Worker
+    from js_core.advisories import EventKind
+    from js_core.events import MessagesDropped
+    from js_core.health import Health, Thresholds
+    from js_core.reports import PullReport, WorkReport
+    from js_models import ConsumerConfig
 
 __all__ = ["WatchCalls"]
 
@@ -50,6 +48,9 @@ class WatchCalls(ConsumerCalls):
         `MaxDeliver`, or words such as "max_deliver". At most `max_pending` events wait to be
         taken; what comes then is dropped, told by the next event and to `on_drop`.
         """
+        from js_async.events import listen
+        from js_core.advisories import event_subjects
+
         subjects = event_subjects(stream, consumer, kinds)
         return opening(listen(self._api.transport, subjects, max_pending, on_drop))
 
@@ -69,6 +70,9 @@ class WatchCalls(ConsumerCalls):
         `dead.STREAM`), `failures` the one that captures the advisories (`STREAM-failures`). Nothing
         is sent before `prepare`, or before it is entered as a context manager.
         """
+        from js_async.dead_letters import DeadLetters
+        from js_core.dead_letter import Names
+
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._whole, self._api, names, on_report)
 
@@ -96,6 +100,9 @@ class WatchCalls(ConsumerCalls):
         becomes one of the `dead_letters`, if given, and is terminated. At most `max_messages` are
         here at once, by default two for each handler, or 500 where there is an order.
         """
+        from js_async.work_settings import WorkSettings
+        from js_async.worker import Worker
+
         settings = WorkSettings(
             concurrency=concurrency,
             order=order,
@@ -113,11 +120,16 @@ class WatchCalls(ConsumerCalls):
         *,
         stream: str | None = None,
         interval: Seconds = 2.0,
-        thresholds: Thresholds = THRESHOLDS,
+        thresholds: Thresholds | None = None,
     ) -> Health:
         """Return findings about all streams, or one, and their consumers.
 
-        They are looked at twice, `interval` seconds apart, to see what moves. Raises
-        `StreamNotFound` for a `stream` that is not there.
+        They are looked at twice, `interval` seconds apart, to see what moves, and judged by
+        `thresholds`, those of a plain `Thresholds()` by default. Raises `StreamNotFound` for a
+        `stream` that is not there.
         """
-        return await health(self._whole, stream, finite_seconds(interval, "interval"), thresholds)
+        from js_async._health import health
+        from js_core.health import THRESHOLDS
+
+        pause = finite_seconds(interval, "interval")
+        return await health(self._whole, stream, pause, thresholds or THRESHOLDS)

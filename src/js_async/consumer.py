@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import js_models
 from js_async import _control
 from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
 from js_async._io import Handler, Opening, opening
 from js_async._pulls import PullChannels
-from js_async.consuming import Consuming, Order
 from js_async.delivery import Delivery, ack_wait_of
-from js_async.events import Events, listen
 from js_async.message import Message
 from js_async.messages import Messages
 from js_async.missing import Missing, OnDeleted
-from js_core.advisories import event_subjects
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Seconds, monotonic, seconds
 from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
@@ -25,7 +23,11 @@ from js_core.fetch import Fetch
 from js_core.pin import pin_of
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
 from js_core.reports import PullReport
-from js_models import AckPolicy, ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
+
+if TYPE_CHECKING:
+    from js_async.consuming import Consuming, Order
+    from js_async.events import Events
+    from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
 __all__ = ["Consumer"]
 
@@ -137,6 +139,9 @@ class Consumer:
             raise BadArgument(
                 f'{self._stream}/{self._name} samples nothing: set sample_freq, "100%" for all'
             )
+        from js_async.events import listen
+        from js_core.advisories import event_subjects
+
         subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
         return opening(listen(self._api.transport, subjects, max_pending))
 
@@ -291,6 +296,8 @@ class Consumer:
         runs. An error out of the handler ends the consumption and comes out of `Consuming.wait`.
         The rest is as in `messages`.
         """
+        from js_async.consuming import Consuming
+
         messages = self.messages(
             max_messages=max_messages,
             priority=priority,
@@ -302,4 +309,4 @@ class Consumer:
 
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None
-        return config is None or config.ack_policy not in {AckPolicy.NONE, None}
+        return config is None or config.ack_policy not in {js_models.AckPolicy.NONE, None}

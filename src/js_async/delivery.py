@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import js_models
 from js_async._transport import Transport
-from js_models import AckPolicy, ConsumerInfo
+
+if TYPE_CHECKING:
+    from js_models import ConsumerInfo
 
 __all__ = ["Delivery", "ack_wait_of"]
 
@@ -37,7 +40,7 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
     when the consumer wants no acknowledgements.
     """
     config = info.config if info is not None else None
-    if config is None or config.ack_policy in {AckPolicy.NONE, None}:
+    if config is None or config.ack_policy in {js_models.AckPolicy.NONE, None}:
         return None
     waits: list[timedelta] = list(config.backoff or ())
     if config.ack_wait is not None:

@@ -3,54 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from js_async import _paging
+import js_models
 from js_async._api import Api
 from js_async._coordination_calls import CoordinationCalls
 from js_async._create import create_stream, name_by_subject, update_stream
 from js_async._io import Handler
-from js_async._ranges import open_range
-from js_async._restore import restore
 from js_async._transport import Transport
 from js_async._watch_calls import WatchCalls
-from js_async.atomic_batch import AtomicBatch
-from js_async.consumer import Consumer
-from js_async.consuming import Order
-from js_async.counters import Counters
 from js_async.listing import Listing
-from js_async.message import Message
-from js_async.meta import Meta
-from js_async.once_writer import By
-from js_async.outbox_relay import OutboxRelay
-from js_async.outbox_store import OutboxStore
-from js_async.processing import Processing
 from js_async.publishing import Publishing
-from js_async.range_reader import RangeReader
-from js_async.schedules import Schedules
 from js_async.stream import Stream
-from js_async.subject_writes import SubjectWrites
 from js_core.atomic_batch import MAX_MESSAGES
-from js_core.backup import TransferProgress
 from js_core.deadline import Seconds
 from js_core.errors import BadArgument, StreamNotFound
 from js_core.headers import HeaderValues
-from js_core.outbox import OutboxReport
-from js_core.processing import ProcessReport
 from js_core.publish import PublishRequest
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
-from js_core.read_request import Via
-from js_core.subject_write import AlreadyThere, Stored
 from js_core.subjects import ApiSubjects
-from js_models import (
-    AccountInfo,
-    AccountInfoResponse,
-    StreamConfig,
-    StreamDeleteResponse,
-    StreamInfo,
-    StreamInfoResponse,
-)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from js_async.atomic_batch import AtomicBatch
+    from js_async.consumer import Consumer
+    from js_async.consuming import Order
+    from js_async.counters import Counters
+    from js_async.message import Message
+    from js_async.meta import Meta
+    from js_async.once_writer import By
+    from js_async.outbox_relay import OutboxRelay
+    from js_async.outbox_store import OutboxStore
+    from js_async.processing import Processing
+    from js_async.range_reader import RangeReader
+    from js_async.schedules import Schedules
+    from js_async.subject_writes import SubjectWrites
+    from js_core.backup import TransferProgress
+    from js_core.outbox import OutboxReport
+    from js_core.processing import ProcessReport
+    from js_core.read_request import Via
+    from js_core.subject_write import AlreadyThere, Stored
+    from js_models import AccountInfo, StreamConfig, StreamInfo
 
 __all__ = ["JetStream"]
 
@@ -67,7 +62,12 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
         timeout: Seconds | None = None,
     ) -> None:
         super().__init__(Api(transport, ApiSubjects.of(domain=domain, prefix=prefix), timeout))
-        self._writes: Final = SubjectWrites(self._api)
+
+    @cached_property
+    def _writes(self) -> SubjectWrites:
+        from js_async.subject_writes import SubjectWrites
+
+        return SubjectWrites(self._api)
 
     @property
     def prefix(self) -> str:
@@ -77,12 +77,14 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
     @property
     def meta(self) -> Meta:
         """The calls that change the cluster, for users of the system account."""
+        from js_async.meta import Meta
+
         return Meta(self._api)
 
     async def account_info(self) -> AccountInfo:
         """Return the account's usage and limits."""
         subject = self._api.subjects.account_info()
-        return await self._api.call(subject, None, AccountInfoResponse)
+        return await self._api.call(subject, None, js_models.AccountInfoResponse)
 
     # ---- streams
 
@@ -111,7 +113,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
     async def get_stream(self, name: str) -> Stream:
         """Return a stream that exists. Raises `StreamNotFound`."""
         subject = self._api.subjects.stream("INFO", name)
-        return Stream(self._api, name, await self._api.call(subject, None, StreamInfoResponse))
+        info = await self._api.call(subject, None, js_models.StreamInfoResponse)
+        return Stream(self._api, name, info)
 
     def bind_stream(self, name: str) -> Stream:
         """Return a stream without asking the server, where INFO is not permitted."""
@@ -127,17 +130,21 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
     async def delete_stream(self, name: str) -> None:
         """Delete a stream with its messages and consumers. Raises `StreamNotFound`."""
         subject = self._api.subjects.stream("DELETE", name)
-        await self._api.call(subject, None, StreamDeleteResponse)
+        await self._api.call(subject, None, js_models.StreamDeleteResponse)
 
     def streams(self, subject: str | None = None) -> Listing[StreamInfo]:
         """Iterate over the infos of all streams, or of those that hold `subject`.
 
         Its `missing` and `offline` tell of those that have no info now.
         """
+        from js_async import _paging
+
         return _paging.StreamInfos(self._api, subject)
 
     def stream_names(self, subject: str | None = None) -> Listing[str]:
         """Iterate over the names of all streams, or of those that hold `subject`."""
+        from js_async import _paging
+
         return _paging.StreamNames(self._api, subject)
 
     async def restore(
@@ -158,6 +165,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
         Raises `StreamExists`, `BadArgument` for a backup that is damaged, `ConnectionLost` when
         the link breaks meanwhile, another `JetStreamError`.
         """
+        from js_async._restore import restore
+
         info = await restore(self._api, path, config, chunk_size, timeout, on_progress)
         return Stream(self._api, info.config.name or "", info)
 
@@ -182,6 +191,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
         reads, which work-queue streams refuse. `timeout` in seconds is how long the read may go
         without progress. Nothing is sent before the first page is asked for.
         """
+        from js_async._ranges import open_range
+
         read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
         via: Via = "direct" if direct else "consumer"
         return open_range(self._api, stream, read, via, filter_subjects, timeout=timeout)
@@ -201,6 +212,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
         1000, the server's limit, unless the server is configured otherwise; `timeout` in seconds
         is for each answer of the server.
         """
+        from js_async.atomic_batch import AtomicBatch
+
         return AtomicBatch(self._api, id, max_messages, timeout)
 
     # ---- writing by what a subject holds
@@ -302,6 +315,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
         Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
         """
+        from js_async.counters import Counters
+
         return await Counters.open(self._api, stream)
 
     def outbox(
@@ -323,6 +338,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
         The relay raises `NotPromised` where the stream's settings do not give that.
         """
+        from js_async.outbox_relay import OutboxRelay
+
         return OutboxRelay(
             self,
             self._writes.streams,
@@ -360,6 +377,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
         Starting raises `NotPromised` where the settings let doubles or losses through.
         """
+        from js_async.processing import Processing
+
         return Processing(
             self,
             self._writes.streams,
@@ -381,6 +400,8 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
         Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
         """
+        from js_async.schedules import Schedules
+
         return await Schedules.open(self._api, stream)
 
 

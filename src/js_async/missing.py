@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from attrs import evolve
 
@@ -11,7 +11,9 @@ from js_async._api import Api
 from js_async._create import create_consumer
 from js_async._pulls import PullChannels
 from js_core.errors import BadArgument, ConsumerDeleted, JetStreamError
-from js_models import ConsumerConfig, ConsumerInfo
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["Missing", "OnDeleted"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
+from typing import TYPE_CHECKING
 
 from js_async._api import Api, ApiCalls
 from js_async._publish_one import publish
-from js_async.fast_ingest import FastIngest
 from js_async.publish_many import PublishMany
 from js_async.publisher import Publisher
 from js_core.deadline import Seconds, seconds
@@ -17,6 +17,9 @@ from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import RetryPolicy
 from js_core.subjects import check_name
 from js_models import PubAck
+
+if TYPE_CHECKING:
+    from js_async.fast_ingest import FastIngest
 
 __all__ = ["Publishing"]
 
@@ -137,6 +140,8 @@ class Publishing(ApiCalls):
         Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
         allow it, `StreamNotFound`.
         """
+        from js_async.fast_ingest import FastIngest
+
         limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
         name = check_name(stream, "stream")
         return FastIngest(self._api, name, requests, check_gaps(gaps), limits)

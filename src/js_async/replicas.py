@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import js_models
 from js_async._api import Api
 from js_async._groups import step_down
 from js_core.errors import BadArgument
-from js_models import (
-    StreamCancelMoveResponse,
-    StreamEvacuatePeerResponse,
-    StreamInfo,
-    StreamLeaderStepdownResponse,
-    StreamRemovePeerResponse,
-)
+
+if TYPE_CHECKING:
+    from js_models import StreamInfo
 
 __all__ = ["Replicas"]
 
@@ -42,7 +39,7 @@ class Replicas:
         `preferred` names a server. Publishing and pulling find no leader for a moment.
         """
         subject = self._api.subjects.stream("LEADER.STEPDOWN", self._stream)
-        kind = StreamLeaderStepdownResponse
+        kind = js_models.StreamLeaderStepdownResponse
         await step_down(self._api, subject, kind, preferred, cluster, tags)
 
     async def remove(self, peer: str) -> None:
@@ -51,19 +48,19 @@ class Replicas:
         The server refuses (10075 with nothing changed) where no other server is left for it.
         """
         subject = self._api.subjects.stream("PEER.REMOVE", self._stream)
-        await self._api.call(subject, {"peer": _peer(peer)}, StreamRemovePeerResponse)
+        await self._api.call(subject, {"peer": _peer(peer)}, js_models.StreamRemovePeerResponse)
 
     async def evacuate(self, peer: str) -> None:
         """Move a copy away from a server without being one short meanwhile (server 2.15)."""
         self._api.require((2, 15, 0), "evacuating a peer")
         subject = self._api.subjects.stream("PEER.EVACUATE", self._stream)
-        await self._api.call(subject, {"peer": _peer(peer)}, StreamEvacuatePeerResponse)
+        await self._api.call(subject, {"peer": _peer(peer)}, js_models.StreamEvacuatePeerResponse)
 
     async def cancel_move(self) -> StreamInfo:
         """Give up a move that has begun and is not finished (server 2.15)."""
         self._api.require((2, 15, 0), "cancelling a move")
         subject = self._api.subjects.stream("CANCEL_MOVE", self._stream)
-        return await self._api.call(subject, None, StreamCancelMoveResponse)
+        return await self._api.call(subject, None, js_models.StreamCancelMoveResponse)
 
 
 def _peer(peer: str) -> str:

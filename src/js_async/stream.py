@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from js_async import _control, _create, _paging
+import js_models
+from js_async import _control, _create
 from js_async._api import Api
-from js_async._backup import BackupWish, back_up
-from js_async._gets import get_message
 from js_async._io import Opening, opening
 from js_async._io import Stream as Generated
-from js_async._snapshot import take_snapshot
 from js_async.consumer import Consumer
 from js_async.listing import Listing
-from js_async.ordered import OrderedMessages
-from js_async.push import PushMessages
 from js_async.replicas import Replicas
-from js_async.stream_read import StreamRead
-from js_core.backup import Backup, TransferProgress
 from js_core.deadline import Seconds, seconds
-from js_core.direct_get import EVERYTHING, last_request, next_request, seq_request
 from js_core.errors import BadAnswer, BadArgument
-from js_core.ordered import ordered_config
 from js_core.pull_request import buffer_limits
-from js_core.read_request import PAGE_BYTES, PAGE_MESSAGES, Via, read_request, snapshot_request
-from js_core.reports import PullReport
-from js_core.snapshot import Snapshot
-from js_core.stream_message import StreamMessage
+from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
 from js_core.subjects import check_name
-from js_models import (
-    ConsumerConfig,
-    ConsumerInfo,
-    DeliverPolicy,
-    StreamConfig,
-    StreamInfo,
-    StreamInfoResponse,
-    StreamMessageDeleteResponse,
-    StreamPurgeResponse,
-    evolve,
-)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from js_async.ordered import OrderedMessages
+    from js_async.push import PushMessages
+    from js_async.stream_read import StreamRead
+    from js_core.backup import Backup, TransferProgress
+    from js_core.read_request import Via
+    from js_core.reports import PullReport
+    from js_core.snapshot import Snapshot
+    from js_core.stream_message import StreamMessage
+    from js_models import ConsumerConfig, ConsumerInfo, DeliverPolicy, StreamConfig, StreamInfo
 
 __all__ = ["Stream"]
 
@@ -84,7 +74,7 @@ class Stream:
         """
         subject = self._api.subjects.stream("INFO", self._name)
         body = {"deleted_details": True} if deleted_details else None
-        self._info = await self._api.call(subject, body, StreamInfoResponse)
+        self._info = await self._api.call(subject, body, js_models.StreamInfoResponse)
         return self._info
 
     def subjects(self, filter_subject: str = ">") -> Generated[tuple[str, int]]:
@@ -93,6 +83,8 @@ class Stream:
         The server answers 100,000 a page; what changes between two pages may move a subject across
         the border, so that it comes twice or not at all.
         """
+        from js_async import _paging
+
         return _paging.subjects(self._api, self._name, filter_subject)
 
     async def update(self, config: StreamConfig, *, pedantic: bool = False) -> StreamInfo:
@@ -114,7 +106,7 @@ class Stream:
 
     async def seal(self) -> StreamInfo:
         """Let nothing be added or removed from now on, limits included. There is no way back."""
-        return await self.change(lambda config: evolve(config, sealed=True))
+        return await self.change(lambda config: js_models.evolve(config, sealed=True))
 
     async def purge(
         self, *, subject: str | None = None, before_seq: int | None = None, keep: int | None = None
@@ -129,7 +121,7 @@ class Stream:
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}
         target = self._api.subjects.stream("PURGE", self._name)
-        answer = await self._api.call(target, body or None, StreamPurgeResponse)
+        answer = await self._api.call(target, body or None, js_models.StreamPurgeResponse)
         return answer.purged or 0
 
     # ---- reading without a consumer
@@ -143,6 +135,9 @@ class Stream:
         which spreads the load and may be behind; where the stream has no `allow_direct` that
         falls back to the leader. Without `headers` the message comes without its headers.
         """
+        from js_async._gets import get_message
+        from js_core.direct_get import seq_request
+
         request = seq_request(seq)
         return await get_message(self._api, self._name, request, direct=direct, headers=headers)
 
@@ -153,12 +148,15 @@ class Stream:
 
         `direct` and `headers` are as in `get_message`; a direct answer may be an older message.
         """
+        from js_async._gets import get_message
+        from js_core.direct_get import last_request
+
         request = last_request(subject)
         return await get_message(self._api, self._name, request, direct=direct, headers=headers)
 
     async def get_next_message(
         self,
-        subject: str = EVERYTHING,
+        subject: str = ">",
         *,
         seq: int | None = None,
         start_time: datetime | None = None,
@@ -170,6 +168,9 @@ class Stream:
         Wildcards are allowed; without `seq` and `start_time` (server 2.11) it is the first of
         all. `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
         """
+        from js_async._gets import get_message
+        from js_core.direct_get import next_request
+
         request = next_request(subject, seq, start_time)
         return await get_message(self._api, self._name, request, direct=direct, headers=headers)
 
@@ -198,6 +199,9 @@ class Stream:
         Pages hold at most `page_messages` and about `page_bytes`; one is read ahead. `timeout` in
         seconds is how long there may be no progress.
         """
+        from js_async.stream_read import StreamRead
+        from js_core.read_request import read_request
+
         request = read_request(
             start=start,
             end=end,
@@ -227,6 +231,9 @@ class Stream:
         deleted or expires meanwhile may be in it or not. `timeout` in seconds is how long there
         may be no progress. Raises `StreamNotFound`, another `JetStreamError`, `RequestTimeout`.
         """
+        from js_async._snapshot import take_snapshot
+        from js_core.read_request import snapshot_request
+
         request = snapshot_request(subjects, at_seq, at_time, timeout)
         return await take_snapshot(self._api, self._name, request)
 
@@ -237,7 +244,7 @@ class Stream:
         """
         target = self._api.subjects.message("DELETE", self._name)
         body: dict[str, Any] = {"seq": seq} if erase else {"seq": seq, "no_erase": True}
-        await self._api.call(target, body, StreamMessageDeleteResponse)
+        await self._api.call(target, body, js_models.StreamMessageDeleteResponse)
 
     # ---- backup
 
@@ -264,6 +271,10 @@ class Stream:
         Raises `ConnectionLost` when the link breaks meanwhile, `BadArgument`, `JetStreamError`
         (before server 2.15 for streams in memory), `OSError` from the disk.
         """
+        from pathlib import Path
+
+        from js_async._backup import BackupWish, back_up
+
         wish = BackupWish(
             target=Path(path),
             consumers=consumers,
@@ -312,6 +323,9 @@ class Stream:
         `deliver_policy`, `start_seq` or `start_time` say. Its `position` is where to resume.
         Buffering is as in `Consumer.messages`.
         """
+        from js_async.ordered import OrderedMessages
+        from js_core.ordered import ordered_config
+
         config = ordered_config(subjects, deliver_policy, start_seq, start_time, headers_only)
         limits = buffer_limits(
             max_messages=max_messages,
@@ -348,6 +362,8 @@ class Stream:
         name: str | None,
         on_report: Callable[[PullReport], None] | None,
     ) -> PushMessages:
+        from js_async.push import PushMessages
+
         info = None
         if name is not None:
             info = await _control.info(self._api, self._name, name)
@@ -374,8 +390,12 @@ class Stream:
 
     def consumers(self) -> Listing[ConsumerInfo]:
         """Iterate over the infos of all consumers; its `missing` and `offline` tell of the rest."""
+        from js_async import _paging
+
         return _paging.ConsumerInfos(self._api, self._name)
 
     def consumer_names(self) -> Listing[str]:
         """Iterate over the names of all consumers."""
+        from js_async import _paging
+
         return _paging.ConsumerNames(self._api, self._name)

@@ -11,13 +11,15 @@ traffic for ten seconds is dropped too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_core.errors import BadAnswer, BadArgument, Unsupported
 from js_core.headers import Headers, encode_headers
 from js_core.protocol import Frame
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
-from js_models import PubAck, StreamInfo, Timestamp
+
+if TYPE_CHECKING:
+    from js_models import PubAck, StreamInfo, Timestamp
 
 __all__ = [
     "MAX_MESSAGES",

@@ -17,10 +17,11 @@ seconds is dropped without a word, and its number is unknown from then on (10208
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from attrs import frozen
 
+import js_models
 from js_core.answers import read_object
 from js_core.errors import (
     BadAnswer,
@@ -33,7 +34,9 @@ from js_core.errors import (
 from js_core.headers import parse_status
 from js_core.protocol import Frame
 from js_core.publish_retry import passes
-from js_models import PubAck, StreamConfig
+
+if TYPE_CHECKING:
+    from js_models import PubAck, StreamConfig
 
 __all__ = [
     "INTERVALS",
@@ -227,7 +230,9 @@ class FastBatch:
                 self._refuse(number, operation, self._explained(refusal, members.get("stream")))
             case {"batch": self.id, "stream": str(stream), "seq": int(seq), "count": int(count)}:
                 domain = members.get("domain")
-                self.ack = PubAck(stream=stream, seq=seq, domain=domain, batch=self.id, count=count)
+                self.ack = js_models.PubAck(
+                    stream=stream, seq=seq, domain=domain, batch=self.id, count=count
+                )
             case {"stream": str(stream), "seq": int(seq)}:
                 # Whatever forwards messages may give them another reply subject.
                 text = (

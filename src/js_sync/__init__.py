@@ -1,144 +1,151 @@
 # Generated from src/js_async/__init__.py by codegen/twin.py. Edit that file instead.
 """One of the two forms of the SDK: for programs that block, or for event loops.
 
-Both have the same names. Start with `connect`.
+Both have the same names. Start with `connect`. Every name is imported on first use: a program
+pays at its start for what it uses.
 """
 
 from __future__ import annotations
 
-from js_core.ack_reply import Metadata
-from js_core.advisories import Event
-from js_core.arrow import arrow_schema
-from js_core.atomic_outcome import AtomicOutcome
-from js_core.auth import Credentials
-from js_core.backup import Backup, TransferProgress
-from js_core.batch import Batch, BatchEnd
-from js_core.coordination import coordination_config
-from js_core.counters import Counter
-from js_core.dead_letter import DeadLetter
-from js_core.difference import Difference
-from js_core.errors import (
-    AcknowledgementError,
-    AlreadyAcknowledged,
-    AtomicBatchFailed,
-    AtomicBatchUnknown,
-    AuthenticationFailed,
-    BadAnswer,
-    BadArgument,
-    BadPull,
-    ConnectionClosed,
-    ConnectionFailed,
-    ConnectionLost,
-    ConsumerDeleted,
-    ConsumerExists,
-    ConsumerIsPush,
-    ConsumerNotFound,
-    InvalidConfig,
-    JetStreamError,
-    JetStreamNotEnabled,
-    JetStreamOff,
-    LeaseLost,
-    MessageExists,
-    MessageNotFound,
-    NoLeader,
-    NoResponders,
-    NoStream,
-    NotAcknowledgeable,
-    NotPromised,
-    OutcomeUnknown,
-    PermissionDenied,
-    ProtocolError,
-    PublishFailures,
-    PullError,
-    PullRefused,
-    RequestTimeout,
-    ServerError,
-    StoreRefused,
-    StreamExists,
-    StreamNotFound,
-    SubjectOverlap,
-    SubjectTaken,
-    TwinstreamError,
-    Unsupported,
-    WrongLastMessageId,
-    WrongLastSequence,
-    WrongOwner,
-    WrongStream,
-)
-from js_core.events import (
-    Closed,
-    Connected,
-    ConnectionEvent,
-    Disconnected,
-    LameDuck,
-    MessagesDropped,
-    ServerReported,
-    ServersDiscovered,
-)
-from js_core.fast_ingest import Ingested
-from js_core.handshake import ServerInfo
-from js_core.headers import Headers
-from js_core.health import Finding, Health, Thresholds
-from js_core.hole import Hole
-from js_core.lease_record import SlotRecord
-from js_core.options import ConnectOptions
-from js_core.outbox import OutboxEvent, OutboxReport
-from js_core.processing import ProcessReport, Reject
-from js_core.publish import PublishFailure, PublishRequest
-from js_core.pull_request import Priority
-from js_core.read_report import ReadEnd, ReadReport
-from js_core.reports import (
-    HandlerFailed,
-    Pinned,
-    PullReport,
-    PullWarning,
-    Recreated,
-    Unpinned,
-    WorkReport,
-)
-from js_core.retry import Retry, TryLater
-from js_core.schedules import Schedule, StoredSchedule
-from js_core.servers import ReconnectPolicy
-from js_core.snapshot import Snapshot
-from js_core.stream_message import StreamMessage
-from js_core.subject_write import AlreadyThere, Stored
-from js_core.tls import TlsOptions
-from js_sync._backup_files import read_backup
-from js_sync.atomic_batch import AtomicBatch
-from js_sync.connection import Connection, Stats, connect, connect_with
-from js_sync.connection_events import ConnectionEvents
-from js_sync.consumer import Consumer
-from js_sync.consuming import Consuming
-from js_sync.coordination import Coordination, Taken
-from js_sync.core_message import CoreMessage
-from js_sync.counters import Counters
-from js_sync.dead_letters import DeadLetters
-from js_sync.events import Events
-from js_sync.fast_ingest import FastIngest
-from js_sync.jetstream import JetStream
-from js_sync.leader import Leader
-from js_sync.lease import Lease
-from js_sync.listing import Listing
-from js_sync.lock import Lock, Semaphore
-from js_sync.message import Message
-from js_sync.messages import Messages
-from js_sync.meta import Meta
-from js_sync.once import Once, OnceResult
-from js_sync.ordered import OrderedMessages
-from js_sync.outbox_relay import OutboxRelay
-from js_sync.outbox_store import OutboxStore
-from js_sync.processing import Processing
-from js_sync.publish_many import PublishMany
-from js_sync.publisher import Publisher, PublishHandle
-from js_sync.push import PushMessages
-from js_sync.rate_limiter import Permit, RateLimiter
-from js_sync.replicas import Replicas
-from js_sync.schedules import Schedules
-from js_sync.sqlite_outbox import SqliteOutbox
-from js_sync.stream import Stream
-from js_sync.stream_read import StreamRead
-from js_sync.subscription import Subscription
-from js_sync.worker import Worker
+from typing import TYPE_CHECKING
+
+from js_core.on_demand import on_demand
+from js_sync._index import MODULES
+
+if TYPE_CHECKING:
+    from js_core.ack_reply import Metadata
+    from js_core.advisories import Event
+    from js_core.arrow import arrow_schema
+    from js_core.atomic_outcome import AtomicOutcome
+    from js_core.auth import Credentials
+    from js_core.backup import Backup, TransferProgress
+    from js_core.batch import Batch, BatchEnd
+    from js_core.coordination import coordination_config
+    from js_core.counters import Counter
+    from js_core.dead_letter import DeadLetter
+    from js_core.difference import Difference
+    from js_core.errors import (
+        AcknowledgementError,
+        AlreadyAcknowledged,
+        AtomicBatchFailed,
+        AtomicBatchUnknown,
+        AuthenticationFailed,
+        BadAnswer,
+        BadArgument,
+        BadPull,
+        ConnectionClosed,
+        ConnectionFailed,
+        ConnectionLost,
+        ConsumerDeleted,
+        ConsumerExists,
+        ConsumerIsPush,
+        ConsumerNotFound,
+        InvalidConfig,
+        JetStreamError,
+        JetStreamNotEnabled,
+        JetStreamOff,
+        LeaseLost,
+        MessageExists,
+        MessageNotFound,
+        NoLeader,
+        NoResponders,
+        NoStream,
+        NotAcknowledgeable,
+        NotPromised,
+        OutcomeUnknown,
+        PermissionDenied,
+        ProtocolError,
+        PublishFailures,
+        PullError,
+        PullRefused,
+        RequestTimeout,
+        ServerError,
+        StoreRefused,
+        StreamExists,
+        StreamNotFound,
+        SubjectOverlap,
+        SubjectTaken,
+        TwinstreamError,
+        Unsupported,
+        WrongLastMessageId,
+        WrongLastSequence,
+        WrongOwner,
+        WrongStream,
+    )
+    from js_core.events import (
+        Closed,
+        Connected,
+        ConnectionEvent,
+        Disconnected,
+        LameDuck,
+        MessagesDropped,
+        ServerReported,
+        ServersDiscovered,
+    )
+    from js_core.fast_ingest import Ingested
+    from js_core.handshake import ServerInfo
+    from js_core.headers import Headers
+    from js_core.health import Finding, Health, Thresholds
+    from js_core.hole import Hole
+    from js_core.lease_record import SlotRecord
+    from js_core.options import ConnectOptions
+    from js_core.outbox import OutboxEvent, OutboxReport
+    from js_core.processing import ProcessReport, Reject
+    from js_core.publish import PublishFailure, PublishRequest
+    from js_core.pull_request import Priority
+    from js_core.read_report import ReadEnd, ReadReport
+    from js_core.reports import (
+        HandlerFailed,
+        Pinned,
+        PullReport,
+        PullWarning,
+        Recreated,
+        Unpinned,
+        WorkReport,
+    )
+    from js_core.retry import Retry, TryLater
+    from js_core.schedules import Schedule, StoredSchedule
+    from js_core.servers import ReconnectPolicy
+    from js_core.snapshot import Snapshot
+    from js_core.stream_message import StreamMessage
+    from js_core.subject_write import AlreadyThere, Stored
+    from js_core.tls import TlsOptions
+    from js_sync._backup_files import read_backup
+    from js_sync.atomic_batch import AtomicBatch
+    from js_sync.connection import Connection, Stats, connect, connect_with
+    from js_sync.connection_events import ConnectionEvents
+    from js_sync.consumer import Consumer
+    from js_sync.consuming import Consuming
+    from js_sync.coordination import Coordination, Taken
+    from js_sync.core_message import CoreMessage
+    from js_sync.counters import Counters
+    from js_sync.dead_letters import DeadLetters
+    from js_sync.events import Events
+    from js_sync.fast_ingest import FastIngest
+    from js_sync.jetstream import JetStream
+    from js_sync.leader import Leader
+    from js_sync.lease import Lease
+    from js_sync.listing import Listing
+    from js_sync.lock import Lock, Semaphore
+    from js_sync.message import Message
+    from js_sync.messages import Messages
+    from js_sync.meta import Meta
+    from js_sync.once import Once, OnceResult
+    from js_sync.ordered import OrderedMessages
+    from js_sync.outbox_relay import OutboxRelay
+    from js_sync.outbox_store import OutboxStore
+    from js_sync.processing import Processing
+    from js_sync.publish_many import PublishMany
+    from js_sync.publisher import Publisher, PublishHandle
+    from js_sync.push import PushMessages
+    from js_sync.rate_limiter import Permit, RateLimiter
+    from js_sync.replicas import Replicas
+    from js_sync.schedules import Schedules
+    from js_sync.sqlite_outbox import SqliteOutbox
+    from js_sync.stream import Stream
+    from js_sync.stream_read import StreamRead
+    from js_sync.subscription import Subscription
+    from js_sync.worker import Worker
 
 __all__ = [
     "AcknowledgementError",
@@ -288,3 +295,6 @@ __all__ = [
     "coordination_config",
     "read_backup",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, MODULES)

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from js_models import ConsumerConfig
+from typing import TYPE_CHECKING
+
 from js_sync._api import ApiCalls
 from js_sync.consumer import Consumer
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig
 
 __all__ = ["ConsumerCalls"]
 

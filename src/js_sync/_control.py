@@ -5,21 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import js_models
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
-from js_models import (
-    ConsumerDeleteResponse,
-    ConsumerInfo,
-    ConsumerInfoResponse,
-    ConsumerLeaderStepdownResponse,
-    ConsumerPauseResponse,
-    ConsumerResetResponse,
-    ConsumerUnpinResponse,
-)
 from js_sync import _groups
 from js_sync._api import Api
+
+if TYPE_CHECKING:
+    from js_models import ConsumerInfo, ConsumerPauseResponse
 
 __all__ = [
     "delete",
@@ -40,7 +35,7 @@ _LOOK: Final = 1.0
 def info(api: Api, stream: str, name: str) -> ConsumerInfo:
     """Ask for configuration and state."""
     subject = api.subjects.consumer("INFO", stream, name)
-    return api.call(subject, None, ConsumerInfoResponse)
+    return api.call(subject, None, js_models.ConsumerInfoResponse)
 
 
 def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
@@ -50,7 +45,7 @@ def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
     """
     subject = api.subjects.consumer("INFO", stream, name)
     try:
-        api.call(subject, None, ConsumerInfoResponse, Deadline.after(_LOOK))
+        api.call(subject, None, js_models.ConsumerInfoResponse, Deadline.after(_LOOK))
     except (ConsumerNotFound, StreamNotFound) as error:
         return ConsumerDeleted(f"{stream}/{name}: {error.description}")
     return None
@@ -66,7 +61,7 @@ def require_there(api: Api, stream: str, name: str) -> None:
 def delete(api: Api, stream: str, name: str) -> None:
     """Delete the consumer."""
     subject = api.subjects.consumer("DELETE", stream, name)
-    api.call(subject, None, ConsumerDeleteResponse)
+    api.call(subject, None, js_models.ConsumerDeleteResponse)
 
 
 def pause(api: Api, stream: str, name: str, until: datetime | None) -> ConsumerPauseResponse:
@@ -74,7 +69,7 @@ def pause(api: Api, stream: str, name: str, until: datetime | None) -> ConsumerP
     api.require((2, 11, 0), "pausing a consumer")
     body = {"pause_until": until.isoformat()} if until is not None else None
     subject = api.subjects.consumer("PAUSE", stream, name)
-    answer = api.call(subject, body, ConsumerPauseResponse)
+    answer = api.call(subject, body, js_models.ConsumerPauseResponse)
     if until is not None and not answer.paused:
         raise BadArgument(
             f"{stream}/{name} is not paused: {until.isoformat()} is past by the server's clock"
@@ -105,7 +100,7 @@ def step_down(
 ) -> None:
     """Ask the consumer's leader to hand over."""
     subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
-    kind = ConsumerLeaderStepdownResponse
+    kind = js_models.ConsumerLeaderStepdownResponse
     _groups.step_down(api, subject, kind, preferred, cluster, tags)
 
 
@@ -114,11 +109,11 @@ def reset(api: Api, stream: str, name: str, seq: int | None) -> ConsumerInfo:
     api.require((2, 14, 0), "resetting a consumer")
     subject = api.subjects.consumer("RESET", stream, name)
     body = {"seq": seq} if seq is not None else None
-    return api.call(subject, body, ConsumerResetResponse)
+    return api.call(subject, body, js_models.ConsumerResetResponse)
 
 
 def unpin(api: Api, stream: str, name: str, group: str) -> None:
     """Take the pin of a group from its client."""
     api.require((2, 11, 0), "unpinning a client")
     subject = api.subjects.consumer("UNPIN", stream, name)
-    api.call(subject, {"group": group}, ConsumerUnpinResponse)
+    api.call(subject, {"group": group}, js_models.ConsumerUnpinResponse)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from attrs import evolve
 
+import js_models
 from js_core.deadline import Deadline
 from js_core.difference import differences
 from js_core.errors import (
@@ -17,20 +18,10 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.subjects import check_filter
-from js_models import (
-    AckPolicy,
-    ConsumerConfig,
-    ConsumerCreateResponse,
-    ConsumerInfo,
-    ConsumerInfoResponse,
-    StreamConfig,
-    StreamCreateResponse,
-    StreamInfo,
-    StreamNamesResponse,
-    StreamUpdateResponse,
-    encode,
-)
 from js_sync._api import Api
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
 
 __all__ = ["CreateAction", "create_consumer", "create_stream", "name_by_subject", "update_stream"]
 
@@ -42,17 +33,17 @@ CreateAction = Literal["", "create", "update"]
 def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
     """Create a stream."""
     subject = api.subjects.stream("CREATE", name)
-    return api.call(subject, _stream_body(api, config, pedantic), StreamCreateResponse)
+    return api.call(subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse)
 
 
 def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
     """Replace the configuration of a stream."""
     subject = api.subjects.stream("UPDATE", name)
-    return api.call(subject, _stream_body(api, config, pedantic), StreamUpdateResponse)
+    return api.call(subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse)
 
 
 def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
-    return {**encode(config), **_pedantry(api, pedantic)}
+    return {**js_models.encode(config), **_pedantry(api, pedantic)}
 
 
 def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
@@ -65,7 +56,7 @@ def name_by_subject(api: Api, subject: str) -> str:
     """Return the name of the one stream that holds a subject."""
     target = api.subjects.streams("NAMES")
     check_filter(subject)
-    answer = api.call(target, {"subject": subject}, StreamNamesResponse)
+    answer = api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
     names = answer.streams or []
     if len(names) > 1:
         raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
@@ -90,17 +81,21 @@ def create_consumer(
     """
     if config.ack_policy is None:
         # The server's default is none, which nobody means who leaves it out.
-        config = evolve(config, ack_policy=AckPolicy.EXPLICIT)
+        config = evolve(config, ack_policy=js_models.AckPolicy.EXPLICIT)
     name = config.durable_name or config.name
     if name is None:
         name = api.transport.tokens.name()
         config = evolve(config, name=name)
     filters = [config.filter_subject] if config.filter_subject else []
     subject = api.subjects.create_consumer(stream, name, filters)
-    body: dict[str, Any] = {"stream_name": stream, "config": encode(config), "action": action}
+    body: dict[str, Any] = {
+        "stream_name": stream,
+        "config": js_models.encode(config),
+        "action": action,
+    }
     body |= _pedantry(api, pedantic)
     try:
-        return api.call(subject, body, ConsumerCreateResponse, deadline)
+        return api.call(subject, body, js_models.ConsumerCreateResponse, deadline)
     except ConsumerExists as error:
         raise _explained(api, stream, name, config, error) from None
 
@@ -110,10 +105,12 @@ def _explained(
 ) -> JetStreamError:
     try:
         subject = api.subjects.consumer("INFO", stream, name)
-        actual = api.call(subject, None, ConsumerInfoResponse)
+        actual = api.call(subject, None, js_models.ConsumerInfoResponse)
     except TwinstreamError:
         # The explanation is a courtesy; the refusal itself is what counts.
         return error
     if actual.config is None:
         return error
-    return error.with_differences(differences(encode(config), encode(actual.config)))
+    return error.with_differences(
+        differences(js_models.encode(config), js_models.encode(actual.config))
+    )

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from js_core.placement import step_down_body
-from js_models import Model
 from js_sync._api import Api
+
+if TYPE_CHECKING:
+    from js_models import Model
 
 __all__ = ["step_down"]
 

@@ -6,8 +6,9 @@ Nothing of this is asked while all goes well.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import js_models
 from js_core.deadline import Deadline
 from js_core.errors import (
     JetStreamError,
@@ -23,9 +24,11 @@ from js_core.headers import encode_headers
 from js_core.pub_ack import is_pub_ack, read_pub_ack
 from js_core.publish import MSG_ID, ROLLUP, PublishRequest
 from js_core.subjects import check_subject
-from js_models import PubAck, StreamInfoResponse, StreamNamesResponse
 from js_sync._api import Api
 from js_sync.stream import Stream
+
+if TYPE_CHECKING:
+    from js_models import PubAck
 
 __all__ = ["prove", "reason"]
 
@@ -41,7 +44,7 @@ def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
     deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
     try:
         target = api.subjects.streams("NAMES")
-        names = api.call(target, {"subject": subject}, StreamNamesResponse, deadline)
+        names = api.call(target, {"subject": subject}, js_models.StreamNamesResponse, deadline)
         if names.streams:
             return _leaderless(api, subject, names.streams[0], deadline)
     except (NoResponders, JetStreamNotEnabled) as error:
@@ -58,7 +61,9 @@ def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
 
 def _leaderless(api: Api, subject: str, name: str, deadline: Deadline) -> NoLeader:
     try:
-        info = api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse, deadline)
+        info = api.call(
+            api.subjects.stream("INFO", name), None, js_models.StreamInfoResponse, deadline
+        )
         leader = info.cluster.leader if info.cluster is not None else ""
         now = f"its leader is {leader} by now" if leader else "it has no leader"
     except TwinstreamError as error:
@@ -124,11 +129,11 @@ def _find(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
     target = api.subjects.streams("NAMES")
-    names = api.call(target, {"subject": request.subject}, StreamNamesResponse, deadline)
+    names = api.call(target, {"subject": request.subject}, js_models.StreamNamesResponse, deadline)
     for name in names.streams or ():
         last = Stream(api, name, None).get_last_message(request.subject)
         if last.headers.get(MSG_ID) == request.msg_id:
-            return PubAck(stream=name, seq=last.seq, duplicate=True)
+            return js_models.PubAck(stream=name, seq=last.seq, duplicate=True)
     raise OutcomeUnknown(
         f"{request.subject}: an attempt had no answer and the next was refused; the last message of"
         " the subject is another one, by a later writer perhaps"

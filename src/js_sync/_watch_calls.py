@@ -6,25 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
-from js_core.advisories import EventKind, event_subjects
-from js_core.dead_letter import Names
 from js_core.deadline import Seconds, finite_seconds
-from js_core.events import MessagesDropped
-from js_core.health import THRESHOLDS, Health, Thresholds
-from js_core.reports import PullReport, WorkReport
 from js_core.retry import RETRY, Retry
-from js_models import ConsumerConfig
 from js_sync._consumer_calls import ConsumerCalls
-from js_sync._health import health
 from js_sync._io import Handler, Opening, opening
-from js_sync.dead_letters import DeadLetters
-from js_sync.events import Events, listen
-from js_sync.message import Message
-from js_sync.work_settings import KeyOf, WorkSettings
-from js_sync.worker import Worker
 
 if TYPE_CHECKING:
+    from js_core.advisories import EventKind
+    from js_core.events import MessagesDropped
+    from js_core.health import Health, Thresholds
+    from js_core.reports import PullReport, WorkReport
+    from js_models import ConsumerConfig
+    from js_sync.dead_letters import DeadLetters
+    from js_sync.events import Events
     from js_sync.jetstream import JetStream
+    from js_sync.message import Message
+    from js_sync.work_settings import KeyOf
+    from js_sync.worker import Worker
 
 __all__ = ["WatchCalls"]
 
@@ -51,6 +49,9 @@ class WatchCalls(ConsumerCalls):
         `MaxDeliver`, or words such as "max_deliver". At most `max_pending` events wait to be
         taken; what comes then is dropped, told by the next event and to `on_drop`.
         """
+        from js_core.advisories import event_subjects
+        from js_sync.events import listen
+
         subjects = event_subjects(stream, consumer, kinds)
         return opening(listen(self._api.transport, subjects, max_pending, on_drop))
 
@@ -70,6 +71,9 @@ class WatchCalls(ConsumerCalls):
         `dead.STREAM`), `failures` the one that captures the advisories (`STREAM-failures`). Nothing
         is sent before `prepare`, or before it is entered as a context manager.
         """
+        from js_core.dead_letter import Names
+        from js_sync.dead_letters import DeadLetters
+
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._whole, self._api, names, on_report)
 
@@ -97,6 +101,9 @@ class WatchCalls(ConsumerCalls):
         becomes one of the `dead_letters`, if given, and is terminated. At most `max_messages` are
         here at once, by default two for each handler, or 500 where there is an order.
         """
+        from js_sync.work_settings import WorkSettings
+        from js_sync.worker import Worker
+
         settings = WorkSettings(
             concurrency=concurrency,
             order=order,
@@ -114,11 +121,16 @@ class WatchCalls(ConsumerCalls):
         *,
         stream: str | None = None,
         interval: Seconds = 2.0,
-        thresholds: Thresholds = THRESHOLDS,
+        thresholds: Thresholds | None = None,
     ) -> Health:
         """Return findings about all streams, or one, and their consumers.
 
-        They are looked at twice, `interval` seconds apart, to see what moves. Raises
-        `StreamNotFound` for a `stream` that is not there.
+        They are looked at twice, `interval` seconds apart, to see what moves, and judged by
+        `thresholds`, those of a plain `Thresholds()` by default. Raises `StreamNotFound` for a
+        `stream` that is not there.
         """
-        return health(self._whole, stream, finite_seconds(interval, "interval"), thresholds)
+        from js_core.health import THRESHOLDS
+        from js_sync._health import health
+
+        pause = finite_seconds(interval, "interval")
+        return health(self._whole, stream, pause, thresholds or THRESHOLDS)

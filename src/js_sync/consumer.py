@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from js_core.advisories import event_subjects
+import js_models
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Seconds, monotonic, seconds
 from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
@@ -15,18 +15,20 @@ from js_core.fetch import Fetch
 from js_core.pin import pin_of
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
 from js_core.reports import PullReport
-from js_models import AckPolicy, ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
 from js_sync._io import Handler, Opening, opening
 from js_sync._pulls import PullChannels
-from js_sync.consuming import Consuming, Order
 from js_sync.delivery import Delivery, ack_wait_of
-from js_sync.events import Events, listen
 from js_sync.message import Message
 from js_sync.messages import Messages
 from js_sync.missing import Missing, OnDeleted
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
+    from js_sync.consuming import Consuming, Order
+    from js_sync.events import Events
 
 __all__ = ["Consumer"]
 
@@ -138,6 +140,9 @@ class Consumer:
             raise BadArgument(
                 f'{self._stream}/{self._name} samples nothing: set sample_freq, "100%" for all'
             )
+        from js_core.advisories import event_subjects
+        from js_sync.events import listen
+
         subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
         return opening(listen(self._api.transport, subjects, max_pending))
 
@@ -288,6 +293,8 @@ class Consumer:
         runs. An error out of the handler ends the consumption and comes out of `Consuming.wait`.
         The rest is as in `messages`.
         """
+        from js_sync.consuming import Consuming
+
         messages = self.messages(
             max_messages=max_messages,
             priority=priority,
@@ -299,4 +306,4 @@ class Consumer:
 
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None
-        return config is None or config.ack_policy not in {AckPolicy.NONE, None}
+        return config is None or config.ack_policy not in {js_models.AckPolicy.NONE, None}

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from attrs import evolve
 
 from js_core.errors import BadArgument, ConsumerDeleted, JetStreamError
-from js_models import ConsumerConfig, ConsumerInfo
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer
 from js_sync._pulls import PullChannels
+
+if TYPE_CHECKING:
+    from js_models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["Missing", "OnDeleted"]
 

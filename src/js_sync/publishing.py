@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from js_core.deadline import Seconds, seconds
 from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
@@ -15,9 +16,11 @@ from js_core.subjects import check_name
 from js_models import PubAck
 from js_sync._api import Api, ApiCalls
 from js_sync._publish_one import publish
-from js_sync.fast_ingest import FastIngest
 from js_sync.publish_many import PublishMany
 from js_sync.publisher import Publisher
+
+if TYPE_CHECKING:
+    from js_sync.fast_ingest import FastIngest
 
 __all__ = ["Publishing"]
 
@@ -138,6 +141,8 @@ class Publishing(ApiCalls):
         Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
         allow it, `StreamNotFound`.
         """
+        from js_sync.fast_ingest import FastIngest
+
         limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
         name = check_name(stream, "stream")
         return FastIngest(self._api, name, requests, check_gaps(gaps), limits)
