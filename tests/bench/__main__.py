@@ -5,7 +5,7 @@ second round in reverse; what counts is the median of the ratios within a round,
 machine's speed of the moment cancels out. Each run checks that every message and acknowledgement
 arrived. The limits ``raw`` and ``raw_c`` are what a socket can do in plain Python and in C.
 
-``python -m tests.bench.growth``, ``.memory``, ``.beside`` and ``.models`` measure other things;
+``python -m tests.bench.growth``, ``.memory``, ``.beside``, ``.start`` and ``.models`` measure more;
 ``python -m tests.bench.report FILE`` puts the figures of a file into the README.
 """
 

@@ -14,10 +14,11 @@ import click
 
 from tests.bench.__main__ import ratio_text
 from tests.bench.job import LATENCIES, TITLES
+from tests.bench.page import PAGE, put
 from tests.bench.plot import bar_chart
 from tests.bench.suite import ROOT, Measured
 
-BEGIN: Final = "<!-- figures, written by `python -m tests.bench.report` -->\n"
+BEGIN: Final = "<!-- figures, written by "
 END: Final = "<!-- end of figures -->\n"
 SHOWN: Final = ("js_sync", "js_async", "over_nats_py", "natsrpy", "nats_jetstream", "raw")
 NAMES: Final = {"over_nats_py": "js_async over nats-py", "nats_jetstream": "nats-jetstream"}
@@ -25,17 +26,16 @@ NAMES: Final = {"over_nats_py": "js_async over nats-py", "nats_jetstream": "nats
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
-def report(file: Path) -> None:
+@click.option("--page", help="Write the table of this name in docs/speed.md instead.")
+def report(file: Path, page: str | None) -> None:
     """Write table and chart."""
     figures = json.loads(file.read_text())
     measured: dict[str, Measured] = figures["measured"]
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    if not mark:
-        raise click.ClickException(f"{readme} has no place for the figures: {BEGIN}")
-    readme.write_text(before + BEGIN + table(measured, figures["of"]) + END + after)
+    text = table(measured, figures["of"])
+    if page is not None:
+        put(PAGE, f"<!-- {page}, written by ", f"<!-- end of {page} -->\n", text)
+        return
+    put(ROOT / "README.md", BEGIN, END, text)
     chart = ROOT / "docs" / "bench.svg"
     chart.write_text(bar_chart("times as fast as nats-py", speeds(measured)))
 
