@@ -15,6 +15,9 @@ or another order on a repeat is found out instead of mixing both. If it is of a 
 the checkpoint is an old one. A zombie attempt that goes on writing after a newer one began meets
 a moved fence and stores nothing.
 
+An atomic batch that has no answer, or whose leader went, is sent again behind the same fence. If
+that is refused, the ledger is read: the first attempt was stored after all when its entry is there.
+
 The promise lasts as long as the newest entry of each ledger: limits by age or size, purges and
 deletes that remove it open the door again.
 """
@@ -23,18 +26,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
-from js_core.answers import read_answer
-from js_core.errors import MessageNotFound, WrongLastSequence
-from js_core.headers import Headers
-from js_core.publish import PublishRequest, publish_headers
-from js_spark.errors import LedgerError
+from js_core.errors import MessageNotFound, TwinstreamError, WrongLastSequence
+from js_core.subject_match import matcher
+from js_spark.errors import LedgerError, SchemaError
+from js_spark.fenced_batch import FencedBatch, may_be_sent_again
+from js_spark.ledger_entry import Entry
+from js_spark.passing import Patience, through
 from js_spark.sink_options import SinkOptions
 from js_spark.sink_report import JetStreamCommit
 from js_spark.sink_rows import OutMessage
@@ -43,36 +44,14 @@ from js_spark.task_identity import TaskIdentity
 if TYPE_CHECKING:
     from js_sync import Connection, Stream
 
-__all__ = ["CHUNK", "Entry", "LedgerWriter"]
+__all__ = ["CHUNK", "LedgerWriter"]
 
 #: Rows in one atomic batch. The server takes 1,000 messages, the ledger entry is one of them.
 CHUNK: Final = 999
 
-
-@frozen
-class Entry:
-    """The newest entry of a ledger; ``seq`` is its sequence, 0 when there is none."""
-
-    batch: int = -1
-    rows: int = 0
-    hash: str = ""
-    seq: int = 0
-
-    def to_json(self) -> bytes:
-        """Return the payload of the entry."""
-        return json.dumps({"batch": self.batch, "rows": self.rows, "hash": self.hash}).encode()
-
-    @classmethod
-    def from_json(cls, payload: bytes, seq: int, subject: str) -> Entry:
-        """Read an entry. Raises `LedgerError` for a message of another kind."""
-        try:
-            members = json.loads(payload)
-            return cls(int(members["batch"]), int(members["rows"]), str(members["hash"]), seq)
-        except (KeyError, TypeError, ValueError) as error:
-            raise LedgerError(
-                f"{subject} holds a message that is no ledger entry (sequence {seq}); give"
-                " ledgerSubject a subject that nobody else publishes to"
-            ) from error
+#: The part of the time for one atomic batch that an attempt may wait for an answer: a leader that
+#: goes may take the answer along, and there must be time to send the batch again.
+_SHARE: Final = 3
 
 
 class LedgerWriter:
@@ -109,13 +88,16 @@ class LedgerWriter:
             count += len(chunk)
             for row in chunk:
                 self._digest(row)
-            planned = Entry(self._identity.batch, count, self._hash.hexdigest(), entry.seq)
-            entry = self._store(planned, chunk)
+            planned = Entry(self._identity.batch, count, self._hash.hexdigest())
+            entry = self._store(planned, entry.seq, chunk)
         return JetStreamCommit(count - present, present)
 
     def _last(self) -> Entry:
+        """Read the newest entry, from the leader."""
         try:
-            message = self._stream.get_last_message(self._subject)
+            message = through(
+                lambda: self._stream.get_last_message(self._subject), self._options.ack_timeout
+            )
         except MessageNotFound:
             return Entry()
         return Entry.from_json(message.data, message.seq, self._subject)
@@ -138,50 +120,37 @@ class LedgerWriter:
         head = f"{len(row.subject)}:{row.subject}{headers}{row.ttl}:{len(row.data)}:"
         self._hash.update(head.encode("utf-8", "surrogatepass") + row.data)
 
-    def _store(self, entry: Entry, rows: list[OutMessage]) -> Entry:
+    def _store(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
         """Store an entry and its rows, all or nothing; return the entry with its sequence."""
-        batch = uuid.uuid4().hex
-        fence = PublishRequest(
-            subject=self._subject,
-            data=entry.to_json(),
-            headers=_place(batch, 1),
-            expected_stream=self._options.stream,
-            expected_last_subject_seq=entry.seq,
-        )
-        try:
-            self._ask(fence)
-            for number, row in enumerate(rows[:-1], 2):
-                request = _request(row, _place(batch, number))
-                self._nc.publish(row.subject, row.data, headers=_header_map(request))
-            last = _request(rows[-1], {**_place(batch, len(rows) + 1), "Nats-Batch-Commit": "1"})
-            answer = self._ask(last)
-        except WrongLastSequence as error:
-            raise LedgerError(
-                f"{self._subject}: another attempt of the same task wrote meanwhile; this one"
-                f" stored nothing of its last {len(rows)} rows"
-            ) from error
-        # The acknowledgement names the last message; the entry is the first of the batch.
-        return Entry(entry.batch, entry.rows, entry.hash, int(answer["seq"]) - len(rows))
+        batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
+        patience = Patience(self._options.ack_timeout)
+        doubt = False
+        while True:
+            try:
+                return batch.send(self._nc, self._options.ack_timeout / _SHARE)
+            except WrongLastSequence as error:
+                found = self._last() if doubt else None
+                if found is None or not (found.says_as(entry) or found.seq == before):
+                    raise LedgerError(
+                        f"{self._subject}: another attempt of the same task wrote meanwhile; this"
+                        f" one stored nothing of its last {len(rows)} rows"
+                    ) from error
+                if found.says_as(entry):
+                    return found
+                patience.spend(error)  # the first attempt is being stored just now
+            except TwinstreamError as error:
+                if not may_be_sent_again(error):
+                    raise
+                self._refuse_strangers(rows)
+                doubt = True
+                patience.spend(error)
 
-    def _ask(self, request: PublishRequest) -> dict[str, Any]:
-        answer = self._nc.request(
-            request.subject,
-            request.data,
-            headers=_header_map(request),
-            timeout=self._options.ack_timeout,
-        )
-        # A message that is only staged is answered with nothing.
-        return read_answer(answer.data, request.subject) if answer.data else {}
-
-
-def _place(batch: str, number: int) -> dict[str, str]:
-    return {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
-
-
-def _request(row: OutMessage, place: Mapping[str, str]) -> PublishRequest:
-    headers: dict[str, Any] = {**(row.headers or {}), **place}
-    return PublishRequest(subject=row.subject, data=row.data, headers=headers, ttl=row.ttl)
-
-
-def _header_map(request: PublishRequest) -> Headers:
-    return Headers.parse(publish_headers(request))
+    def _refuse_strangers(self, rows: list[OutMessage]) -> None:
+        """Raise when a row is for another stream: the server calls such a batch incomplete."""
+        takes = matcher(self._stream.config.subjects or [self._stream.name])
+        for row in rows:
+            if takes is not None and not takes(row.subject.encode()):
+                raise SchemaError(
+                    f"a row has the subject {row.subject!r}, which stream {self._stream.name} does"
+                    " not have; with idempotence=ledger all rows go into one stream"
+                )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from js_core.errors import MessageExists, WrongLastSequence
+from js_core.errors import MessageExists, OutcomeUnknown, WrongLastSequence
 from js_core.publish import PublishFailure, PublishRequest
 from js_spark.errors import SchemaError
 from js_spark.sink_options import SinkOptions
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 __all__ = ["publish_rows"]
+
+#: How often a row is sent again, and seconds between: a leader that was lost is followed within
+#: nine seconds, and a lost answer is missed after a tenth of ``ackTimeoutMs``.
+_RETRIES: Final = 9
+_RETRY_WAIT: Final = 1.0
 
 
 def publish_rows(
@@ -31,6 +36,8 @@ def publish_rows(
         _requests(options, rows, identity),
         window=options.max_in_flight,
         timeout=options.ack_timeout,
+        retries=_RETRIES,
+        retry_wait=_RETRY_WAIT,
     ) as outcomes:
         for outcome in outcomes:
             if isinstance(outcome, PublishFailure):
@@ -71,4 +78,8 @@ def _requests(
 
 def _is_there(failure: PublishFailure) -> bool:
     """Tell whether the subject holds a message already: an earlier attempt stored it."""
-    return isinstance(failure.error, WrongLastSequence | MessageExists)
+    error: BaseException | None = failure.error
+    if isinstance(error, OutcomeUnknown):
+        # Sent twice, as the first answer was lost: it makes no difference which one was stored.
+        error = error.__cause__
+    return isinstance(error, WrongLastSequence | MessageExists)

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from js_core.errors import StreamNotFound
 from js_spark.errors import OptionError
 from js_spark.ledger import LedgerWriter
+from js_spark.passing import through
 from js_spark.publish_task import publish_rows
 from js_spark.sink_options import SinkOptions
 from js_spark.sink_report import JetStreamCommit
@@ -88,8 +89,9 @@ def _promised(jet: JetStream, options: SinkOptions) -> Stream | None:
     """Return the stream, after a look at whether it can keep what the mode promises."""
     if options.stream is None:
         return None
+    name = options.stream
     try:
-        stream = jet.get_stream(options.stream)
+        stream = through(lambda: jet.get_stream(name), options.ack_timeout)
     except StreamNotFound as error:
         raise OptionError("stream", f"there is no stream {options.stream!r}") from error
     config = stream.config

@@ -1,0 +1,195 @@
+"""The ledger's writer on a server, without Spark: lost answers, lost batches, other writers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import js_sync
+from js_core.errors import (
+    NoResponders,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+    WrongLastSequence,
+)
+from js_core.publish import PublishFailure, PublishRequest
+from js_models import PubAck
+from js_spark.errors import LedgerError, SchemaError
+from js_spark.ledger import CHUNK, LedgerWriter
+from js_spark.publish_task import publish_rows
+from js_spark.sink_options import SinkOptions
+from js_spark.sink_report import JetStreamCommit
+from js_spark.sink_rows import OutMessage
+from js_spark.task_identity import TaskIdentity
+from js_sync import Connection, Stream
+from js_testing import NatsServer
+
+ROWS = 2 * CHUNK + 2
+BATCHES = 3
+"""Atomic batches for so many rows."""
+
+
+class Troubled:
+    """A connection whose requests meet trouble: ``troubles`` are tried in turn, one a request."""
+
+    def __init__(self, nc: Connection, *troubles: Callable[..., Any] | None) -> None:
+        self._nc = nc
+        self._troubles = list(troubles)
+        self.requests = 0
+
+    def request(self, subject: str, data: bytes, **options: Any) -> Any:
+        self.requests += 1
+        trouble = self._troubles.pop(0) if self._troubles else None
+        if trouble is None:
+            return self._nc.request(subject, data, **options)
+        return trouble(self._nc, subject, data, **options)
+
+    def publish(self, subject: str, data: bytes, **options: Any) -> None:
+        self._nc.publish(subject, data, **options)
+
+
+def lost_answer(nc: Connection, subject: str, data: bytes, **options: Any) -> Any:
+    nc.request(subject, data, **options)
+    raise RequestTimeout("the answer was lost")
+
+
+def lost_question(nc: Connection, subject: str, data: bytes, **options: Any) -> Any:
+    raise RequestTimeout("the question was lost")
+
+
+def nobody(nc: Connection, subject: str, data: bytes, **options: Any) -> Any:
+    raise NoResponders("no leader")
+
+
+@pytest.fixture
+def nc(server: NatsServer) -> Iterator[Connection]:
+    with js_sync.connect(server.url) as connection:
+        yield connection
+
+
+def write(nc: Any, stream: Stream, rows: int, batch: int = 0, **options: Any) -> JetStreamCommit:
+    prefix = stream.name.lower()
+    given = {"nats.servers": "nats://127.0.0.1:1", "stream": stream.name, "idempotence": "ledger"}
+    parsed = SinkOptions.parse({**given, "ledgerSubject": f"{prefix}.ledger", **options})
+    messages = (OutMessage(f"{prefix}.n", b"%d" % at, None, None, None) for at in range(rows))
+    return LedgerWriter(nc, stream, parsed, TaskIdentity("w", batch, 0)).write(messages)
+
+
+def stored(stream: Stream) -> list[int]:
+    return [int(each.data) for each in stream.read(subjects=f"{stream.name.lower()}.n")]
+
+
+@pytest.mark.parametrize("at", range(2 * BATCHES))
+@pytest.mark.parametrize("trouble", [lost_answer, lost_question, nobody])
+def test_each_trouble_at_each_request_is_mended(
+    at: int, trouble: Callable[..., Any], nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    stream = make_stream(allow_atomic=True)
+    troubled = Troubled(nc, *[None] * at, trouble)
+    report = write(troubled, stream, ROWS)
+    assert (report.stored, report.present) == (ROWS, 0)
+    assert stored(stream) == list(range(ROWS))
+    assert len(list(stream.read(subjects=f"{stream.name.lower()}.ledger.w.0"))) == BATCHES
+    again = write(nc, stream, ROWS)
+    assert (again.stored, again.present) == (0, ROWS)
+    assert stored(stream) == list(range(ROWS))
+
+
+def test_a_batch_whose_leader_went_is_sent_again(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    stream = make_stream(allow_atomic=True)
+
+    # The commit meets "incomplete", then the batch goes out anew.
+    class Forgetful(Troubled):
+        def publish(self, subject: str, data: bytes, **options: Any) -> None:
+            if self.requests > 1:
+                super().publish(subject, data, **options)
+
+    forgetful = Forgetful(nc)
+    report = write(forgetful, stream, 10)
+    assert (report.stored, report.present) == (10, 0)
+    assert forgetful.requests == 4
+    assert stored(stream) == list(range(10))
+
+
+def test_trouble_that_lasts_ends_the_attempt(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    stream = make_stream(allow_atomic=True)
+    with pytest.raises(NoResponders, match="no leader"):
+        write(Troubled(nc, *[nobody] * 100), stream, 10, ackTimeoutMs="300")
+    assert stored(stream) == []
+
+
+def test_a_row_for_another_stream_is_named(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    stream, other = make_stream(allow_atomic=True), make_stream()
+    prefix = stream.name.lower()
+    rows = [f"{prefix}.n", f"{other.name.lower()}.n", f"{prefix}.n"]
+    options = {"nats.servers": "nats://127.0.0.1:1", "stream": stream.name, "idempotence": "ledger"}
+    parsed = SinkOptions.parse({**options, "ledgerSubject": f"{prefix}.ledger"})
+    messages = iter([OutMessage(each, b"", None, None, None) for each in rows])
+    with pytest.raises(SchemaError, match=f"{other.name.lower()}.n.* does not have"):
+        LedgerWriter(nc, stream, parsed, TaskIdentity("w", 0, 0)).write(messages)
+    assert stream.info().state.messages == 0
+
+
+def test_others_in_the_ledger_are_told(nc: Connection, make_stream: Callable[..., Stream]) -> None:
+    stream = make_stream(allow_atomic=True)
+
+    def other_attempt(own: Connection, subject: str, data: bytes, **options: Any) -> Any:
+        write(nc, stream, 5)
+        return own.request(subject, data, **options)
+
+    # The other one stored other rows behind the same fence.
+    with pytest.raises(LedgerError, match="another attempt of the same task"):
+        write(Troubled(nc, other_attempt), stream, 10)
+    assert stored(stream) == list(range(5))
+    write(nc, stream, 3, batch=4)
+    with pytest.raises(LedgerError, match="the ledger is at batch 4, this is batch 3"):
+        write(nc, stream, 3, batch=3)
+    with pytest.raises(LedgerError, match="are not the first rows"):
+        write(nc, stream, 2, batch=4)
+    nc.request(f"{stream.name.lower()}.ledger.w.0", json.dumps({"other": 1}).encode())
+    with pytest.raises(LedgerError, match="no ledger entry"):
+        write(nc, stream, 3, batch=5)
+
+
+class Answering:
+    """Answers each row with an outcome, in turn."""
+
+    def __init__(self, *outcomes: PubAck | TwinstreamError) -> None:
+        self._outcomes = outcomes
+
+    def publish_many(self, requests: Iterator[PublishRequest], **_: Any) -> Answering:
+        self._requests = list(requests)
+        return self
+
+    def __enter__(self) -> list[PubAck | PublishFailure]:
+        return [
+            PublishFailure(request, each) if isinstance(each, TwinstreamError) else each
+            for request, each in zip(self._requests, self._outcomes, strict=True)
+        ]
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_a_row_that_was_sent_twice_counts_as_present() -> None:
+    """A lost answer, then a refusal: one of the two is stored, whichever it was."""
+    refusal = WrongLastSequence("wrong last sequence: 5", code=400, err_code=10071)
+    unknown = OutcomeUnknown("an attempt had no answer and the next was refused")
+    unknown.__cause__ = refusal
+    given = {"nats.servers": "nats://127.0.0.1:1", "stream": "S", "idempotence": "insert"}
+    rows = [OutMessage(f"s.{at}", b"", None, None, None) for at in range(3)]
+    jet: Any = Answering(PubAck(stream="S", seq=1), unknown, refusal)
+    report = publish_rows(jet, SinkOptions.parse(given), iter(rows), TaskIdentity("w", 0, 0))
+    assert (report.stored, report.present) == (1, 2)
+    jet = Answering(OutcomeUnknown("no answer"))
+    with pytest.raises(OutcomeUnknown):
+        publish_rows(jet, SinkOptions.parse(given), iter(rows[:1]), TaskIdentity("w", 0, 0))
