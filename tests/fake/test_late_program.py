@@ -1,0 +1,46 @@
+"""A program that comes back to its connection late finds what came meanwhile."""
+
+from __future__ import annotations
+
+import js_sync as js
+from js_core.deadline import Deadline, monotonic
+from js_testing import FakePeer, FakeServer
+from tests._sync.flow import eventually
+
+
+def test_an_answer_that_came_in_time_is_read_after_the_deadline(monkeypatch):
+    """With nobody to read meanwhile: the keeper does, where the machine lets it."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for payload in (b"one", b"two" * 100_000):
+            peer.answer(peer.expect("PUB question"), payload)
+            peer.reach(f"answered {payload[:3].decode()}")
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        session = connection._session
+        lead = session._link._try_to_lead
+        monkeypatch.setattr(
+            session._link, "_try_to_lead", lambda yields: not yields and lead(yields)
+        )
+        for word in ("one", "two"):
+            deadline = Deadline(monotonic())
+            answer = session.replies.start(b"question", b"", b"", deadline)
+            session._link.flush()
+            eventually(lambda word=word: server.reached(f"answered {word}"))
+            assert deadline.expired()
+            assert session.wait(answer.signal, deadline)
+            assert answer.take("question")[3].startswith(word.encode())
+
+
+def test_a_time_out_is_told_when_nothing_came():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        session = connection._session
+        deadline = Deadline(monotonic())
+        answer = session.replies.start(b"question", b"", b"", deadline)
+        assert not session.wait(answer.signal, deadline)
