@@ -210,6 +210,9 @@ class Pipeline:
 
     def _stumble(self, entry: UnderWay, error: TwinstreamError) -> None:
         if entry.trouble is not None:
+            # The reason of a silence is being asked for, and here is an answer after all.
+            if isinstance(error, NoResponders) and entry.trouble[1] is Step.EXPLAIN:
+                entry.trouble = error, Step.EXPLAIN
             return
         now, policy = monotonic(), self._policy
         wait = policy.wait if needs_pause(error) else 0.0
@@ -340,6 +343,8 @@ class Pipeline:
             # The time of the message may be over; that it failed is to be said with the reason.
             why = await _publish_doubt.reason(self._api, subject, Deadline.after(self._timeout))
             reasons[subject] = why
+        if entry.trouble is not None:
+            error = entry.trouble[0]
         failure: TwinstreamError = why
         if isinstance(error, RequestTimeout):
             failure = RequestTimeout(f"{error}; {why}")
