@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import count
 from typing import Any, Final, TypeVar
 
+from js_async._io import sleep
 from js_async._transport import Transport
 from js_core.answers import read_answer
 from js_core.deadline import Deadline, Seconds, seconds
-from js_core.errors import BadAnswer, NoResponders, Unsupported
+from js_core.errors import BadAnswer, JetStreamError, NoResponders, Unsupported
+from js_core.protocol import Frame
+from js_core.repeatable import is_repeatable, pause_before_repeat
 from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 
@@ -48,13 +52,17 @@ class Api:
         body: Model | Mapping[str, Any] | None,
         as_: type[M],
         deadline: Deadline | None = None,
+        *,
+        repeatable: bool | None = None,
     ) -> M:
         """Send a request and return its answer as `as_`.
 
-        Raises the `JetStreamError` that the server answers with, `BadAnswer` for anything that is
-        not such an answer, and what `Transport.ask` raises.
+        One that is `repeatable`, by default if its subject is known to be, is sent again while no
+        answer comes or the cluster has no leader. Raises the `JetStreamError` that the server
+        answers with, `BadAnswer` for anything that is not such an answer, and what `Transport.ask`
+        raises.
         """
-        members = await self.call_raw(subject, body, deadline)
+        members = await self.call_raw(subject, body, deadline, repeatable=repeatable)
         try:
             return decode(members, as_)
         except DecodeError as error:
@@ -65,17 +73,33 @@ class Api:
         subject: str,
         body: Model | Mapping[str, Any] | None,
         deadline: Deadline | None = None,
+        *,
+        repeatable: bool | None = None,
     ) -> dict[str, Any]:
-        """Send a request and return the members of its answer."""
+        """Send a request and return the members of its answer; otherwise like `call`."""
         payload = _payload(body)
+        deadline = deadline or self.deadline()
+        again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
+        for attempts in count(1):
+            frame = await self._ask(subject, payload, deadline, again)
+            try:
+                return read_answer(frame[3][frame[2] : -2], subject)
+            except JetStreamError as error:
+                left = deadline.remaining() if again else 0.0
+                pause = pause_before_repeat(error.err_code, attempts, left)
+                if pause is None:
+                    raise
+            await sleep(pause)
+        raise AssertionError("counting has no end")
+
+    async def _ask(self, subject: str, payload: bytes, deadline: Deadline, again: bool) -> Frame:
         try:
-            frame = await self.transport.ask(subject, b"", payload, deadline or self.deadline())
+            return await self.transport.ask(subject, b"", payload, deadline, repeatable=again)
         except NoResponders as error:
             raise NoResponders(
                 f"{subject}: JetStream does not answer; it is off for this server or account,"
                 f" or the prefix {self.subjects.prefix} (its domain) is not served here"
             ) from error
-        return read_answer(frame[3][frame[2] : -2], subject)
 
 
 class ApiCalls:

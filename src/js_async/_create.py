@@ -98,7 +98,11 @@ async def create_consumer(
     }
     body |= _pedantry(api, pedantic)
     try:
-        return await api.call(subject, body, js_models.ConsumerCreateResponse, deadline)
+        # An update that comes late could undo a later one of somebody else.
+        creates = action == "create"
+        return await api.call(
+            subject, body, js_models.ConsumerCreateResponse, deadline, repeatable=creates
+        )
     except ConsumerExists as error:
         raise await _explained(api, stream, name, config, error) from None
 

@@ -43,8 +43,10 @@ async def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
     deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
     try:
         target = api.subjects.streams("NAMES")
+        body = {"subject": subject}
+        # That the cluster has no leader is an answer here, so it is asked once.
         names = await api.call(
-            target, {"subject": subject}, js_models.StreamNamesResponse, deadline
+            target, body, js_models.StreamNamesResponse, deadline, repeatable=False
         )
         if names.streams:
             return await _leaderless(api, subject, names.streams[0], deadline)
@@ -62,8 +64,9 @@ async def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
 
 async def _leaderless(api: Api, subject: str, name: str, deadline: Deadline) -> NoLeader:
     try:
+        target = api.subjects.stream("INFO", name)
         info = await api.call(
-            api.subjects.stream("INFO", name), None, js_models.StreamInfoResponse, deadline
+            target, None, js_models.StreamInfoResponse, deadline, repeatable=False
         )
         leader = info.cluster.leader if info.cluster is not None else ""
         now = f"its leader is {leader} by now" if leader else "it has no leader"

@@ -7,10 +7,11 @@ from typing import Final, Protocol
 
 from js_async._io import Lock, Signal
 from js_async._transport import Box, Transport
-from js_core.deadline import Deadline
+from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
+from js_core.repeatable import ASK_AGAIN
 from js_core.subjects import check_filter
 
 __all__ = ["Answer", "Replies", "Watcher"]
@@ -151,18 +152,40 @@ class Replies:
         """Give up on an answer."""
         self._answers.pop(answer.token, None)
 
-    async def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
-        """Send a request and return its answer."""
+    async def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+    ) -> Frame:
+        """Send a request and return its answer; one that is `repeatable` perhaps several times."""
         # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
         if deadline.expired():
             raise BadArgument(f"{subject}: the timeout is over before the request was sent")
         answer = await self.start(encoded, headers, payload, deadline)
         try:
-            await self._transport.wait(answer.signal, deadline)
+            if repeatable:
+                await self._insist(answer, headers, payload, deadline)
+            else:
+                await self._transport.wait(answer.signal, deadline)
         finally:
             self.forget(answer)
         return answer.take(subject)
+
+    async def _insist(
+        self, answer: Answer, headers: bytes, payload: bytes, deadline: Deadline
+    ) -> None:
+        """Wait for an answer, and send its request again when none comes."""
+        pause = ASK_AGAIN
+        while not await self._transport.wait(answer.signal, deadline.earlier(monotonic() + pause)):
+            if deadline.expired():
+                return
+            await self._send(answer, headers, payload)
+            pause *= 2
 
     def watch(self, watcher: Watcher) -> None:
         """Tell somebody else too why answers do not come, until `unwatch`."""

@@ -415,9 +415,17 @@ class Session:
         if link.is_full:
             await link.drain(NEVER)
 
-    async def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+    async def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+    ) -> Frame:
         """Publish with a reply subject and return the one answer."""
-        return await self.replies.ask(subject, headers, payload, deadline)
+        return await self.replies.ask(subject, headers, payload, deadline, repeatable=repeatable)
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

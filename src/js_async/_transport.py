@@ -78,10 +78,19 @@ class Transport(Protocol):
         """Publish; every part is checked and encoded already."""
         ...
 
-    async def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+    async def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+    ) -> Frame:
         """Publish with a reply subject and return the one answer.
 
-        Raises `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
+        One that is `repeatable` is published again while no answer comes. Raises
+        `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """
         ...
 

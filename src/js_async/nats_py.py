@@ -147,9 +147,17 @@ class NatsPyTransport:
         pairs = dict(Headers.parse(headers).pairs) if headers else None
         await self._client.publish(subject.decode(), payload, reply.decode(), pairs)
 
-    async def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+    async def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+    ) -> Frame:
         """Publish with a reply subject and return the one answer."""
-        return await self._replies.ask(subject, headers, payload, deadline)
+        return await self._replies.ask(subject, headers, payload, deadline, repeatable=repeatable)
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

@@ -95,7 +95,11 @@ def create_consumer(
     }
     body |= _pedantry(api, pedantic)
     try:
-        return api.call(subject, body, js_models.ConsumerCreateResponse, deadline)
+        # An update that comes late could undo a later one of somebody else.
+        creates = action == "create"
+        return api.call(
+            subject, body, js_models.ConsumerCreateResponse, deadline, repeatable=creates
+        )
     except ConsumerExists as error:
         raise _explained(api, stream, name, config, error) from None
 

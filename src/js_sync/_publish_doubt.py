@@ -44,7 +44,9 @@ def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
     deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
     try:
         target = api.subjects.streams("NAMES")
-        names = api.call(target, {"subject": subject}, js_models.StreamNamesResponse, deadline)
+        body = {"subject": subject}
+        # That the cluster has no leader is an answer here, so it is asked once.
+        names = api.call(target, body, js_models.StreamNamesResponse, deadline, repeatable=False)
         if names.streams:
             return _leaderless(api, subject, names.streams[0], deadline)
     except (NoResponders, JetStreamNotEnabled) as error:
@@ -61,9 +63,8 @@ def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
 
 def _leaderless(api: Api, subject: str, name: str, deadline: Deadline) -> NoLeader:
     try:
-        info = api.call(
-            api.subjects.stream("INFO", name), None, js_models.StreamInfoResponse, deadline
-        )
+        target = api.subjects.stream("INFO", name)
+        info = api.call(target, None, js_models.StreamInfoResponse, deadline, repeatable=False)
         leader = info.cluster.leader if info.cluster is not None else ""
         now = f"its leader is {leader} by now" if leader else "it has no leader"
     except TwinstreamError as error:

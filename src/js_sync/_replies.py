@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from js_core.deadline import Deadline
+from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
+from js_core.repeatable import ASK_AGAIN
 from js_core.subjects import check_filter
 from js_sync._io import Lock, Signal
 from js_sync._transport import Box, Transport
@@ -152,18 +153,38 @@ class Replies:
         """Give up on an answer."""
         self._answers.pop(answer.token, None)
 
-    def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
-        """Send a request and return its answer."""
+    def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+    ) -> Frame:
+        """Send a request and return its answer; one that is `repeatable` perhaps several times."""
         # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
         if deadline.expired():
             raise BadArgument(f"{subject}: the timeout is over before the request was sent")
         answer = self.start(encoded, headers, payload, deadline)
         try:
-            self._transport.wait(answer.signal, deadline)
+            if repeatable:
+                self._insist(answer, headers, payload, deadline)
+            else:
+                self._transport.wait(answer.signal, deadline)
         finally:
             self.forget(answer)
         return answer.take(subject)
+
+    def _insist(self, answer: Answer, headers: bytes, payload: bytes, deadline: Deadline) -> None:
+        """Wait for an answer, and send its request again when none comes."""
+        pause = ASK_AGAIN
+        while not self._transport.wait(answer.signal, deadline.earlier(monotonic() + pause)):
+            if deadline.expired():
+                return
+            self._send(answer, headers, payload)
+            pause *= 2
 
     def watch(self, watcher: Watcher) -> None:
         """Tell somebody else too why answers do not come, until `unwatch`."""

@@ -416,9 +416,17 @@ class Session:
         if link.is_full:
             link.drain(NEVER)
 
-    def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+    def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+    ) -> Frame:
         """Publish with a reply subject and return the one answer."""
-        return self.replies.ask(subject, headers, payload, deadline)
+        return self.replies.ask(subject, headers, payload, deadline, repeatable=repeatable)
 
     def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

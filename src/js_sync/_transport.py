@@ -79,10 +79,19 @@ class Transport(Protocol):
         """Publish; every part is checked and encoded already."""
         ...
 
-    def ask(self, subject: str, headers: bytes, payload: bytes, deadline: Deadline) -> Frame:
+    def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+    ) -> Frame:
         """Publish with a reply subject and return the one answer.
 
-        Raises `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
+        One that is `repeatable` is published again while no answer comes. Raises
+        `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """
         ...
 

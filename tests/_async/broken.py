@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import js_async as js
 
 __all__ = ["BEFORE", "BEHIND", "Killed", "Mortal", "mortal"]
@@ -44,8 +46,8 @@ class Mortal:
     async def send(self, *args):
         return await self._live(self._transport.send, *args)
 
-    async def ask(self, *args):
-        return await self._live(self._transport.ask, *args)
+    async def ask(self, *args, **options):
+        return await self._live(partial(self._transport.ask, **options), *args)
 
 
 def mortal(jet, at, when):

@@ -50,8 +50,8 @@ class Crashing:
     def __getattr__(self, name):
         return getattr(self._session, name)
 
-    async def ask(self, subject, headers, payload, deadline):
-        return await self.replies.ask(subject, headers, payload, deadline)
+    async def ask(self, subject, headers, payload, deadline, **options):
+        return await self.replies.ask(subject, headers, payload, deadline, **options)
 
     def try_send(self, *_):
         return False

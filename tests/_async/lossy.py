@@ -27,14 +27,14 @@ class Lossy:
     def jetstream(self, **options):
         return js.JetStream(self, **options)
 
-    async def ask(self, subject, headers, payload, deadline):
+    async def ask(self, subject, headers, payload, deadline, **options):
         if subject.startswith("$JS.API"):
-            return await self._session.ask(subject, headers, payload, deadline)
+            return await self._session.ask(subject, headers, payload, deadline, **options)
         self.asked += 1
         loss = self.losses.pop(0) if self.losses else ""
         if loss == "request":
             raise ConnectionLost(f"{subject}: lost by the test")
-        frame = await self._session.ask(subject, headers, payload, deadline)
+        frame = await self._session.ask(subject, headers, payload, deadline, **options)
         if callable(loss):
             await loss()
         if loss:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import js_async as js
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import NatsCluster
-from tests._async.flow import eventually
+from tests._async.flow import eventually, together
 from tests.conftest import VERSION
 
 ACCOUNTS = """
@@ -113,6 +115,21 @@ def own_cluster():
     """Three servers that a test may break, with a system account."""
     with NatsCluster(config=ACCOUNTS, version=VERSION) as running:
         yield running
+
+
+async def test_creations_outlive_the_leaders_they_were_sent_to(own_cluster, name):
+    """The answers of 2 of 100 creations were lost when none was asked for again."""
+    url = own_cluster.url
+    system = js.connect(url, user="sys", password="pw", request_timeout=2)
+    async with js.connect(url) as app, system as operator:
+        jet = app.jetstream(timeout=40)
+        for step in range(6):
+            creations = [
+                partial(jet.create_stream, StreamConfig(name=f"{name}-{step}-{number}"))
+                for number in range(5)
+            ]
+            await together(partial(answered, operator.jetstream().meta.step_down), *creations)
+        assert len([each async for each in jet.stream_names()]) == 30
 
 
 async def test_the_operator_moves_streams_and_gives_up_servers(own_cluster, name):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import js_sync as js
 
 __all__ = ["BEFORE", "BEHIND", "Killed", "Mortal", "mortal"]
@@ -45,8 +47,8 @@ class Mortal:
     def send(self, *args):
         return self._live(self._transport.send, *args)
 
-    def ask(self, *args):
-        return self._live(self._transport.ask, *args)
+    def ask(self, *args, **options):
+        return self._live(partial(self._transport.ask, **options), *args)
 
 
 def mortal(jet, at, when):

@@ -51,8 +51,8 @@ class Crashing:
     def __getattr__(self, name):
         return getattr(self._session, name)
 
-    def ask(self, subject, headers, payload, deadline):
-        return self.replies.ask(subject, headers, payload, deadline)
+    def ask(self, subject, headers, payload, deadline, **options):
+        return self.replies.ask(subject, headers, payload, deadline, **options)
 
     def try_send(self, *_):
         return False

@@ -28,14 +28,14 @@ class Lossy:
     def jetstream(self, **options):
         return js.JetStream(self, **options)
 
-    def ask(self, subject, headers, payload, deadline):
+    def ask(self, subject, headers, payload, deadline, **options):
         if subject.startswith("$JS.API"):
-            return self._session.ask(subject, headers, payload, deadline)
+            return self._session.ask(subject, headers, payload, deadline, **options)
         self.asked += 1
         loss = self.losses.pop(0) if self.losses else ""
         if loss == "request":
             raise ConnectionLost(f"{subject}: lost by the test")
-        frame = self._session.ask(subject, headers, payload, deadline)
+        frame = self._session.ask(subject, headers, payload, deadline, **options)
         if callable(loss):
             loss()
         if loss:

@@ -1,0 +1,79 @@
+"""Calls of the API against a scripted server: no answer, a cluster with no leader."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakePeer, FakeServer
+
+STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
+CREATED = {"config": {"name": "S"}, "created": "2026-01-01T00:00:00Z", "state": STATE}
+NO_LEADER = {"error": {"code": 503, "err_code": 10008, "description": "no leader"}}
+
+
+async def test_a_creation_that_is_forgotten_is_sent_again():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        lost = peer.expect(r"STREAM\.CREATE\.S")
+        again = peer.expect(r"STREAM\.CREATE\.S")
+        assert (again.reply, again.json) == (lost.reply, lost.json)
+        peer.answer(again, CREATED)
+        # A late answer to the first is of no use any more, and harms nobody.
+        peer.answer(lost, NO_LEADER)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            stream = await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
+            assert stream.name == "S"
+            await connection.flush()
+            assert connection._session.replies.open_requests == 0
+
+
+async def test_a_creation_waits_for_a_leader():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(3):
+            peer.answer(peer.expect(r"STREAM\.CREATE\.S"), NO_LEADER)
+        peer.answer(peer.expect(r"STREAM\.CREATE\.S"), CREATED)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
+
+
+async def test_no_leader_until_the_deadline_is_told():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if "STREAM.INFO" in request.line:
+                peer.answer(request, NO_LEADER)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.JetStreamError, match="no leader"):
+                await connection.jetstream(timeout=0.5).get_stream("S")
+        assert len(server.operations("STREAM.INFO")) > 1
+
+
+async def test_what_may_not_happen_twice_is_sent_once():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=20)
+
+    config = ConsumerConfig(durable_name="c")
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=1.5)
+            for call in (
+                lambda: jet.update_stream(StreamConfig(name="S")),
+                lambda: jet.delete_stream("S"),
+                lambda: jet.bind_stream("S").create_or_update_consumer(config),
+            ):
+                with pytest.raises(js.RequestTimeout):
+                    await call()
+        asked = server.operations(r"\$JS\.API")
+        assert len(asked) == 3, [each.line for each in asked]

@@ -1,0 +1,50 @@
+"""Which requests to the API are sent again, and when."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from js_core.repeatable import is_repeatable, pause_before_repeat
+
+
+@pytest.mark.parametrize(
+    ("verb", "expected"),
+    [
+        ("INFO", True),
+        ("STREAM.INFO.S", True),
+        ("STREAM.CREATE.S", True),
+        ("STREAM.LIST", True),
+        ("STREAM.MSG.GET.S", True),
+        ("CONSUMER.INFO.S.c", True),
+        ("CONSUMER.NAMES.S", True),
+        ("STREAM.UPDATE.S", False),
+        ("STREAM.DELETE.S", False),
+        ("STREAM.PURGE.S", False),
+        ("STREAM.MSG.DELETE.S", False),
+        ("STREAM.LEADER.STEPDOWN.S", False),
+        ("CONSUMER.CREATE.S.c", False),
+        ("CONSUMER.DELETE.S.INFO", False),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["$JS.API", "$JS.leaf.API"])
+def test_reads_and_creation_are_repeatable(prefix: str, verb: str, expected: bool) -> None:
+    assert is_repeatable(f"{prefix}.{verb}", prefix) is expected
+
+
+def test_a_refusal_that_passes_is_repeated_until_the_deadline() -> None:
+    left, pauses = 5.0, []
+    for attempts in count(1):
+        pause = pause_before_repeat(10008, attempts, left)
+        if pause is None:
+            break
+        pauses.append(pause)
+        left -= pause
+    assert pauses[:5] == [0.1, 0.2, 0.4, 0.8, 1.0]
+    assert 0 < left <= 1.0
+
+
+@pytest.mark.parametrize("err_code", [10058, 10059, 0])
+def test_any_other_refusal_stands(err_code: int) -> None:
+    assert pause_before_repeat(err_code, 1, 60.0) is None
