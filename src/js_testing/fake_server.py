@@ -49,7 +49,9 @@ class FakeServer:
     a step waits, and how long the end of the block waits for scripts that are under way.
     """
 
-    def __init__(self, *scripts: Script, rest: Script | None = None, patience: float = 5.0) -> None:
+    def __init__(
+        self, *scripts: Script, rest: Script | None = None, patience: float = 20.0
+    ) -> None:
         self._scripts: Final = scripts
         self._rest: Final = rest
         self._stage: Final = Stage(patience)

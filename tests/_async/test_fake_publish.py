@@ -171,6 +171,25 @@ async def test_a_plain_message_without_an_answer_is_sent_once(way):
         assert len(server.operations(ORDERS)) == 1
 
 
+async def test_a_late_word_that_nobody_took_it_clears_up_a_silence():
+    """The reason of the silence is being asked for when the 503 comes: it was not stored."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        request = peer.expect(ORDERS)
+        question = peer.expect(r"STREAM\.NAMES")
+        peer.message(request.reply, status="503")
+        peer.answer(question, {"streams": [], "total": 0, "offset": 0, "limit": 1024})
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            requests = [js.PublishRequest(subject="orders")]
+            outcomes = connection.jetstream().publish_many(requests, timeout=0.3)
+            failures = [each async for each in outcomes]
+            assert [type(each.error) for each in failures] == [js.NoStream]
+
+
 @both
 @pytest.mark.parametrize("promise", [{"msg_id": "1"}, {"expected_last_seq": 3}])
 async def test_a_safe_message_is_sent_again_after_silence(way, promise):
@@ -429,7 +448,7 @@ async def test_a_publisher_repeats_and_gives_up_while_nobody_waits():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            publisher = connection.jetstream().publisher(timeout=0.5)
+            publisher = connection.jetstream().publisher(timeout=3)
             for _ in range(2):
                 sent = await publisher.send("orders")
                 await eventually(is_done, sent)

@@ -27,6 +27,9 @@ class Candidate:
     async def leads(self):
         return self.leader.is_leader
 
+    async def has_led(self):
+        return self.leader.terms
+
 
 async def test_one_leads_and_the_other_follows(opened, name):
     async with opened() as jet:
@@ -42,7 +45,7 @@ async def test_one_leads_and_the_other_follows(opened, name):
                 await eventually(two.leads)
                 assert one.leader.lease is None
                 assert two.leader.lease.is_held
-                assert (one.leader.terms, two.leader.terms) == (1, 1)
+                assert await eventually(two.has_led) == one.leader.terms == 1
         assert await two.leader.leader() is None
         (_, first), (_, second) = one.told[0], two.told[0]
         assert one.told == [("elected", first), ("lost", first)]

@@ -210,9 +210,9 @@ async def test_a_missing_stream_is_waited_for(opened, name, path):
 
 async def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
     async with opened() as jet:
-        stream = await made(jet, name, duplicate_window=timedelta(seconds=0.4))
+        stream = await made(jet, name, duplicate_window=timedelta(seconds=2))
         outbox = added(path, [f"{name}.{number}" for number in range(4)])
-        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.1)
+        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.5)
 
         # A relay that stored two events and ended before it took them out.
         outbox.claim()

@@ -21,10 +21,13 @@ Opened = Callable[..., AbstractContextManager[js_sync.JetStream]]
 def opened(server: NatsServer) -> Opened:
     """Opens the JetStream API: `with opened() as jet`."""
 
+    # What a test does not want to be late is not to fail where the machine is slow.
+    unhurried = {"timeout": 20}
+
     @contextmanager
     def own(**options: Any) -> Generator[js_sync.JetStream]:
         with js_sync.connect(server.url) as connection:
-            yield connection.jetstream(**options)
+            yield connection.jetstream(**unhurried | options)
 
     return own
 

@@ -211,9 +211,9 @@ def test_a_missing_stream_is_waited_for(opened, name, path):
 
 def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
     with opened() as jet:
-        stream = made(jet, name, duplicate_window=timedelta(seconds=0.4))
+        stream = made(jet, name, duplicate_window=timedelta(seconds=2))
         outbox = added(path, [f"{name}.{number}" for number in range(4)])
-        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.1)
+        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.5)
 
         # A relay that stored two events and ended before it took them out.
         outbox.claim()
