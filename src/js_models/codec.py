@@ -13,8 +13,11 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from attrs.exceptions import NotAnAttrsClassError
+
 from js_models._index import MODULES, TYPES
 from js_models._json import JsonObject
+from js_models._misplaced import misplaced
 from js_models._model import Model
 
 if TYPE_CHECKING:
@@ -74,8 +77,14 @@ def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | 
 
 
 def encode(model: Model) -> JsonObject:
-    """Return the members of ``model`` as ``json.dumps`` takes them; what is None is left out."""
-    return _hooks().unstructure(model)
+    """Return the members of ``model`` as ``json.dumps`` takes them; what is None is left out.
+
+    Raises ``TypeError`` where something else stands in the place of a record.
+    """
+    try:
+        return _hooks().unstructure(model)
+    except NotAnAttrsClassError as error:
+        raise TypeError(misplaced(model)) from error
 
 
 def encode_json(model: Model) -> bytes:

@@ -25,6 +25,7 @@ from js_models import (
     StreamConfig,
     StreamInfo,
     StreamNamesResponse,
+    StreamSource,
     StreamState,
     Timestamp,
     UnknownEvent,
@@ -327,3 +328,26 @@ def test_a_stream_on_the_move_says_where_to() -> None:
     assert info.cluster.desired is not None
     assert [peer.name for peer in info.cluster.desired.replicas or ()] == ["n2"]
     assert encode(info)["cluster"] == cluster
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        (
+            {"placement": {"cluster": "x"}},
+            r"StreamConfig\.placement: expected a Placement, got \{'cluster': 'x'\}; write decode",
+        ),
+        ({"mirror": "S"}, r"StreamConfig\.mirror: expected a StreamSource, got 'S'"),
+        (
+            {"sources": [StreamSource(name="A"), {"name": "B"}]},
+            r"StreamConfig\.sources\[1\]: expected a StreamSource",
+        ),
+        (
+            {"mirror": StreamSource(name="A", subject_transforms=[("a", "b")])},
+            r"StreamConfig\.mirror\.subject_transforms\[0\]: expected a SubjectTransform",
+        ),
+    ],
+)
+def test_something_in_the_place_of_a_record_is_told_with_its_place(members, told):
+    with pytest.raises(TypeError, match=told):
+        encode(StreamConfig(name="S", **members))
