@@ -45,7 +45,7 @@ def opened(request: pytest.FixtureRequest, server: NatsServer) -> Opened:
     """Opens the JetStream API: `async with opened() as jet`."""
 
     # What a test does not want to be late is not to fail where the machine is slow.
-    unhurried = {"timeout": 20}
+    unhurried = {"timeout": 10}
 
     @asynccontextmanager
     async def own(**options: Any) -> AsyncGenerator[js_async.JetStream]:

@@ -47,8 +47,8 @@ async def test_events_are_stored_once_and_leave(opened, name, path, by):
         outbox = added(path, [f"{name}.{{id}}"] * 5, headers={"A": "b"})
         assert outbox.waiting() == 5
         relay = jet.outbox(outbox, stream=name, by=by)
-        assert await relay.drain(20) == 5
-        assert await relay.drain(20) == 0
+        assert await relay.drain(60) == 5
+        assert await relay.drain(60) == 0
         assert outbox.waiting() == 0
         messages = await stored(stream)
         assert len(messages) == 5
@@ -71,7 +71,7 @@ async def test_only_what_was_committed_is_sent(opened, name, path):
             event = outbox.add(db, f"{name}.2", b"committed", id="order-2")
             db.commit()
         assert (event.id, event.subject) == ("order-2", f"{name}.2")
-        assert await jet.outbox(outbox, stream=name, by="id").drain(20) == 1
+        assert await jet.outbox(outbox, stream=name, by="id").drain(60) == 1
         assert [message.data for message in await stored(stream)] == [b"committed"]
 
 
@@ -83,7 +83,7 @@ async def test_the_order_of_a_key_is_kept(opened, name, path, by):
         with closing(sqlite3.connect(path)) as db, db:
             for number in range(60):
                 outbox.add(db, f"{name}.{number}", b"%d" % number, key=f"key {number % 3}")
-        await jet.outbox(outbox, stream=name, by=by).drain(20)
+        await jet.outbox(outbox, stream=name, by=by).drain(60)
         numbers = [int(message.data) for message in await stored(stream)]
         assert sorted(numbers) == list(range(60))
         for key in range(3):
@@ -123,7 +123,7 @@ async def test_one_relay_at_a_time(opened, name, path):
             await relay.drain(0.2)
         assert "another relay" in str(reports[0])
         other.release()
-        assert await relay.drain(20) == 1
+        assert await relay.drain(60) == 1
         with pytest.raises(js.BadArgument, match="not claimed"):
             outbox.pending(1)
 
@@ -140,7 +140,7 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
             outbox.add(db, f"{name}.5", b"free")
         reports = []
         relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
-        assert await relay.drain(20) == 2
+        assert await relay.drain(60) == 2
         assert relay.refused == 2
         assert [report.refused for report in reports] == [True, True]
         (large, why), (strange, where) = outbox.refused()
@@ -149,7 +149,7 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
         assert "refused" in str(reports[0])
         outbox.drop(large.number)
         outbox.retry(strange.number)
-        assert await relay.drain(20) == 1
+        assert await relay.drain(60) == 1
         assert [event.number for event, _ in outbox.refused()] == [strange.number]
 
 
@@ -159,7 +159,7 @@ async def test_a_subject_that_is_taken_is_told(opened, name, path):
         await jet.publish(f"{name}.1", b"of somebody else")
         outbox = added(path, [f"{name}.1"], id="mine")
         relay = jet.outbox(outbox, stream=name, by="subject")
-        assert await relay.drain(20) == 0
+        assert await relay.drain(60) == 0
         ((_, why),) = outbox.refused()
         assert why == (
             f"{name}.1: sequence 1 of {name} holds it, with the identity none; this message's is"
@@ -183,7 +183,7 @@ async def test_the_settings_are_checked_first(opened, name, path, by, settings, 
         outbox = added(path, [f"{name}.1"])
         relay = jet.outbox(outbox, stream=name, by=by)
         with pytest.raises(js.NotPromised, match=words):
-            await relay.drain(20)
+            await relay.drain(60)
         with pytest.raises(js.NotPromised, match=words):
             await relay.start()
         assert (await stream.info()).state.messages == 0
@@ -205,7 +205,7 @@ async def test_a_missing_stream_is_waited_for(opened, name, path):
             await relay.drain(0.3)
         assert len(reports) > 1
         await made(jet, name)
-        assert await relay.drain(20) == 1
+        assert await relay.drain(60) == 1
 
 
 async def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
@@ -229,7 +229,7 @@ async def test_what_was_stored_before_is_found_beyond_the_window(opened, name, p
 
         await jet.publish(f"{name}.x", msg_id="marker")
         await eventually(forgotten)
-        assert await relay.drain(20) == 4
+        assert await relay.drain(60) == 4
         messages = await stored(stream)
         events = [message for message in messages if not message.subject.endswith(".x")]
         assert [message.data for message in events] == [
@@ -248,7 +248,7 @@ async def test_a_gap_where_events_may_be_is_told(opened, name, path):
         outbox.release()
         await stream.purge(keep=1)
         with pytest.raises(js.OutcomeUnknown, match="from 3 only, but those from 2"):
-            await jet.outbox(outbox, stream=name, by="id").drain(20)
+            await jet.outbox(outbox, stream=name, by="id").drain(60)
 
 
 async def test_an_outbox_needs_a_file(path):

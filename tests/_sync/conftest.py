@@ -22,7 +22,7 @@ def opened(server: NatsServer) -> Opened:
     """Opens the JetStream API: `with opened() as jet`."""
 
     # What a test does not want to be late is not to fail where the machine is slow.
-    unhurried = {"timeout": 20}
+    unhurried = {"timeout": 10}
 
     @contextmanager
     def own(**options: Any) -> Generator[js_sync.JetStream]:

@@ -48,8 +48,8 @@ def test_events_are_stored_once_and_leave(opened, name, path, by):
         outbox = added(path, [f"{name}.{{id}}"] * 5, headers={"A": "b"})
         assert outbox.waiting() == 5
         relay = jet.outbox(outbox, stream=name, by=by)
-        assert relay.drain(20) == 5
-        assert relay.drain(20) == 0
+        assert relay.drain(60) == 5
+        assert relay.drain(60) == 0
         assert outbox.waiting() == 0
         messages = stored(stream)
         assert len(messages) == 5
@@ -72,7 +72,7 @@ def test_only_what_was_committed_is_sent(opened, name, path):
             event = outbox.add(db, f"{name}.2", b"committed", id="order-2")
             db.commit()
         assert (event.id, event.subject) == ("order-2", f"{name}.2")
-        assert jet.outbox(outbox, stream=name, by="id").drain(20) == 1
+        assert jet.outbox(outbox, stream=name, by="id").drain(60) == 1
         assert [message.data for message in stored(stream)] == [b"committed"]
 
 
@@ -84,7 +84,7 @@ def test_the_order_of_a_key_is_kept(opened, name, path, by):
         with closing(sqlite3.connect(path)) as db, db:
             for number in range(60):
                 outbox.add(db, f"{name}.{number}", b"%d" % number, key=f"key {number % 3}")
-        jet.outbox(outbox, stream=name, by=by).drain(20)
+        jet.outbox(outbox, stream=name, by=by).drain(60)
         numbers = [int(message.data) for message in stored(stream)]
         assert sorted(numbers) == list(range(60))
         for key in range(3):
@@ -124,7 +124,7 @@ def test_one_relay_at_a_time(opened, name, path):
             relay.drain(0.2)
         assert "another relay" in str(reports[0])
         other.release()
-        assert relay.drain(20) == 1
+        assert relay.drain(60) == 1
         with pytest.raises(js.BadArgument, match="not claimed"):
             outbox.pending(1)
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
             outbox.add(db, f"{name}.5", b"free")
         reports = []
         relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
-        assert relay.drain(20) == 2
+        assert relay.drain(60) == 2
         assert relay.refused == 2
         assert [report.refused for report in reports] == [True, True]
         (large, why), (strange, where) = outbox.refused()
@@ -150,7 +150,7 @@ def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
         assert "refused" in str(reports[0])
         outbox.drop(large.number)
         outbox.retry(strange.number)
-        assert relay.drain(20) == 1
+        assert relay.drain(60) == 1
         assert [event.number for event, _ in outbox.refused()] == [strange.number]
 
 
@@ -160,7 +160,7 @@ def test_a_subject_that_is_taken_is_told(opened, name, path):
         jet.publish(f"{name}.1", b"of somebody else")
         outbox = added(path, [f"{name}.1"], id="mine")
         relay = jet.outbox(outbox, stream=name, by="subject")
-        assert relay.drain(20) == 0
+        assert relay.drain(60) == 0
         ((_, why),) = outbox.refused()
         assert why == (
             f"{name}.1: sequence 1 of {name} holds it, with the identity none; this message's is"
@@ -184,7 +184,7 @@ def test_the_settings_are_checked_first(opened, name, path, by, settings, words)
         outbox = added(path, [f"{name}.1"])
         relay = jet.outbox(outbox, stream=name, by=by)
         with pytest.raises(js.NotPromised, match=words):
-            relay.drain(20)
+            relay.drain(60)
         with pytest.raises(js.NotPromised, match=words):
             relay.start()
         assert (stream.info()).state.messages == 0
@@ -206,7 +206,7 @@ def test_a_missing_stream_is_waited_for(opened, name, path):
             relay.drain(0.3)
         assert len(reports) > 1
         made(jet, name)
-        assert relay.drain(20) == 1
+        assert relay.drain(60) == 1
 
 
 def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
@@ -230,7 +230,7 @@ def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
 
         jet.publish(f"{name}.x", msg_id="marker")
         eventually(forgotten)
-        assert relay.drain(20) == 4
+        assert relay.drain(60) == 4
         messages = stored(stream)
         events = [message for message in messages if not message.subject.endswith(".x")]
         assert [message.data for message in events] == [
@@ -249,7 +249,7 @@ def test_a_gap_where_events_may_be_is_told(opened, name, path):
         outbox.release()
         stream.purge(keep=1)
         with pytest.raises(js.OutcomeUnknown, match="from 3 only, but those from 2"):
-            jet.outbox(outbox, stream=name, by="id").drain(20)
+            jet.outbox(outbox, stream=name, by="id").drain(60)
 
 
 def test_an_outbox_needs_a_file(path):

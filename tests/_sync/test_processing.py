@@ -102,7 +102,7 @@ def test_a_handler_leaves_acknowledging_alone(opened, name):
             consumer, handle, into=f"{name}-OUT", by="id", on_report=reports.append, stop_after=1
         )
         work.start()
-        work.wait(20)
+        work.wait(60)
         assert "the handler acknowledged" in str(reports[0])
 
 
@@ -171,4 +171,4 @@ def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         work = jet.process(consumer, doubled, into=results.name, by="id")
         work.start()
         with pytest.raises(js.OutcomeUnknown, match="holds sequences from 3 only"):
-            work.wait(20)
+            work.wait(60)
