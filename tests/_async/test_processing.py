@@ -130,11 +130,11 @@ def work_results(work, message, returned):
 async def test_results_beyond_the_window_are_looked_up(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        results = await output(jet, name, duplicate_window=timedelta(seconds=0.5))
+        results = await output(jet, name, duplicate_window=timedelta(seconds=3))
         consumer = await stream.create_consumer(WORKER)
         for number in range(3):
             await jet.publish(f"{name}.{number}", b"x")
-        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.1)
+        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
         await work.start()
         await eventually(settled, consumer, 3)
         await work.stop()
@@ -151,7 +151,7 @@ async def test_results_beyond_the_window_are_looked_up(opened, name):
 
         await eventually(forgotten)
         before = (await results.info()).state.messages
-        again = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.1)
+        again = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
         await again.start()
         await eventually(settled, consumer, 4)
         await again.stop()

@@ -129,11 +129,11 @@ def work_results(work, message, returned):
 def test_results_beyond_the_window_are_looked_up(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        results = output(jet, name, duplicate_window=timedelta(seconds=0.5))
+        results = output(jet, name, duplicate_window=timedelta(seconds=3))
         consumer = stream.create_consumer(WORKER)
         for number in range(3):
             jet.publish(f"{name}.{number}", b"x")
-        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.1)
+        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
         work.start()
         eventually(settled, consumer, 3)
         work.stop()
@@ -150,7 +150,7 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
 
         eventually(forgotten)
         before = (results.info()).state.messages
-        again = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.1)
+        again = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
         again.start()
         eventually(settled, consumer, 4)
         again.stop()
