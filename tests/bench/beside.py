@@ -1,12 +1,15 @@
 """``python -m tests.bench.beside``: how long a request takes beside a thread that computes.
 
 Spark tasks and scientific programs compute in Python threads; whoever waits for the network then
-competes for the interpreter. Idle and busy are measured in turns, in one process for each client:
-the blocking twin, and nats-py on an event loop in a thread.
+competes for the interpreter, which a computing thread gives up every 5 ms only, unless
+`sys.setswitchinterval` says otherwise (``--switch``). Each client is a process of its own, and
+measures idle and busy in turns: both twins (the asyncio one on a loop in a thread), nats-py on such
+a loop, and a raw blocking socket that sends the same bytes, which is as good as it gets.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -14,19 +17,24 @@ import threading
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import click
-import nats
 
+import js_async
 import js_sync
-from js_cli.screen import plain_table, results
 from js_testing import NatsServer
 from tests.bench.clients.nats_py_bridge import Bridge
-from tests.bench.job import percentiles
+from tests.bench.clients.raw import Socket
+from tests.bench.job import Job, percentiles
+from tests.bench.page import show
 from tests.bench.suite import ROOT
 
 CALLS: Final = 1500
+SUBJECT: Final = "$JS.API.INFO"
+
+Ask = Callable[[], object]
+States = dict[str, dict[str, float]]
 
 
 def compute(stop: threading.Event) -> None:
@@ -37,79 +45,122 @@ def compute(stop: threading.Event) -> None:
             total += number * number % 7
 
 
-def measured(ask: Callable[[], object]) -> dict[str, float]:
+def measured(ask: Ask, calls: int) -> dict[str, float]:
     """Return the percentiles of a request."""
-    calls: list[float] = []
-    for _ in range(CALLS):
+    took: list[float] = []
+    for _ in range(calls):
         began = time.perf_counter()
         ask()
-        calls.append(time.perf_counter() - began)
-    return percentiles(calls)
+        took.append(time.perf_counter() - began)
+    return percentiles(took)
 
 
-def both(ask: Callable[[], object], rounds: int) -> str:
-    """Measure idle and beside a computing thread, in turns; return JSON."""
-    found: dict[str, list[dict[str, float]]] = {"idle": [], "busy": []}
-    for _ in range(rounds):
-        found["idle"].append(measured(ask))
-        stop = threading.Event()
-        worker = threading.Thread(target=compute, args=(stop,))
-        worker.start()
-        try:
-            found["busy"].append(measured(ask))
-        finally:
-            stop.set()
-            worker.join()
+def both(ask: Ask, calls: int) -> str:
+    """Measure idle and beside a computing thread; return JSON."""
+    measured(ask, 100)
+    found = {"idle": measured(ask, calls)}
+    stop = threading.Event()
+    worker = threading.Thread(target=compute, args=(stop,))
+    worker.start()
+    try:
+        found["busy"] = measured(ask, calls)
+    finally:
+        stop.set()
+        worker.join()
     return json.dumps(found)
 
 
-def blocking(url: str, rounds: int) -> str:
-    """Ask for the account's figures with the blocking twin."""
+def blocking(url: str, calls: int) -> str:
+    """Ask with the blocking twin."""
     with js_sync.connect(url) as nc:
-        jet = nc.jetstream()
-        return both(jet.account_info, rounds)
+        return both(lambda: nc.request(SUBJECT, b""), calls)
 
 
-def bridged(url: str, rounds: int) -> str:
-    """Ask for them with nats-py on a loop in a thread."""
+def looped(url: str, calls: int) -> str:
+    """Ask with the asyncio twin, on a loop in a thread."""
     bridge = Bridge()
-    client = bridge.run(nats.connect(url))
-    jet = client.jetstream()
+
+    async def opened() -> js_async.Connection:
+        return await js_async.connect(url)
+
+    nc = bridge.run(opened())
     try:
-        return both(lambda: bridge.run(jet.account_info()), rounds)
+        return both(lambda: bridge.run(nc.request(SUBJECT, b"")), calls)
+    finally:
+        bridge.run(nc.close())
+
+
+def bridged(url: str, calls: int) -> str:
+    """Ask with nats-py on a loop in a thread."""
+    import nats
+
+    bridge = Bridge()
+    client: Any = bridge.run(nats.connect(url))
+    try:
+        return both(lambda: bridge.run(client.request(SUBJECT, b"", timeout=30)), calls)
     finally:
         bridge.run(client.close())
 
 
-CLIENTS: Final = {"js_sync": blocking, "nats_py_bridge": bridged}
+def raw(url: str, calls: int) -> str:
+    """Ask with a blocking socket in plain Python."""
+    sock = Socket(Job("raw", "publish", url, calls))
+    return both(lambda: sock.ask(SUBJECT, b""), calls)
+
+
+CLIENTS: Final = {
+    "raw": raw,
+    "js_sync": blocking,
+    "js_async in a thread": looped,
+    "nats-py in a thread": bridged,
+}
 
 
 @click.command()
-@click.option("--rounds", default=3, show_default=True)
-def beside(rounds: int) -> None:
-    """Show the latencies and their ratio."""
-    columns = ("idle p50", "idle p99", "busy p50", "busy p99", "p99 busy/idle")
-    table = plain_table("client, µs", *columns, numbers=columns)
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
+@click.option("--calls", default=CALLS, show_default=True, type=click.IntRange(min=100))
+@click.option("--switch", default=5.0, show_default=True, help="The switch interval, in ms.")
+@click.option("--python", default=sys.executable, help="The interpreter that runs the clients.")
+@click.option("--page", is_flag=True, help="Write the table of docs/speed.md.")
+def beside(rounds: int, calls: int, switch: float, python: str, page: bool) -> None:
+    """Show the latencies and their ratios, the median of the rounds."""
+    found: dict[str, list[States]] = {name: [] for name in CLIENTS}
     with NatsServer() as server:
-        for name in CLIENTS:
-            command = [sys.executable, "-m", "tests.bench.beside", name, server.url, str(rounds)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-            found = json.loads(done.stdout)
-            figures = [
-                median(run[key] for run in found[state])
-                for state in ("idle", "busy")
-                for key in ("p50_us", "p99_us")
-            ]
-            ratios = [
-                busy["p99_us"] / idle["p99_us"]
-                for idle, busy in zip(found["idle"], found["busy"], strict=True)
-            ]
-            table.add_row(name, *(f"{each:,.0f}" for each in figures), f"{median(ratios):.1f}")
-    results().print(table)
+        for number in range(rounds):
+            for name in sorted(CLIENTS, reverse=bool(number % 2)):
+                what = [name, server.url, str(calls), str(switch)]
+                command = [python, "-m", "tests.bench.beside", *what]
+                done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+                if done.returncode:
+                    raise click.ClickException(f"{name}: {done.stderr[-1500:]}")
+                found[name].append(json.loads(done.stdout))
+    columns = ["client, µs", "idle p50", "idle p99", "busy p50", "busy p99"]
+    columns += ["busy p99 / idle p99", "busy mean / raw's", "busy p99 / raw's"]
+    rows = [[name, *_row(found[name], found["raw"])] for name in CLIENTS]
+    note = f"Switch interval {switch:g} ms, medians of {rounds} rounds of {calls:,} requests."
+    show(f"beside-{switch:g}", columns, rows, page=page, note=note, python=python)
+
+
+def _row(rounds: list[States], base: list[States]) -> list[str]:
+    def middle(state: str, key: str) -> str:
+        return f"{median(each[state][key] for each in rounds):,.0f}"
+
+    def to_raw(key: str) -> str:
+        pairs = zip(rounds, base, strict=True)
+        return f"{median(ours['busy'][key] / its['busy'][key] for ours, its in pairs):.1f}"
+
+    grown = median(each["busy"]["p99_us"] / each["idle"]["p99_us"] for each in rounds)
+    figures = [middle(state, key) for state in ("idle", "busy") for key in ("p50_us", "p99_us")]
+    return [*figures, f"{grown:.1f}", to_raw("mean_us"), to_raw("p99_us")]
+
+
+def _main(name: str, url: str, calls: str, switch: str) -> None:
+    sys.setswitchinterval(float(switch) / 1e3)
+    print(CLIENTS[name](url, int(calls)))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4 and sys.argv[1] in CLIENTS:
-        print(CLIENTS[sys.argv[1]](sys.argv[2], int(sys.argv[3])))
+    if len(sys.argv) == 5 and sys.argv[1] in CLIENTS:
+        _main(*sys.argv[1:])
     else:
         beside()
