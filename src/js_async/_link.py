@@ -165,13 +165,19 @@ class Link:
             self._flushing = True
             self._loop.call_soon(self.flush)
 
-    def offer(self, data: bytes) -> bool:
-        """Write if the peer keeps up; tell whether it was done."""
+    def offer(self, data: bytes, held: bool = False) -> bool:
+        """Write if the peer keeps up; tell whether it was done.
+
+        With `held` it goes out when the caller waits, which he does next.
+        """
         receiver = self._receiver
         if receiver is None or not receiver.writable.is_set():
             return False
         self.check_owner()
-        self.write(data)
+        if held:
+            self._out.append(data)
+        else:
+            self.write(data)
         return True
 
     def post(self, data: bytes) -> None:

@@ -131,7 +131,9 @@ class NatsPyTransport:
                 raise RequestTimeout("the nats-py client did not reconnect in time")
             await sleep(min(_LOOK, deadline.remaining()))
 
-    def try_send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bool:
+    def try_send(
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, held: bool = False
+    ) -> bool:
         """Tell that `send` is to be used: nats-py has no way to publish without waiting."""
         return False
 

@@ -366,11 +366,19 @@ class Link:
         else:
             self._ask_keeper()
 
-    def offer(self, data: bytes) -> bool:
-        """Write; tell whether it was done, which here it always is: `write` blocks if need be."""
+    def offer(self, data: bytes, held: bool = False) -> bool:
+        """Write; tell whether it was done, which here it always is: `write` blocks if need be.
+
+        With `held` it goes out when the caller waits, which he does next: whoever sends gives up
+        the interpreter, and may get it back late where a thread computes.
+        """
         if self._forks != Forks.count:
             self.check_owner()
-        self.write(data)
+        if held and self._out_size + len(data) <= _HIGH_WATER:
+            self._out.append(data)
+            self._out_size += len(data)
+        else:
+            self.write(data)
         return True
 
     def post(self, data: bytes) -> None:

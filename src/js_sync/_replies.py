@@ -113,7 +113,7 @@ class Replies:
 
     def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
         """Send a request and return the place of its answer; `open` was called before."""
-        return self._send(Answer(subject, self._token(), signal), headers, payload)
+        return self._send(Answer(subject, self._token(), signal), headers, payload, False)
 
     def start(
         self,
@@ -125,24 +125,25 @@ class Replies:
     ) -> Answer:
         """Send a request once there is a link; return the place of its answer.
 
-        Whoever calls this waits for its `signal` and calls `forget` in the end. `fits` tells an
+        Whoever calls this waits for its `signal` next, and calls `forget` in the end. `fits` tells an
         answer from what somebody else may send first.
         """
         if not self._transport.is_connected:
             self._transport.ready(deadline)
         if self._box is None or self._box.error is not None:
             self.open()
-        return self._send(Answer(subject, self._token(), Signal(), fits), headers, payload)
+        answer = Answer(subject, self._token(), Signal(), fits)
+        return self._send(answer, headers, payload, True)
 
     def _token(self) -> bytes:
         return self._transport.tokens.next_bytes()
 
-    def _send(self, answer: Answer, headers: bytes, payload: bytes) -> Answer:
+    def _send(self, answer: Answer, headers: bytes, payload: bytes, held: bool) -> Answer:
         transport, subject = self._transport, answer.subject
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
         try:
-            if not transport.try_send(subject, reply, headers, payload):
+            if not transport.try_send(subject, reply, headers, payload, held):
                 transport.send(subject, reply, headers, payload)
         except BaseException:
             self.forget(answer)

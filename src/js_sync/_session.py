@@ -395,11 +395,13 @@ class Session:
             if not self._link.wait(self._change, deadline):
                 raise RequestTimeout(f"not connected in time; last: {self._end}")
 
-    def try_send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bool:
+    def try_send(
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, held: bool = False
+    ) -> bool:
         """Publish if that needs no waiting; tell whether it was done, else use `send`."""
         if not self.is_connected or len(headers) + len(payload) > self._info.max_payload:
             return False
-        return self._link.offer(publish_command(subject, reply, headers, payload))
+        return self._link.offer(publish_command(subject, reply, headers, payload), held)
 
     def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""

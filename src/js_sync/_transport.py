@@ -71,8 +71,13 @@ class Transport(Protocol):
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
         ...
 
-    def try_send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bool:
-        """Publish if that needs no waiting; tell whether it was done, else use `send`."""
+    def try_send(
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, held: bool = False
+    ) -> bool:
+        """Publish if that needs no waiting; tell whether it was done, else use `send`.
+
+        With `held` the message may stay here until the caller waits, which he does next.
+        """
         ...
 
     def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
