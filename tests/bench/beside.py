@@ -9,7 +9,6 @@ a loop, and a raw blocking socket that sends the same bytes, which is as good as
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
