@@ -65,8 +65,9 @@ demo: setup ## the whole way from the spec to Parquet, on a server of its own
 bench: setup ## measure both twins beside nats-py, as ratios of one run
 	$(BIN)/python -m tests.bench $(ARGS)
 
+# No test of it is taken for one that hangs: some run for half an hour.
 soak: setup ## the long forms of the trouble scenarios: many rounds, hours perhaps
-	TWINSTREAM_SOAK=1 $(BIN)/python -m pytest -s -k soak $(ARGS)
+	TWINSTREAM_SOAK=1 $(BIN)/python -m pytest -s -k soak -o faulthandler_timeout=0 $(ARGS)
 
 versions: setup ## the scenarios of both twins on each older server that is supported
 	for version in 2.11.11 2.12.8 2.14.6; do echo "nats-server $$version"; \
