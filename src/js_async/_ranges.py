@@ -22,10 +22,19 @@ def open_range(
     *,
     timeout: float,
     ahead: bool = False,
+    bulk: bool = False,
 ) -> RangeReader:
-    """Return a reader of what `read` wants; see `RangeReader`."""
-    make = {"direct": DirectPages, "consumer": ConsumerPages, "leader": LeaderPages}[via]
-    source: PageSource = make(api, stream, filters)
+    """Return a reader of what `read` wants; see `RangeReader`.
+
+    With `bulk` pages come as Arrow arrays where that can be (`StoredPage.blocks`).
+    """
+    source: PageSource
+    if via == "direct":
+        source = DirectPages(api, stream, filters, bulk=bulk)
+    elif via == "consumer":
+        source = ConsumerPages(api, stream, filters, bulk=bulk)
+    else:
+        source = LeaderPages(api, stream, filters)
     # Direct get filters by one subject or not at all; the leader is asked for the same.
     asked = () if via == "direct" and len(filters) > 1 else filters
     return RangeReader(api, stream, read, source, filters=asked, timeout=timeout, ahead=ahead)

@@ -18,6 +18,7 @@ from js_async._link import Link
 from js_async._replies import Replies
 from js_async._tls import tls_context
 from js_async._transport import Box
+from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import (
     AuthenticationFailed,
@@ -463,6 +464,10 @@ class Session:
         finally:
             self._sinks.pop(box.sid, None)
             box.signal.set()
+
+    def hold_back(self, bulk: BulkAnswer) -> None:
+        """Show the bulk answer what arrives before it is parsed, unless one is under way."""
+        self._parser.hold_back(bulk)
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Send what was written, then sleep until the flag is up or the deadline passes."""

@@ -14,6 +14,7 @@ from js_async._io import Signal, sleep
 from js_async._replies import Replies
 from js_async._transport import Box
 from js_async.jetstream import JetStream
+from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
     BadArgument,
@@ -186,6 +187,9 @@ class NatsPyTransport:
             else:
                 await subscription.unsubscribe()
         box.signal.set()
+
+    def hold_back(self, bulk: BulkAnswer) -> None:
+        """Do nothing: nats-py parses by itself."""
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Sleep until the flag is up or the deadline passes.

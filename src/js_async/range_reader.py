@@ -102,7 +102,7 @@ class RangeReader:
                 page = await self._page(step)
                 if self._read.next_seq > step.seq:
                     self._deadline = Deadline.after(self._timeout)
-                if page.seqs:
+                if len(page):
                     self._finished = page
                     await self._look_ahead()
             elif isinstance(step, AskLeader):

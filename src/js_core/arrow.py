@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from js_core.arrow_page import ArrowPage
 from js_core.errors import Unsupported
 from js_core.headers import Headers
 from js_core.stored_page import StoredPage
@@ -47,12 +48,14 @@ def record_batch(page: StoredPage) -> pa.RecordBatch:
     import pyarrow as pa
 
     schema = arrow_schema()
+    columns = ArrowPage.of(page)
+    blocks: list[bytes] = columns.headers.to_pylist()
     arrays = [
-        text_array(page.subjects),
-        pa.array(page.seqs, pa.int64()),
-        _times(page.times),
-        pa.array([header_pairs(each) for each in page.headers], schema.field("headers").type),
-        pa.array(page.payloads, pa.binary()),
+        text_array(columns.subjects),
+        columns.seqs,
+        columns.times,
+        pa.array([header_pairs(each) for each in blocks], schema.field("headers").type),
+        columns.payloads,
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -64,25 +67,15 @@ def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(batches, schema=arrow_schema())
 
 
-def _times(times: Sequence[bytes | int]) -> pa.Array:
-    import pyarrow as pa
-
-    moment = pa.timestamp("ns", "UTC")
-    # A page holds one kind: numbers from a consumer, text from everything else.
-    if times and isinstance(times[0], int):
-        return pa.array(times, pa.int64()).cast(moment)
-    return pa.array(times, pa.binary()).cast(pa.string()).cast(moment)
-
-
-def text_array(values: list[bytes]) -> pa.Array:
+def text_array(values: pa.Array) -> pa.Array:
     """Return text; bytes that are not UTF-8, which subjects may hold, become U+FFFD."""
     import pyarrow as pa
 
-    array = pa.array(values, pa.binary())
     try:
-        return array.cast(pa.string())
+        return values.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([each.decode("utf-8", "replace") for each in values], pa.string())
+        texts: list[bytes] = values.to_pylist()
+        return pa.array([each.decode("utf-8", "replace") for each in texts], pa.string())
 
 
 def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:

@@ -175,6 +175,20 @@ class RangeRead:
             self._first = seq
         return True
 
+    def accept_run(self, first: int, last: int, count: int) -> bool:
+        """Take note of ``count`` messages in ascending order if all of them belong to the range.
+
+        False, and nothing noted, if one does not: `accept` then tells which.
+        """
+        if first < self._next or last >= self._end:
+            return False
+        self._next = last + 1
+        self._last = last
+        self._kept += count
+        if not self._first:
+            self._first = first
+        return True
+
     def page_ended(self, *, more: bool) -> None:
         """Report the end of a page; ``more`` is the answering server's opinion of what is left."""
         page = self._expect(Page)

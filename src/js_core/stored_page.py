@@ -14,6 +14,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from js_core.ack_reply import parse_ack_reply
+from js_core.arrow_page import ArrowPage
 from js_core.errors import BadAnswer
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
@@ -57,9 +58,11 @@ class StoredPage:
     times: list[bytes | int] = field(factory=list["bytes | int"])
     headers: list[bytes] = field(factory=list[bytes])
     payloads: list[bytes] = field(factory=list[bytes])
+    blocks: list[ArrowPage] = field(factory=list["ArrowPage"])
+    """Messages before those of the lists, where a page was read in bulk (see `ArrowPage.of`)."""
 
     def __len__(self) -> int:
-        return len(self.seqs)
+        return sum(map(len, self.blocks)) + len(self.seqs)
 
     def add_stored(self, stored: Mapping[str, Any]) -> None:
         """Add a message as the leader gives it in JSON."""
@@ -120,6 +123,11 @@ class DirectAnswer:
         self._page: Final = page
         self._matches: Final = matches
 
+    def take_bulk(self, found: ArrowPage) -> PageEnd | None:
+        """Take what came in bulk; the end of a direct get is always a status."""
+        self._page.blocks.append(found.accepted(self._read))
+        return None
+
     def take(self, frames: list[Frame]) -> PageEnd | None:
         """Take what arrived; return the end of the page when it came.
 
@@ -166,6 +174,12 @@ class PullAnswer:
         self._read: Final = read
         self._page: Final = page
         self._left = batch
+
+    def take_bulk(self, found: ArrowPage) -> PageEnd | None:
+        """Take what came in bulk; return the end of the page when nothing more is to come."""
+        self._left -= len(found)
+        self._page.blocks.append(found.accepted(self._read))
+        return None if self._left else PageEnd(more=found.pending > 0)
 
     def take(self, frames: list[Frame]) -> PageEnd | None:
         """Take what arrived; return the end of the page when it came.

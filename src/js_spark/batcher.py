@@ -9,7 +9,7 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql.types import StructType
 
-from js_core.stored_page import StoredPage
+from js_core.arrow_page import ArrowPage
 from js_spark.columns import Part, part
 from js_spark.decode import arrow_type
 from js_spark.errors import DecodeFailure
@@ -24,7 +24,7 @@ __all__ = ["Batcher"]
 class _Block:
     """A page with its stream's name and its decoded payloads."""
 
-    page: StoredPage
+    page: ArrowPage
     stream: str
     payload: Payload | None
 
@@ -45,7 +45,7 @@ class Batcher:
         self._decoder: Final = _decoder(options, layout, requested)
         self._builders: Final = [_builder(layout, name) for name in requested.names]
 
-    def build(self, page: StoredPage, stream: str) -> pa.RecordBatch:
+    def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
 
         Raises :class:`~js_spark.errors.DecodeFailure` for a message that does not fit when the
@@ -55,7 +55,7 @@ class Batcher:
         block = _Block(page, stream, payload)
         if payload is not None and payload.misfits and self._mode == "FAILFAST":
             at, reason = min(payload.misfits.items())
-            raise DecodeFailure(stream, page.seqs[at], reason)
+            raise DecodeFailure(stream, page.seqs[at].as_py(), reason)
         arrays = [build(block) for build in self._builders]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         if payload is not None and payload.misfits and self._mode == "DROPMALFORMED":
@@ -110,5 +110,4 @@ def _misfit_payloads(block: _Block) -> pa.Array:
     if not misfits:
         return pa.nulls(len(block.page), pa.binary())
     payloads = block.page.payloads
-    kept = [payload if at in misfits else None for at, payload in enumerate(payloads)]
-    return pa.array(kept, pa.binary())
+    return payloads.take(pa.array([at if at in misfits else None for at in range(len(payloads))]))

@@ -6,24 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import DataType
 
 from js_core.arrow import header_pairs, text_array
-from js_core.stored_page import StoredPage
+from js_core.arrow_page import ArrowPage
 from js_spark import fields
 from js_spark.decode import arrow_type
 
 __all__ = ["HEADERS", "Part", "part", "part_type"]
 
-Part: TypeAlias = Callable[[StoredPage, str], pa.Array]
+Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
 """Builds one column of a page; the second argument is the stream's name."""
 
 HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
 """Names as stored, with all their values in order."""
 
 _MOMENT: Final = arrow_type(fields.TIMESTAMP)
-_NANOSECONDS: Final = r"(\.\d{6})\d+"
 
 
 def part(name: str) -> Part:
@@ -36,33 +34,30 @@ def part_type(name: str) -> DataType:
     return _TYPES[name]
 
 
-def _subjects(page: StoredPage, stream: str) -> pa.Array:
+def _subjects(page: ArrowPage, stream: str) -> pa.Array:
     return text_array(page.subjects)
 
 
-def _data(page: StoredPage, stream: str) -> pa.Array:
-    return pa.array(page.payloads, pa.binary())
+def _data(page: ArrowPage, stream: str) -> pa.Array:
+    return page.payloads
 
 
-def _seqs(page: StoredPage, stream: str) -> pa.Array:
-    return pa.array(page.seqs, pa.int64())
+def _seqs(page: ArrowPage, stream: str) -> pa.Array:
+    return page.seqs
 
 
-def _stream(page: StoredPage, stream: str) -> pa.Array:
+def _stream(page: ArrowPage, stream: str) -> pa.Array:
     return pa.repeat(pa.scalar(stream, pa.string()), len(page))
 
 
-def _times(page: StoredPage, stream: str) -> pa.Array:
+def _times(page: ArrowPage, stream: str) -> pa.Array:
     """Microseconds, cut: Spark's timestamps have no more digits."""
-    numbers = [each // 1000 for each in page.times if isinstance(each, int)]
-    if numbers:
-        return pa.array(numbers, pa.int64()).cast(_MOMENT)
-    text = pa.array(page.times, pa.binary()).cast(pa.string())
-    return pc.replace_substring_regex(text, _NANOSECONDS, r"\1").cast(_MOMENT)
+    return page.times.cast(_MOMENT, safe=False)
 
 
-def _headers(page: StoredPage, stream: str) -> pa.Array:
-    return pa.array([header_pairs(block) for block in page.headers], arrow_type(HEADERS))
+def _headers(page: ArrowPage, stream: str) -> pa.Array:
+    blocks: list[bytes] = page.headers.to_pylist()
+    return pa.array([header_pairs(block) for block in blocks], arrow_type(HEADERS))
 
 
 _PARTS: Final[Mapping[str, Part]] = {

@@ -8,7 +8,6 @@ a reason instead of a row; nothing is dropped and nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -77,7 +76,7 @@ class JsonDecoder:
         self._keep_extras = keep_extras
         self._fast = _FastPath(columns, keep_extras) if _is_plain(columns) else None
 
-    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+    def decode(self, payloads: pa.Array) -> Decoded:
         """Decode a block; every payload is answered for at its position."""
         if self._fast is not None:
             rows = self._fast.decode(payloads)
@@ -87,13 +86,13 @@ class JsonDecoder:
                 return self._in_pieces(payloads)
         return self._one_by_one(payloads)
 
-    def _in_pieces(self, payloads: Sequence[bytes]) -> Decoded:
+    def _in_pieces(self, payloads: pa.Array) -> Decoded:
         assert self._fast is not None
         size = -(-len(payloads) // _PIECES)
         parts: list[Decoded] = []
         misfits: dict[int, str] = {}
         for start in range(0, len(payloads), size):
-            piece = payloads[start : start + size]
+            piece = payloads.slice(start, size)
             rows = self._fast.decode(piece)
             if rows is None:
                 part = self._one_by_one(piece)
@@ -104,11 +103,12 @@ class JsonDecoder:
         rows = pa.concat_arrays([part.rows for part in parts])
         return Decoded(rows, pa.concat_arrays([part.extras for part in parts]), misfits)
 
-    def _one_by_one(self, payloads: Sequence[bytes]) -> Decoded:
+    def _one_by_one(self, payloads: pa.Array) -> Decoded:
         rows: list[object] = []
         extras: list[str | None] = []
         misfits: dict[int, str] = {}
-        for at, payload in enumerate(payloads):
+        texts: list[bytes] = payloads.to_pylist()
+        for at, payload in enumerate(texts):
             row, extra = None, None
             try:
                 row, extra = self._one(payload)
@@ -139,9 +139,9 @@ class _FastPath:
             unexpected_field_behavior="error" if keep_extras else "ignore",
         )
 
-    def decode(self, payloads: Sequence[bytes]) -> pa.Array | None:
+    def decode(self, payloads: pa.Array) -> pa.Array | None:
         """Return the rows, or ``None`` when any message needs a closer look."""
-        if not payloads:
+        if not len(payloads):
             return pa.array([], arrow_type(self._columns))
         try:
             table = self._read(payloads)
@@ -155,21 +155,27 @@ class _FastPath:
         except (pa.ArrowInvalid, _CloserLook):
             return None
 
-    def _read(self, payloads: Sequence[bytes]) -> pa.Table | None:
+    def _read(self, payloads: pa.Array) -> pa.Table | None:
         """Parse all payloads as one text of lines.
 
         Every payload must begin with ``{`` and end with ``}``: then none can run over into the
         next (the line break between them is neither valid inside a text nor a comma), each gives
         at least one row, and as many rows as messages means one row each.
         """
-        array = pa.array(payloads, pa.binary())
-        framed = pc.and_(pc.starts_with(array, b"{"), pc.ends_with(array, b"}"))
+        framed = pc.and_(pc.starts_with(payloads, b"{"), pc.ends_with(payloads, b"}"))
         if not pc.all(framed).as_py():
             return None
-        array.cast(pa.string())  # refuses what is not UTF-8; the JSON reader does not look
-        text = b"\n".join(payloads)
-        options = pj.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        payloads.cast(pa.string())  # refuses what is not UTF-8; the JSON reader does not look
+        text = _lines(payloads)
+        options = pj.ReadOptions(use_threads=False, block_size=text.size + 1)
         return pj.read_json(pa.BufferReader(text), options, self._parse)
+
+
+def _lines(payloads: pa.Array) -> pa.Buffer:
+    """Return all payloads as one text, a line each."""
+    offsets = pa.array([0, len(payloads)], pa.int32())
+    whole = pa.ListArray.from_arrays(offsets, payloads, type=pa.list_(pa.binary()))
+    return pc.binary_join(whole, b"\n")[0].as_buffer()
 
 
 class _CloserLook(Exception):
@@ -227,8 +233,11 @@ def _shaped(array: pa.Array, kind: DataType) -> pa.Array:
                 array.offsets, _shaped(array.values, kind.elementType), type=target, mask=mask
             )
         case _ if pa.types.is_timestamp(target):
-            cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
-            return cut.cast(target)
+            try:
+                return array.cast(target)
+            except pa.ArrowInvalid:  # more digits than Spark keeps, mostly
+                cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
+                return cut.cast(target)
         case _ if pa.types.is_floating(target):
             if not pc.all(pc.is_finite(array)).as_py():
                 raise _CloserLook("a number that is not finite")

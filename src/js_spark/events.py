@@ -7,7 +7,7 @@ document is kept as text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -55,7 +55,7 @@ class EventDecoder:
         )
         self._decoders: dict[str, JsonDecoder] = {}
 
-    def decode(self, payloads: Sequence[bytes]) -> EventRows:
+    def decode(self, payloads: pa.Array) -> EventRows:
         """Decode a block; every payload is answered for at its position."""
         types, misfits = self._types(payloads)
         kinds: list[str | None] = [None if t is None else t.rpartition(".")[2] for t in types]
@@ -67,18 +67,18 @@ class EventDecoder:
             if name in EVENTS:
                 places.setdefault(name, []).append(at)
             else:
-                extras[at] = payloads[at].decode()
+                extras[at] = payloads[at].as_py().decode()
         columns: dict[str, pa.Array] = {}
         for name, where in places.items():
             event = EVENTS[name]
-            decoded = self._decoder(event).decode([payloads[at] for at in where])
+            decoded = self._decoder(event).decode(payloads.take(pa.array(where, pa.int64())))
             columns[event.kind] = _spread(decoded, where, len(payloads))
             misfits.update((where[at], reason) for at, reason in decoded.misfits.items())
             for at, extra in zip(where, decoded.extras.to_pylist(), strict=True):
                 extras[at] = extra
         return EventRows(kinds, columns, pa.array(extras, pa.string()), misfits)
 
-    def _types(self, payloads: Sequence[bytes]) -> tuple[list[str | None], dict[int, str]]:
+    def _types(self, payloads: pa.Array) -> tuple[list[str | None], dict[int, str]]:
         decoded = self._type.decode(payloads)
         types: list[str | None] = decoded.rows.flatten()[0].to_pylist()
         misfits = dict(decoded.misfits)

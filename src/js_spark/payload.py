@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ class Payload:
 class PayloadDecoder(Protocol):
     """Decodes the payloads of a page."""
 
-    def decode(self, payloads: Sequence[bytes]) -> Payload:
+    def decode(self, payloads: pa.Array) -> Payload:
         """Decode all payloads; each is answered for at its position."""
         ...
 
@@ -49,7 +49,7 @@ class JsonPayloads:
         self._decoder = JsonDecoder(columns, lenient=lenient, keep_extras=keep_extras)
         self._types = _types(columns)
 
-    def decode(self, payloads: Sequence[bytes]) -> Payload:
+    def decode(self, payloads: pa.Array) -> Payload:
         """Decode all payloads; each is answered for at its position."""
         found = self._decoder.decode(payloads)
         # Flattening hands a row's own null down to each column.
@@ -64,7 +64,7 @@ class EventPayloads:
         self._decoder = EventDecoder()
         self._types = _types(EVENT_COLUMNS)
 
-    def decode(self, payloads: Sequence[bytes]) -> Payload:
+    def decode(self, payloads: pa.Array) -> Payload:
         """Decode all payloads; each is answered for at its position."""
         found = self._decoder.decode(payloads)
         kinds = pa.array(found.kinds, pa.string())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from pyspark.sql.datasource import InputPartition
 
@@ -12,25 +12,37 @@ from js_spark.errors import OptionError
 from js_spark.options import SourceOptions
 from js_spark.stream_state import StreamState
 
-__all__ = ["SequenceRange", "partition_count", "reads_direct", "split"]
+__all__ = ["SequenceRange", "Way", "partition_count", "read_way", "split"]
+
+Way: TypeAlias = Literal["direct", "consumer", "either"]
+"""How a range is read: by direct get, by an ephemeral consumer, or by whichever suits its size."""
 
 #: Below this many sequences a further task costs more than it saves: a task takes some tens of
 #: milliseconds to start, in which one reader reads about as many messages.
 SMALL: Final = 20_000
 
+#: From so many sequences on a consumer reads a range that either could. It costs the server about
+#: half of a direct get's CPU and sends two thirds of its bytes, but it must be made and deleted.
+LARGE: Final = 100_000
+
 
 class SequenceRange(InputPartition):
     """Sequences ``start`` up to, not including, ``end`` of one stream, read by one task.
 
-    ``direct`` says whether direct get reads it, an ephemeral consumer otherwise.
+    ``way`` says what reads it.
     """
 
-    def __init__(self, stream: str, start: int, end: int, *, direct: bool) -> None:
+    def __init__(self, stream: str, start: int, end: int, way: Way) -> None:
         super().__init__((stream, start, end))
         self.stream = stream
         self.start = start
         self.end = end
-        self.direct = direct
+        self.way: Way = way
+
+    @property
+    def by_consumer(self) -> bool:
+        """Whether a consumer reads it, or is tried first where direct get can do it too."""
+        return self.way == "consumer" or (self.way == "either" and self.end - self.start >= LARGE)
 
     def __repr__(self) -> str:
         return f"SequenceRange({self.stream} [{self.start}, {self.end}))"
@@ -46,24 +58,23 @@ def partition_count(options: SourceOptions, size: int) -> int:
     return max(1, min(wanted, size))
 
 
-def split(stream: str, start: int, end: int, parts: int, *, direct: bool) -> list[SequenceRange]:
+def split(stream: str, start: int, end: int, parts: int, way: Way) -> list[SequenceRange]:
     """Return ``parts`` ranges of equal size (to one) that cover ``[start, end)`` exactly."""
     size = end - start
     edges = [start + size * at // parts for at in range(parts + 1)]
-    return [
-        SequenceRange(stream, low, high, direct=direct)
-        for low, high in pairwise(edges)
-        if high > low
-    ]
+    return [SequenceRange(stream, low, high, way) for low, high in pairwise(edges) if high > low]
 
 
-def reads_direct(options: SourceOptions, state: StreamState) -> bool:
-    """Return whether direct get reads the stream. Raises `OptionError` where it cannot."""
+def read_way(options: SourceOptions, state: StreamState) -> Way:
+    """Return how the stream is read. Raises `OptionError` where it cannot be as wished."""
     if options.read_mode == "auto":
-        return state.allow_direct
+        if not state.allow_direct:
+            return "consumer"
+        # Beside a work queue or an interest stream a consumer would change what the stream keeps.
+        return "either" if state.by_limits else "direct"
     if options.read_mode == "direct" and not state.allow_direct:
         raise OptionError(
             "readMode",
             f"'direct' needs allow_direct on stream {state.name}; set it, or use 'auto'",
         )
-    return options.read_mode == "direct"
+    return options.read_mode

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from js_core.arrow_page import ArrowPage
+from js_core.errors import JetStreamError, PermissionDenied, TwinstreamError
 from js_spark.batcher import Batcher
 from js_spark.errors import DataLossError
 from js_spark.options import SourceOptions
@@ -14,7 +16,9 @@ from js_spark.stream_state import stream_state
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from js_core.stored_page import StoredPage
     from js_sync import JetStream
+    from js_sync.range_reader import RangeReader
 
 __all__ = ["read_batches"]
 
@@ -24,30 +28,57 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of a range, in the order of their sequences.
 
-    A page is read to its end before it is handed on: a query that takes its time never leaves
-    the server with a half-sent answer.
+    The next page is asked for before one is handed on. A query that takes its time does not leave
+    the server with a half-sent answer: the connection takes it in by itself.
     """
     if part.end <= part.start:
         return
     connection = options.connection
     with connection.connect() as nc:
         jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
-        reader = jet.range_reader(
-            part.stream,
-            part.start,
-            part.end,
-            filter_subjects=options.subjects,
-            direct=part.direct,
-            timeout=options.fetch_timeout,
-            page_messages=options.page_messages,
-        )
+        reader, page = _begin(jet, options, part)
         try:
-            while (page := reader.next_page()) is not None:
-                yield batcher.build(page, part.stream)
+            while page is not None:
+                yield batcher.build(ArrowPage.of(page), part.stream)
+                page = reader.next_page()
         finally:
             reader.close()
         if options.fail_on_data_loss and reader.first_seq != part.start:
             _refuse_overtaken(jet, part)
+
+
+def _begin(
+    jet: JetStream, options: SourceOptions, part: SequenceRange
+) -> tuple[RangeReader, StoredPage | None]:
+    """Return a reader of the range and its first page."""
+    if part.by_consumer:
+        reader = _reader(jet, options, part, direct=False)
+        try:
+            return reader, reader.next_page()
+        except TwinstreamError as error:
+            reader.close()
+            # A refusal: no consumer may be made here, or no more of them. Direct get needs none.
+            refused = isinstance(error, JetStreamError | PermissionDenied)
+            if part.way == "consumer" or not refused:
+                raise
+    reader = _reader(jet, options, part, direct=True)
+    return reader, reader.next_page()
+
+
+def _reader(
+    jet: JetStream, options: SourceOptions, part: SequenceRange, *, direct: bool
+) -> RangeReader:
+    return jet.range_reader(
+        part.stream,
+        part.start,
+        part.end,
+        filter_subjects=options.subjects,
+        direct=direct,
+        timeout=options.fetch_timeout,
+        page_messages=options.page_messages,
+        ahead=True,
+        bulk=True,
+    )
 
 
 def _refuse_overtaken(jet: JetStream, part: SequenceRange) -> None:

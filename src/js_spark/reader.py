@@ -13,7 +13,7 @@ from js_spark.bounds import Bound, SeqAt
 from js_spark.continuity import Continuity
 from js_spark.leader import Leader
 from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange, partition_count, reads_direct, split
+from js_spark.plan import SequenceRange, partition_count, read_way, split
 from js_spark.range_task import read_batches
 from js_spark.stream_state import StreamState
 
@@ -42,7 +42,7 @@ class JetStreamReader(DataSourceReader):
             for state in states:
                 found += self._ranges(state, leader.seq_at)
         # Spark turns an empty list into one partition without a value; an empty range says more.
-        return found or [SequenceRange(states[0].name, 1, 1, direct=True)]
+        return found or [SequenceRange(states[0].name, 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one range in a task."""
@@ -58,5 +58,5 @@ class JetStreamReader(DataSourceReader):
         start, end = max(start, state.first), min(end, state.next)
         if end <= start:
             return []
-        direct = reads_direct(options, state)
-        return split(state.name, start, end, partition_count(options, end - start), direct=direct)
+        way = read_way(options, state)
+        return split(state.name, start, end, partition_count(options, end - start), way)

@@ -25,7 +25,7 @@ from js_spark.continuity import Continuity
 from js_spark.leader import Leader
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange, partition_count, reads_direct, split
+from js_spark.plan import SequenceRange, partition_count, read_way, split
 from js_spark.range_task import read_batches
 from js_spark.stream_state import StreamState
 
@@ -97,9 +97,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             low = position.since if position.since is not None else before[name].next
             if position.next > low:
                 state = self._continuity.check_batch(low, position, states.get(name), name)
-                direct = reads_direct(self._options, state)
-                found += split(name, low, position.next, position.parts, direct=direct)
-        return found or [SequenceRange(self._options.streams[0], 1, 1, direct=True)]
+                way = read_way(self._options, state)
+                found += split(name, low, position.next, position.parts, way)
+        return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one range in a task."""

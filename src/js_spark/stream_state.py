@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from js_core.errors import StreamNotFound
+from js_models import RetentionPolicy
 from js_spark.errors import OptionError
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class StreamState:
     messages: int = 0
     bytes: int = 0
     allow_direct: bool = False
+    by_limits: bool = False
+    """Whether limits alone decide what it keeps, whatever is consumed."""
 
     @property
     def mean_size(self) -> float:
@@ -52,6 +55,7 @@ class StreamState:
             messages=state.messages or 0,
             bytes=state.bytes or 0,
             allow_direct=bool(config.allow_direct),
+            by_limits=config.retention in (None, RetentionPolicy.LIMITS),
         )
 
 

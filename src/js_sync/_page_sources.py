@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from attrs import frozen
 
+from js_core.bulk_answer import BulkAnswer, DirectBulk, PullBulk
 from js_core.direct_get import EVERYTHING, next_request
 from js_core.errors import (
     ConnectionLost,
@@ -51,6 +52,29 @@ class _Asked:
     epoch: int
     token: bytes
     count: int
+    bulk: BulkAnswer | None
+
+    def answer(self, inbox: Inbox, into: DirectAnswer | PullAnswer) -> PageEnd:
+        """Move what comes into a page, to its end."""
+        bulk = self.bulk
+        try:
+            while True:
+                frames, end = self.box.take_all(), None
+                # Looked at behind the frames: what came in bulk came before the last of them.
+                if bulk is not None and bulk.page is not None:
+                    end = into.take_bulk(bulk.page)
+                    bulk = None
+                end = end or into.take(frames)
+                if end is not None:
+                    return end
+                inbox.wait(self.box, self.epoch)
+        finally:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Let whatever still comes go the ordinary way."""
+        if self.bulk is not None:
+            self.bulk.give_up()
 
 
 class DirectPages:
@@ -59,12 +83,15 @@ class DirectPages:
     The server filters by one subject; with several, the whole range comes and is filtered here.
     """
 
-    def __init__(self, api: Api, stream: str, filter_subjects: Sequence[str] = ()) -> None:
+    def __init__(
+        self, api: Api, stream: str, filter_subjects: Sequence[str] = (), *, bulk: bool = False
+    ) -> None:
         self._api: Final = api
         self._subject: Final = api.subjects.direct_get(stream).encode()
         single = len(filter_subjects) == 1
         self._filter: Final = filter_subjects[0] if single else None
         self._matches: Final = None if single else matcher(filter_subjects)
+        self._bulk: Final = bulk and self._matches is None
         self._inbox: Final = Inbox(api)
         self._asked: _Asked | None = None
 
@@ -76,7 +103,11 @@ class DirectPages:
         body: dict[str, Any] = {"seq": ask.seq, "batch": ask.batch, "max_bytes": ask.max_bytes}
         if self._filter is not None:
             body["next_by_subj"] = self._filter
-        asked = _Asked(ask, box, transport.epoch, reply.encode(), ask.batch)
+        token = reply.encode()
+        bulk = DirectBulk(box.sid, token) if self._bulk else None
+        asked = _Asked(ask, box, transport.epoch, token, ask.batch, bulk)
+        if bulk is not None:
+            transport.hold_back(bulk)
         transport.send(self._subject, asked.token, b"", _json(body))
         self._asked = asked
 
@@ -85,15 +116,12 @@ class DirectPages:
         if self._asked is None or self._asked.page != ask:
             self.begin(ask)
         asked, self._asked = cast("_Asked", self._asked), None
-        answer = DirectAnswer(asked.token, read, page, self._matches)
-        while True:
-            end = answer.take(asked.box.take_all())
-            if end is not None:
-                return end
-            self._inbox.wait(asked.box, asked.epoch)
+        return asked.answer(self._inbox, DirectAnswer(asked.token, read, page, self._matches))
 
     def close(self) -> None:
         """Unsubscribe."""
+        if self._asked is not None:
+            self._asked.give_up()
         self._inbox.close()
 
 
@@ -107,11 +135,13 @@ class ConsumerPages:
         filter_subjects: Sequence[str] = (),
         *,
         last_per_subject: bool = False,
+        bulk: bool = False,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
         self._filters: Final = list(filter_subjects)
         self._last_per_subject = last_per_subject
+        self._bulk: Final = bulk
         self._inbox: Final = Inbox(api)
         self._asked: _Asked | None = None
         self._name = ""
@@ -133,7 +163,11 @@ class ConsumerPages:
             body = {"batch": 1, "no_wait": True}
         subject = self._api.subjects.next_message(self._stream, self._name).encode()
         token = reply[reply.rfind(".") + 1 :].encode()
-        asked = _Asked(ask, box, transport.epoch, token, body["batch"])
+        bulk = None
+        if self._bulk:
+            bulk = PullBulk(box.sid, reply.encode(), self._name, body["batch"])
+            transport.hold_back(bulk)
+        asked = _Asked(ask, box, transport.epoch, token, body["batch"], bulk)
         transport.send(subject, reply.encode(), b"", _json(body))
         self._asked = asked
 
@@ -143,23 +177,15 @@ class ConsumerPages:
             if self._asked is None or self._asked.page != ask:
                 self.begin(ask)
             asked, self._asked = cast("_Asked", self._asked), None
-            end = self._take(asked, read, page)
+            end = asked.answer(self._inbox, PullAnswer(asked.token, read, page, asked.count))
         except TwinstreamError:
             self._drop()
             raise
         if end.failure:
             self._drop()
         # Nothing fitted into the bytes: the next message is larger, so ask for it without a limit.
-        self._whole = end.more and not page.seqs
+        self._whole = end.more and not len(page)
         return end
-
-    def _take(self, asked: _Asked, read: RangeRead, page: StoredPage) -> PageEnd:
-        answer = PullAnswer(asked.token, read, page, asked.count)
-        while True:
-            end = answer.take(asked.box.take_all())
-            if end is not None:
-                return end
-            self._inbox.wait(asked.box, asked.epoch)
 
     def _create(self, seq: int) -> None:
         name = self._api.transport.tokens.name()
@@ -190,6 +216,8 @@ class ConsumerPages:
 
     def _drop(self) -> None:
         """Forget the consumer; late deliveries of it must not reach the next one's pages."""
+        if self._asked is not None:
+            self._asked.give_up()
         self._asked = None
         self._inbox.close()
         name, self._name = self._name, ""

@@ -13,6 +13,7 @@ from itertools import count
 from random import SystemRandom
 from typing import Final
 
+from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import (
     AuthenticationFailed,
@@ -464,6 +465,10 @@ class Session:
         finally:
             self._sinks.pop(box.sid, None)
             box.signal.set()
+
+    def hold_back(self, bulk: BulkAnswer) -> None:
+        """Show the bulk answer what arrives before it is parsed, unless one is under way."""
+        self._parser.hold_back(bulk)
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Send what was written, then sleep until the flag is up or the deadline passes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline
 from js_core.errors import ConnectionClosed
 from js_core.handshake import ServerInfo
@@ -110,6 +111,14 @@ class Transport(Protocol):
         """Unsubscribe; frames that are in the mailbox stay there.
 
         With `settle`, what the server sent before it read the UNSUB is in the mailbox too.
+        """
+        ...
+
+    def hold_back(self, bulk: BulkAnswer) -> None:
+        """Show the bulk answer what arrives before it is parsed, where that is possible.
+
+        It is not while an earlier one is under way, nor over a connection of nats-py: the
+        messages then come as frames.
         """
         ...
 

@@ -103,7 +103,7 @@ class RangeReader:
                 page = self._page(step)
                 if self._read.next_seq > step.seq:
                     self._deadline = Deadline.after(self._timeout)
-                if page.seqs:
+                if len(page):
                     self._finished = page
                     self._look_ahead()
             elif isinstance(step, AskLeader):

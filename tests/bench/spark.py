@@ -1,8 +1,10 @@
 """``python -m tests.bench.spark``: what the Spark source costs, as ratios within one run.
 
 ``landing``: a stream into Parquet, raw and typed, beside Spark reading the same payloads, typed,
-from files of JSON lines into Parquet; one session, in turns. ``reader``: the work of one task in a
-plain process beside a socket that only counts. Every run checks its counts.
+from files of JSON lines into Parquet; one session, in turns, by the clock and by the CPU seconds
+of all processes, the server's included, which other work on the machine changes less.
+``reader``: the work of one task in a plain process beside a socket that only counts. Every run
+checks its counts.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from js_cli.screen import plain_table, results
 from js_models import StreamConfig
 from js_spark import local_session
 from js_testing import NatsServer
+from tests.bench.cpu import cpu_seconds
 from tests.bench.spark_reader import STREAM
 from tests.bench.suite import ROOT
 
@@ -112,25 +115,37 @@ def landing(url: str, folder: Path, count: int, rounds: int) -> None:
         lands = ways(spark, url, folder / "json")
         for land in lands.values():
             _timed(land, folder / "out", count)  # the first of each compiles
-        found: dict[str, list[float]] = {name: [] for name in lands}
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in lands}
         for number in range(rounds):
             for name in list(lands) if number % 2 == 0 else list(reversed(lands)):
                 found[name].append(_timed(lands[name], folder / "out", count))
     finally:
         spark.stop()
-    table = plain_table("into Parquet", "s", "messages a second", "to files", "of each round")
-    for name, times in found.items():
-        ratios = [own / files for own, files in zip(times, found["files"], strict=True)]
-        rate = f"{count / median(times):,.0f}"
-        each = " ".join(f"{ratio:.2f}" for ratio in ratios)
-        table.add_row(name, f"{median(times):.2f}", rate, f"{median(ratios):.2f}", each)
+    table = plain_table(
+        "into Parquet", "s", "messages a second", "to files", "of each round", "CPU s", "to files"
+    )
+    for name, runs in found.items():
+        times, cpu = ([run[at] for run in runs] for at in (0, 1))
+        ratios, costs = (
+            [a[at] / b[at] for a, b in zip(runs, found["files"], strict=True)] for at in (0, 1)
+        )
+        table.add_row(
+            name,
+            f"{median(times):.2f}",
+            f"{count / median(times):,.0f}",
+            f"{median(ratios):.2f}",
+            " ".join(f"{ratio:.2f}" for ratio in ratios),
+            f"{median(cpu):.2f}",
+            f"{median(costs):.2f}",
+        )
     results().print(table)
 
 
-def _timed(land: Land, target: Path, count: int) -> float:
-    began = time.perf_counter()
+def _timed(land: Land, target: Path, count: int) -> tuple[float, float]:
+    """Land once; return the seconds by the clock, and the CPU seconds of all processes."""
+    cpu, began = cpu_seconds(), time.perf_counter()
     land().write.parquet(str(target))
-    took = time.perf_counter() - began
+    took = time.perf_counter() - began, cpu_seconds() - cpu
     rows = sum(pq.read_metadata(file).num_rows for file in target.glob("*.parquet"))
     shutil.rmtree(target)
     if rows != count:

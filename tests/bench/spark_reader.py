@@ -14,7 +14,7 @@ from typing import Final
 from js_spark.batcher import Batcher
 from js_spark.layout import Layout
 from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange
+from js_spark.plan import SequenceRange, Way
 from js_spark.range_task import read_batches
 from tests.bench.clients.raw import Socket
 from tests.bench.job import Job, Meter
@@ -29,12 +29,12 @@ def ours(url: str, mode: str, count: int) -> str:
     given = {"nats.servers": url, "stream": STREAM, "readMode": mode}
     options = SourceOptions.parse(given)
     batcher = Batcher(options, Layout(options).columns)
-    direct = mode == "direct"
+    way: Way = "direct" if mode == "direct" else "consumer"
     # A worker of Spark lives on: what is imported and compiled at first use is not a task's cost.
-    warm = SequenceRange(STREAM, 1, min(count, 1000) + 1, direct=direct)
+    warm = SequenceRange(STREAM, 1, min(count, 1000) + 1, way)
     for _ in read_batches(options, batcher, warm):
         pass
-    part = SequenceRange(STREAM, 1, count + 1, direct=direct)
+    part = SequenceRange(STREAM, 1, count + 1, way)
     meter = Meter()
     return meter.result(sum(batch.num_rows for batch in read_batches(options, batcher, part)))
 

@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,16 +42,20 @@ ORDER = struct_of(
 GOOD = {"id": "1", "total": 1.5}
 
 
+def column(payloads: list[bytes]) -> pa.Array:
+    return pa.array(payloads, pa.binary())
+
+
 def decode(*payloads: object, **options: Any) -> Decoded:
     blocks = [p if isinstance(p, bytes) else json.dumps(p).encode() for p in payloads]
-    return JsonDecoder(ORDER, **options).decode(blocks)
+    return JsonDecoder(ORDER, **options).decode(column(blocks))
 
 
 def one_by_one(payloads: list[bytes]) -> Decoded:
     decoder = JsonDecoder(ORDER)
-    parts = [decoder._one_by_one([payload]) for payload in payloads]
+    parts = [decoder._one_by_one(column([payload])) for payload in payloads]
     misfits = {at: part.misfits[0] for at, part in enumerate(parts) if part.misfits}
-    rows = decoder._one_by_one(payloads)
+    rows = decoder._one_by_one(column(payloads))
     assert rows.misfits == misfits
     return rows
 
@@ -113,7 +118,7 @@ def test_the_zero_time_of_the_server_survives() -> None:
 )
 def test_misfits_have_reasons_and_leave_the_others_alone(payload: bytes, reason: str) -> None:
     others = [json.dumps({**GOOD, "id": str(at)}).encode() for at in range(100)]
-    found = JsonDecoder(ORDER).decode([*others[:60], payload, *others[60:]])
+    found = JsonDecoder(ORDER).decode(column([*others[:60], payload, *others[60:]]))
     assert list(found.misfits) == [60]
     assert reason in found.misfits[60]
     rows = found.rows.to_pylist()
@@ -167,7 +172,8 @@ def test_maps_json_text_and_wide_numbers() -> None:
         columns.simpleString() == "struct<labels:map<string,string>,any:string,big:decimal(20,0)>"
     )
     payload = {"labels": {"a": "1", "ü": "2"}, "any": {"z": [1, "ü"]}, "big": 2**64 - 1}
-    found = JsonDecoder(columns).decode([json.dumps(payload).encode(), b'{"any":"text"}', b"{}"])
+    payloads = [json.dumps(payload).encode(), b'{"any":"text"}', b"{}"]
+    found = JsonDecoder(columns).decode(column(payloads))
     first, second, third = found.rows.to_pylist()
     assert dict(first["labels"]) == {"a": "1", "ü": "2"}
     assert json.loads(first["any"]) == {"z": [1, "ü"]}
@@ -180,8 +186,8 @@ def test_lenient_text_takes_any_value_as_from_json_does() -> None:
     columns = fields.record(fields.optional("a", fields.STRING))
     strict, lenient = JsonDecoder(columns), JsonDecoder(columns, lenient=True)
     payloads = [b'{"a":"x"}', b'{"a":{"b":1}}', b'{"a":7}']
-    assert sorted(strict.decode(payloads).misfits) == [1, 2]
-    assert [row["a"] for row in lenient.decode(payloads).rows.to_pylist()] == [
+    assert sorted(strict.decode(column(payloads)).misfits) == [1, 2]
+    assert [row["a"] for row in lenient.decode(column(payloads)).rows.to_pylist()] == [
         "x",
         '{"b":1}',
         "7",
@@ -216,7 +222,7 @@ MEMBERS = st.fixed_dictionaries(
 @settings(deadline=None, max_examples=150)
 @given(st.lists(MEMBERS.map(lambda m: json.dumps(m).encode()) | st.binary(max_size=8), max_size=40))
 def test_both_halves_agree(payloads: list[bytes]) -> None:
-    vectorised, careful = JsonDecoder(ORDER).decode(payloads), one_by_one(payloads)
+    vectorised, careful = JsonDecoder(ORDER).decode(column(payloads)), one_by_one(payloads)
     assert vectorised.misfits == careful.misfits
     assert vectorised.rows.to_pylist() == careful.rows.to_pylist()
     assert vectorised.extras.to_pylist() == careful.extras.to_pylist()

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+
 from js_spark.event import Event
 from js_spark.events import EVENT_COLUMNS, EventDecoder
 from js_spark.generated.events import EVENTS, MAX_DELIVER
@@ -37,7 +39,8 @@ def test_every_kind_has_its_column() -> None:
 
 def test_all_kinds_in_one_block() -> None:
     wanted = list(EVENTS.values()) * 3
-    found = EventDecoder().decode([json.dumps(sample(event)).encode() for event in wanted])
+    payloads = [json.dumps(sample(event)).encode() for event in wanted]
+    found = EventDecoder().decode(pa.array(payloads, pa.binary()))
     assert found.misfits == {}
     assert found.kinds == [event.kind for event in wanted]
     for kind, column in found.columns.items():
@@ -59,7 +62,7 @@ def test_what_is_unknown_or_broken() -> None:
         {"type": 7},
     ]
     raw = [json.dumps(each).encode() for each in payloads] + [b"nope"]
-    found = EventDecoder().decode(raw)
+    found = EventDecoder().decode(pa.array(raw, pa.binary()))
     assert found.kinds == ["max_deliver"] * 2 + ["new_thing", "max_deliver", None, None, None]
     assert found.misfits[3] == "stream_seq: expected an integer, got text 'seven'"
     assert found.misfits[4] == "type: required member is missing"

@@ -14,6 +14,7 @@ from contextlib import suppress
 import pytest
 
 import js_sync
+from js_core.arrow_page import ArrowPage
 from js_core.range_read import AskLeader, RangeRead
 from js_models import StreamConfig
 from js_sync import JetStream, PublishRequest
@@ -44,11 +45,11 @@ def cluster() -> Iterator[NatsCluster]:
 
 def read_all(jet: JetStream, read: RangeRead, mode: str) -> list[int]:
     make = DirectPages if mode == "direct" else ConsumerPages
-    reader = RangeReader(jet._api, "R", read, make(jet._api, "R"))
+    reader = RangeReader(jet._api, "R", read, make(jet._api, "R", bulk=True), ahead=True)
     found: list[int] = []
     try:
         while (page := reader.next_page()) is not None:
-            found += page.seqs
+            found += ArrowPage.of(page).seqs.to_pylist()
     finally:
         reader.close()
     return found

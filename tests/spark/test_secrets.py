@@ -75,7 +75,7 @@ def test_printed_objects_mask_secrets() -> None:
     for options in (with_password, with_token):
         assert CANARY not in repr(options) + str(options)
         assert pickle.loads(pickle.dumps(options)) == options
-    assert repr(SequenceRange("S", 1, 9, direct=True)) == "SequenceRange(S [1, 9))"
+    assert repr(SequenceRange("S", 1, 9, "direct")) == "SequenceRange(S [1, 9))"
 
 
 def test_servers_with_user_info_are_refused_without_showing_it() -> None:

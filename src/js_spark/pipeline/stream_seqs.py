@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from js_spark.options import SourceOptions
-from js_spark.plan import reads_direct
+from js_spark.plan import read_way
 from js_spark.stream_state import stream_state
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def held_seqs(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa
         max(low, state.first),
         max(high, state.first),
         filter_subjects=options.subjects,
-        direct=reads_direct(options, state),
+        direct=read_way(options, state) != "consumer",
         timeout=options.fetch_timeout,
     )
     try:

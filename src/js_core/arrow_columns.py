@@ -1,0 +1,164 @@
+"""Operations on whole columns of bytes with Arrow's functions. pyarrow is loaded when it is used.
+
+They work on values that are all of one form and raise `NotUniform` for others.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "NotUniform",
+    "ascending",
+    "behind",
+    "between",
+    "blank",
+    "fields",
+    "halves",
+    "lengths",
+    "number",
+    "parts_of",
+    "require",
+]
+
+# Longer than any text that is cut off at its beginning here.
+_END: Final = 1 << 30
+
+
+class NotUniform(Exception):
+    """The values are not all of one form."""
+
+
+def require(truth: pa.Array) -> None:
+    """Raise `NotUniform` unless all are true."""
+    import pyarrow.compute as pc
+
+    if not pc.all(truth, min_count=0).as_py():
+        raise NotUniform
+
+
+def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return the parts of ``data`` from ``start`` to ``end``, and where each starts and ends."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offsets = pa.py_buffer(struct.pack("=ii", start, end))
+    whole = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(data)])
+    parts = pc.split_pattern(whole, by).values
+    size = lengths(parts)
+    ends = pc.cumulative_sum(pc.add(size, len(by)), start=start - len(by))
+    return parts, pc.subtract(ends, size), ends
+
+
+def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
+    """Return the bytes between neighbouring edges: a column less than there are edges.
+
+    The edges of one row come before those of the next.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    flat = pa.concat_arrays(edges).take(_turned(len(edges), len(edges[0])))
+    # Arrow trusts offsets: they must be in order and within the bytes.
+    require(pc.less_equal(flat[:-1], flat[1:]))
+    require(pc.and_(pc.greater_equal(flat[:1], 0), pc.less_equal(flat[-1:], len(data))))
+    offsets = flat.cast(pa.int32()).buffers()[1]
+    values = pa.Array.from_buffers(pa.binary(), len(flat) - 1, [None, offsets, pa.py_buffer(data)])
+    return [values[at :: len(edges)] for at in range(len(edges) - 1)]
+
+
+def _turned(rows: int, columns: int) -> pa.Array:
+    """Return the indices that read a table of rows, one behind the other, by columns."""
+    import pyarrow.compute as pc
+
+    index = _Counting.up_to(rows * columns)
+    column = pc.divide(index, rows)
+    row = pc.subtract(index, pc.multiply(column, rows))
+    return pc.add(pc.multiply(row, columns), column)
+
+
+class _Counting:
+    """The numbers from 0 up, kept: making them anew is the dearest part of their use."""
+
+    _kept: pa.Array | None = None
+
+    @classmethod
+    def up_to(cls, count: int) -> pa.Array:
+        import pyarrow as pa
+
+        if cls._kept is None or len(cls._kept) < count:
+            cls._kept = pa.array(range(count), pa.int64())
+        return cls._kept[:count]
+
+
+def fields(
+    values: pa.Array, by: bytes, least: int, most: int, pick: Sequence[int] | None = None
+) -> list[pa.Array]:
+    """Return the parts of values that all have equally many, from ``least`` to ``most``.
+
+    All parts, or those at the positions to ``pick``.
+    """
+    import pyarrow.compute as pc
+
+    found = pc.split_pattern(values, by)
+    counts = pc.list_value_length(found)
+    count = counts[0].as_py()
+    if not least <= count <= most:
+        raise NotUniform
+    require(pc.equal(counts, count))
+    parts = found.values
+    return [parts[at::count] for at in (range(count) if pick is None else pick)]
+
+
+def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array, pa.Array]:
+    """Return what stands before and behind the first (or last) occurrence, which all must have."""
+    import pyarrow.compute as pc
+
+    parts = pc.split_pattern(values, by, max_splits=1, reverse=last).values
+    if len(parts) != 2 * len(values):
+        raise NotUniform
+    return parts[0::2], parts[1::2]
+
+
+def behind(values: pa.Array, start: bytes) -> pa.Array:
+    """Return what stands behind the given start, which all must have."""
+    import pyarrow.compute as pc
+
+    require(pc.starts_with(values, start))
+    return pc.binary_slice(values, len(start), _END)
+
+
+def number(values: pa.Array) -> pa.Array:
+    """Return decimal text as integers; raises ``ArrowInvalid`` for other text."""
+    import pyarrow as pa
+
+    return values.cast(pa.string()).cast(pa.int64())
+
+
+def lengths(values: pa.Array) -> pa.Array:
+    """Return how many bytes each has."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.binary_length(values).cast(pa.int64())
+
+
+def ascending(values: pa.Array) -> pa.Array:
+    """Return the values, which must grow."""
+    import pyarrow.compute as pc
+
+    require(pc.less(values[:-1], values[1:]))
+    return values
+
+
+def blank(count: int) -> pa.Array:
+    """Return so many empty values."""
+    import pyarrow as pa
+
+    offsets = pa.py_buffer(bytes(4 * (count + 1)))
+    return pa.Array.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(b"")])

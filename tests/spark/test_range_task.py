@@ -1,0 +1,96 @@
+"""What a task reads, and how: direct get for small ranges, a consumer for large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from js_models import ConsumerConfig
+from js_spark import plan
+from js_spark.batcher import Batcher
+from js_spark.errors import OptionError
+from js_spark.layout import Layout
+from js_spark.options import SourceOptions
+from js_spark.plan import SequenceRange, Way, read_way
+from js_spark.range_task import read_batches
+from js_spark.stream_state import stream_state
+from js_sync import JetStream, JetStreamError, Stream
+from js_testing import NatsServer
+
+Make = Callable[..., Stream]
+Fill = Callable[..., None]
+
+
+def options(server: NatsServer, stream: str, **given: str) -> SourceOptions:
+    return SourceOptions.parse({"nats.servers": server.url, "stream": stream, **given})
+
+
+def rows(options: SourceOptions, part: SequenceRange) -> list[tuple[int, str, bytes]]:
+    batcher = Batcher(options, Layout(options).columns)
+    found = [row for batch in read_batches(options, batcher, part) for row in batch.to_pylist()]
+    return [(row["seq"], row["subject"], row["data"]) for row in found]
+
+
+@pytest.mark.parametrize("way", ["direct", "consumer"])
+def test_pages_come_whole_whatever_they_hold(
+    server: NatsServer, jet: JetStream, make_stream: Make, fill: Fill, way: Way
+) -> None:
+    stream = make_stream()
+    subject = f"{stream.name.lower()}.a"
+    payloads = [
+        b"",
+        b"\r\n",
+        b"\r\nMSG a 1 2\r\n",
+        b"x" * 70_000,
+        *(b"%d" % at for at in range(96)),
+    ]
+    fill(stream, payloads, subjects=["a"])
+    for at in range(100):  # and some with headers, which end a page of one form
+        jet.publish(subject, b"h", headers={"At": str(at)} if at % 30 < 20 else None)
+    stream.delete_message(7)
+    expected = [(seq, subject, data) for seq, data in enumerate([*payloads, *([b"h"] * 100)], 1)]
+    del expected[6]
+    part = SequenceRange(stream.name, 1, 201, way)
+    for page in ("7", "64", "20000"):
+        assert rows(options(server, stream.name, fetchMessages=page), part) == expected
+
+
+def test_a_large_range_is_read_by_a_consumer_where_there_may_be_one(
+    server: NatsServer,
+    jet: JetStream,
+    make_stream: Make,
+    fill: Fill,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = make_stream(max_consumers=1)
+    fill(stream, [b"x"] * 30)
+    given = options(server, stream.name)
+    assert not SequenceRange(stream.name, 1, 31, "either").by_consumer
+    monkeypatch.setattr(plan, "LARGE", 30)
+    part = SequenceRange(stream.name, 1, 31, "either")
+    assert part.by_consumer
+    assert len(rows(given, part)) == 30
+    assert list(stream.consumer_names()) == []
+    # The stream takes no second consumer: direct get reads on, and alone where nothing else is
+    # wished the refusal is told.
+    stream.create_consumer(ConsumerConfig(name="the-one"))
+    assert len(rows(given, part)) == 30
+    with pytest.raises(JetStreamError, match="maximum consumers"):
+        rows(given, SequenceRange(stream.name, 1, 31, "consumer"))
+
+
+def test_only_streams_with_limits_are_read_by_a_consumer_unasked(
+    server: NatsServer, jet: JetStream, make_stream: Make
+) -> None:
+    def way(stream: Stream, **given: str) -> Way:
+        return read_way(options(server, stream.name, **given), stream_state(jet, stream.name))
+
+    assert way(make_stream()) == "either"
+    assert way(make_stream(), readMode="consumer") == "consumer"
+    assert way(make_stream(), readMode="direct") == "direct"
+    assert way(make_stream(retention="workqueue")) == "direct"
+    assert way(make_stream(retention="interest")) == "direct"
+    assert way(make_stream(allow_direct=False)) == "consumer"
+    with pytest.raises(OptionError, match="needs allow_direct"):
+        way(make_stream(allow_direct=False), readMode="direct")
