@@ -28,7 +28,7 @@ async def test_fetch_says_why_it_ended(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        some = await consumer.fetch(10, timeout=0.3)
+        some = await consumer.fetch(10, timeout=1.5)
         assert (len(some), some.reason) == (3, js.BatchEnd.EXPIRED)
         none = await consumer.fetch(10, timeout=0.2)
         assert (len(none), none.reason) == (0, js.BatchEnd.EXPIRED)
@@ -224,7 +224,7 @@ async def test_two_consumers_of_one_durable_share_the_messages(opened, name):
             consumer = await stream.get_consumer("c")
             seen = []
             while True:
-                batch = await consumer.fetch(7, timeout=0.5)
+                batch = await consumer.fetch(7, timeout=2)
                 for message in batch:
                     await message.ack()
                     seen.append(message.metadata.stream_seq)

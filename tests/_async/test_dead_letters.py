@@ -338,6 +338,6 @@ async def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
         with pytest.raises(js.BadArgument, match="consumer d"):
             await letters.replay_by_reset("d")
         assert await letters.replay_by_reset("c") == 3
-        again = await consumer.fetch(4, timeout=0.5)
+        again = await consumer.fetch(4, timeout=2)
         assert [message.metadata.stream_seq for message in again] == [3, 4]
         assert await all_of(letters) == []

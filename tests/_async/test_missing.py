@@ -128,7 +128,7 @@ async def test_acknowledging_and_asking_in_one_word(opened, name):
         seen = []
         while message is not None:
             seen.append(message.metadata.stream_seq)
-            following = await consumer.ack_next(message, timeout=0.5)
+            following = await consumer.ack_next(message, timeout=2)
             with pytest.raises(js.AlreadyAcknowledged):
                 await message.ack()
             message = following

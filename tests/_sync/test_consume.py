@@ -29,7 +29,7 @@ def test_fetch_says_why_it_ended(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        some = consumer.fetch(10, timeout=0.3)
+        some = consumer.fetch(10, timeout=1.5)
         assert (len(some), some.reason) == (3, js.BatchEnd.EXPIRED)
         none = consumer.fetch(10, timeout=0.2)
         assert (len(none), none.reason) == (0, js.BatchEnd.EXPIRED)
@@ -225,7 +225,7 @@ def test_two_consumers_of_one_durable_share_the_messages(opened, name):
             consumer = stream.get_consumer("c")
             seen = []
             while True:
-                batch = consumer.fetch(7, timeout=0.5)
+                batch = consumer.fetch(7, timeout=2)
                 for message in batch:
                     message.ack()
                     seen.append(message.metadata.stream_seq)

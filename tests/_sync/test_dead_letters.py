@@ -339,6 +339,6 @@ def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
         with pytest.raises(js.BadArgument, match="consumer d"):
             letters.replay_by_reset("d")
         assert letters.replay_by_reset("c") == 3
-        again = consumer.fetch(4, timeout=0.5)
+        again = consumer.fetch(4, timeout=2)
         assert [message.metadata.stream_seq for message in again] == [3, 4]
         assert all_of(letters) == []

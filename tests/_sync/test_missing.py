@@ -129,7 +129,7 @@ def test_acknowledging_and_asking_in_one_word(opened, name):
         seen = []
         while message is not None:
             seen.append(message.metadata.stream_seq)
-            following = consumer.ack_next(message, timeout=0.5)
+            following = consumer.ack_next(message, timeout=2)
             with pytest.raises(js.AlreadyAcknowledged):
                 message.ack()
             message = following
