@@ -38,6 +38,11 @@ PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
         ({**BASE, "no_ack": True}, ["L-NO-ACK"]),
         ({**BASE, "no_ack": True, "subjects": [">"]}, []),
         ({**BASE, "storage": "memory"}, ["L-MEMORY-REPLICA"]),
+        (
+            {**BASE, "subject_transform": {"src": "a.*", "dest": "b.{{partition(0,1)}}"}},
+            ["L-NO-PARTITION"],
+        ),
+        ({**BASE, "subject_transform": {"src": "a.*", "dest": "b.{{partition(10,1)}}"}}, []),
     ],
     ids=str,
 )

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from js_models.rules.rule import Rule
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from js_models.rules.rule import Hit, Rule
 from js_models.rules.stream_case import StreamCase
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
 """A quarter of an hour; every id in the window is kept in memory."""
+
+_NO_PARTITIONS: Final = re.compile(r"\{\{\s*partition\s*\(\s*[-+]?0+\s*[,)]", re.IGNORECASE)
+
+
+def _without_partitions(case: StreamCase) -> Iterator[Hit]:
+    for member in ("subject_transform", "republish"):
+        mapping = case[member]
+        if mapping is not None and _NO_PARTITIONS.search(mapping["dest"]):
+            yield Hit(f"{member}.dest", mapping["dest"])
+
 
 SL = Rule[StreamCase]
 
@@ -88,5 +102,13 @@ STREAM_LINT = (
         "a memory stream with one replica is lost with its server.",
         "Use storage file, or three replicas.",
         lambda case: case["storage"] == "memory" and case["num_replicas"] < 2,
+    ),
+    SL(
+        "L-NO-PARTITION",
+        0,
+        "subject_transform.dest",
+        "there is no partition to choose; server 2.11 drops the connection of whoever publishes.",
+        "Give partition a number from 1 up.",
+        _without_partitions,
     ),
 )
