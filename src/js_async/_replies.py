@@ -124,8 +124,8 @@ class Replies:
     ) -> Answer:
         """Send a request once there is a link; return the place of its answer.
 
-        Whoever calls this waits for its `signal` next, and calls `forget` in the end. `fits` tells an
-        answer from what somebody else may send first.
+        Whoever calls this waits for its `signal` next, and calls `forget` in the end. `fits` tells
+        an answer from what somebody else may send first.
         """
         if not self._transport.is_connected:
             await self._transport.ready(deadline)
