@@ -70,7 +70,13 @@ def bench(
         for failure in measure.failures:
             notes().print(f"failed: {failure}")
     if target is not None:
-        settings = {"messages": messages, "size": size, "storage": storage, "tls": tls}
+        settings = {
+            "messages": messages,
+            "size": size,
+            "headers": headers,
+            "storage": storage,
+            "tls": tls,
+        }
         figures = {"of": circumstances(python) | settings, "measured": found}
         target.write_text(json.dumps(figures, indent=1) + "\n")
 

@@ -20,8 +20,20 @@ from tests.bench.suite import ROOT, Measured
 
 BEGIN: Final = "<!-- figures, written by "
 END: Final = "<!-- end of figures -->\n"
-SHOWN: Final = ("js_sync", "js_async", "over_nats_py", "natsrpy", "nats_jetstream", "raw")
-NAMES: Final = {"over_nats_py": "js_async over nats-py", "nats_jetstream": "nats-jetstream"}
+SHOWN: Final = (
+    "js_sync",
+    "js_async",
+    "js_async_uvloop",
+    "over_nats_py",
+    "natsrpy",
+    "nats_jetstream",
+    "raw",
+)
+NAMES: Final = {
+    "js_async_uvloop": "js_async on uvloop",
+    "over_nats_py": "js_async over nats-py",
+    "nats_jetstream": "nats-jetstream",
+}
 
 
 @click.command()
@@ -57,13 +69,19 @@ def table(measured: dict[str, Measured], of: dict[str, Any]) -> str:
             for name in clients
         ]
         lines.append("| " + " | ".join([what, *cells]) + " |")
+    what = f"{of['size']}-byte messages{_extras(of)}, {of['storage']} storage"
     of_what = (
         f"\nEach figure is the median of the ratios to nats-py within a round: a rate above 1 and a"
-        f" time below 1 are better. {of['size']}-byte messages, {of['storage']} storage,"
+        f" time below 1 are better. {what},"
         f" nats-server {of['nats-server']}, Python {of['python']}, {of['processors']} processors;"
         f" `raw` is a socket in plain Python that only counts.\n"
     )
     return "\n".join(lines) + "\n" + of_what
+
+
+def _extras(of: dict[str, Any]) -> str:
+    words = [" with headers" if of.get("headers") else "", " over TLS" if of.get("tls") else ""]
+    return "".join(words)
 
 
 def speeds(measured: dict[str, Measured]) -> dict[str, dict[str, float]]:

@@ -35,6 +35,7 @@ ALL: Final = (*RATES, *LATENCIES)
 CLIENTS: Final[dict[str, tuple[str, ...]]] = {
     "js_sync": ALL,
     "js_async": ALL,
+    "js_async_uvloop": ALL,
     "over_nats_py": ("drain", "consume"),
     "nats_py": ALL,
     "nats_py_bridge": ("next", "publish"),
@@ -45,13 +46,17 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Which client can do which workload."""
 
-OURS: Final = {"js_sync", "js_async", "over_nats_py"}
+OURS: Final = {"js_sync", "js_async", "js_async_uvloop", "over_nats_py"}
 
 NO_TLS: Final = {"natsrpy", "raw_c"}
 """Clients that cannot be given an authority of one's own."""
 
-NEEDS: Final = {"natsrpy": "natsrpy", "nats_jetstream": "nats.jetstream"}
-"""Modules of peers that the development environment does not hold."""
+NEEDS: Final = {
+    "js_async_uvloop": "uvloop",
+    "natsrpy": "natsrpy",
+    "nats_jetstream": "nats.jetstream",
+}
+"""Modules of clients that the development environment does not hold."""
 
 PATIENCE: Final = 120
 """Seconds that one measurement may take."""
