@@ -185,7 +185,7 @@ class Replies:
         while not await self._transport.wait(answer.signal, deadline.earlier(monotonic() + pause)):
             if deadline.expired():
                 return
-            await self._send(answer, headers, payload)
+            await self._send(answer, headers, payload, True)
             pause *= 2
 
     def watch(self, watcher: Watcher) -> None:

@@ -184,7 +184,7 @@ class Replies:
         while not self._transport.wait(answer.signal, deadline.earlier(monotonic() + pause)):
             if deadline.expired():
                 return
-            self._send(answer, headers, payload)
+            self._send(answer, headers, payload, True)
             pause *= 2
 
     def watch(self, watcher: Watcher) -> None:
