@@ -53,6 +53,10 @@ CHUNK: Final = 999
 #: goes may take the answer along, and there must be time to send the batch again.
 _SHARE: Final = 3
 
+#: Attempts after which a mistake is likelier than a leader that went: what is suspected is not
+#: certain, for an account may map subjects on their way into the stream.
+_SUSPICIOUS: Final = 3
+
 
 class LedgerWriter:
     """Writes the rows of one task."""
@@ -124,12 +128,13 @@ class LedgerWriter:
         """Store an entry and its rows, all or nothing; return the entry with its sequence."""
         batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
         patience = Patience(self._options.ack_timeout)
-        doubt = False
+        tries = 0
         while True:
+            tries += 1
             try:
                 return batch.send(self._nc, self._options.ack_timeout / _SHARE)
             except WrongLastSequence as error:
-                found = self._last() if doubt else None
+                found = self._last() if tries > 1 else None
                 if found is None or not (found.says_as(entry) or found.seq == before):
                     raise LedgerError(
                         f"{self._subject}: another attempt of the same task wrote meanwhile; this"
@@ -141,8 +146,8 @@ class LedgerWriter:
             except TwinstreamError as error:
                 if not may_be_sent_again(error):
                     raise
-                self._refuse_strangers(rows)
-                doubt = True
+                if tries == _SUSPICIOUS:
+                    self._refuse_strangers(rows)
                 patience.spend(error)
 
     def _refuse_strangers(self, rows: list[OutMessage]) -> None:

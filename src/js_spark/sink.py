@@ -19,6 +19,7 @@ from js_spark.ledger import LedgerWriter
 from js_spark.passing import through
 from js_spark.publish_task import publish_rows
 from js_spark.sink_options import SinkOptions
+from js_spark.sink_promise import check_promise
 from js_spark.sink_report import JetStreamCommit
 from js_spark.sink_rows import RowReader
 from js_spark.task_identity import TaskIdentity
@@ -94,20 +95,5 @@ def _promised(jet: JetStream, options: SinkOptions) -> Stream | None:
         stream = through(lambda: jet.get_stream(name), options.ack_timeout)
     except StreamNotFound as error:
         raise OptionError("stream", f"there is no stream {options.stream!r}") from error
-    config = stream.config
-    window = config.duplicate_window.total_seconds() if config.duplicate_window else 0.0
-    if options.idempotence == "msgId" and window < options.min_duplicate_window:
-        raise OptionError(
-            "idempotence",
-            f"stream {stream.name} forgets message ids after {window:g} s, which is less than"
-            f" minDuplicateWindow={options.min_duplicate_window:g}s: a later repeat would store"
-            " rows twice. Raise the stream's duplicate_window, use idempotence=ledger, or lower"
-            " minDuplicateWindow if repeats are always sooner",
-        )
-    if options.idempotence == "ledger" and not config.allow_atomic:
-        raise OptionError(
-            "idempotence",
-            f"ledger needs allow_atomic on stream {stream.name} (server 2.12); set it, or use"
-            " msgId",
-        )
+    check_promise(stream.config, options)
     return stream

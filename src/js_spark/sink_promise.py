@@ -1,0 +1,64 @@
+"""Whether a stream can keep what a write promises; asked before anything is sent."""
+
+from __future__ import annotations
+
+from js_core.promises import write_holes
+from js_core.subject_match import matcher
+from js_models import RetentionPolicy, StreamConfig
+from js_spark.errors import OptionError
+from js_spark.sink_options import SinkOptions
+
+__all__ = ["check_promise"]
+
+
+def check_promise(config: StreamConfig, options: SinkOptions) -> None:
+    """Raise `OptionError` with the setting that lets the promise down, and what to try."""
+    # Only what is looked up again must lie under the subject that it was written to.
+    by_subject = options.idempotence in {"insert", "ledger"}
+    holes = [
+        each for each in write_holes(config) if by_subject or each.setting != "subject_transform"
+    ]
+    if holes:
+        found = "; ".join(map(str, holes))
+        raise OptionError("stream", f"a write to {config.name} cannot be promised: {found}")
+    if options.idempotence == "msgId":
+        _check_window(config, options)
+    elif options.idempotence == "ledger":
+        _check_ledger(config, options)
+
+
+def _check_window(config: StreamConfig, options: SinkOptions) -> None:
+    window = config.duplicate_window.total_seconds() if config.duplicate_window else 0.0
+    if window < options.min_duplicate_window:
+        raise OptionError(
+            "idempotence",
+            f"stream {config.name} forgets message ids after {window:g} s, which is less than"
+            f" minDuplicateWindow={options.min_duplicate_window:g}s: a later repeat would store"
+            " rows twice. Raise the stream's duplicate_window, use idempotence=ledger, or lower"
+            " minDuplicateWindow if repeats are always sooner",
+        )
+
+
+def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
+    if not config.allow_atomic:
+        raise OptionError(
+            "idempotence",
+            f"ledger needs allow_atomic on stream {config.name} (server 2.12); set it, or use"
+            " msgId",
+        )
+    if config.retention is RetentionPolicy.INTEREST:
+        raise OptionError(
+            "idempotence",
+            f"stream {config.name} has retention=interest and drops an entry of the ledger that no"
+            " consumer waits for, so a repeat would store rows twice. Set retention=limits, or use"
+            " msgId",
+        )
+    # Where the entries of a task go: the name of the write and the task's number come behind it.
+    entries = f"{options.ledger_subject}.write.0"
+    takes = matcher(config.subjects or [str(config.name)])
+    if takes is not None and not takes(entries.encode()):
+        raise OptionError(
+            "ledgerSubject",
+            f"stream {config.name} does not take messages on {entries!r}, where entries would go;"
+            " give the beginning of subjects inside the stream",
+        )
