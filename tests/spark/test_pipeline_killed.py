@@ -1,20 +1,18 @@
-"""kill -9 of the whole driver, Java and workers included, at random points of a landing.
+"""kill -9 of the driver, of Java and of Python workers, at random points of a landing.
 
-Whatever the moment, each message is in its table once, for readers that know nothing of Spark.
-`make soak` runs 20 rounds; both kinds of tables are landed and killed together.
+Whatever is killed and when, each message is in its table once, for readers that know nothing of
+Spark. `make soak` runs 20 rounds, with the victims in turn; both kinds of tables are landed and
+killed together.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -22,11 +20,13 @@ from js_spark.pipeline import read_config
 from js_spark.pipeline.verify import verify
 from js_sync import Stream
 from js_testing import NatsServer
-from tests.soak import rounds, state
+from tests.soak import LONG, rounds, state
+from tests.spark.lives import VICTIMS, Life
 from tests.spark.pipelines import SINKS, counted, write_config
 
-ROOT = Path(__file__).parents[2]
 MESSAGES = 2000
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 
 @pytest.fixture
@@ -50,74 +50,72 @@ def files(server: NatsServer, stream: Stream, tmp_path: Path) -> list[Path]:
     return found
 
 
+@pytest.fixture
+def begin(files: list[Path], tmp_path: Path) -> Iterator[Callable[[], Life]]:
+    """Begins lives of the program that lands; what is left of them ends with the test."""
+    lives: list[Life] = []
+
+    def start() -> Life:
+        log = tmp_path / f"life-{len(lives)}.log"
+        lives.append(Life("land_all.py", *map(str, files), log=log))
+        return lives[-1]
+
+    yield start
+    for each in lives:
+        each.end()
+
+
 def test_soak_killed_landings_are_exact(
-    files: list[Path], stream: Stream, fill: Callable[..., None], tmp_path: Path
+    files: list[Path],
+    begin: Callable[[], Life],
+    stream: Stream,
+    fill: Callable[..., None],
+    tmp_path: Path,
 ) -> None:
     seed = random.randrange(2**32)
     dice = random.Random(seed)
-    kills = rounds(1, 20)
-    expected = 0
-    for number in range(kills + 1):
-        if not number or rounds(0, 1):
+    turns = cycle(dice.sample(VICTIMS, len(VICTIMS)))
+    kills: Counter[str] = Counter()
+    wanted, expected = rounds(1, 20), 0
+    for number in range(wanted + 1):
+        if not number or LONG:
             payloads = [b"broken" if at % 100 == 7 else {"id": at} for at in range(MESSAGES)]
             fill(stream, payloads)
             expected += MESSAGES
-        program = start(files, tmp_path / f"round-{number}.log")
-        try:
-            if number == kills:
-                told, _ = program.communicate(timeout=500)
-                assert program.returncode == 0, told
-                break
-            moment = killed(program, dice)
-        finally:
-            kill(program)
+        life = begin()
+        if number == wanted:
+            break
+        killed = end_early(life, next(turns), dice)
+        kills.update(killed)
         seen = {sink: rows_of(tmp_path / sink / "lake", sink) for sink in SINKS}
-        state(f"round {number} (seed {seed}): killed {moment}; rows, distinct: {seen}")
+        state(f"round {number} (seed {seed}): killed {killed}; rows, distinct: {seen}")
         assert all(rows == distinct <= expected for rows, distinct in seen.values()), seen
+    assert life.wait() == 0, life.said
+    life.wait_for_all()
     for sink, file in zip(SINKS, files, strict=True):
         assert rows_of(tmp_path / sink / "lake", sink) == (expected, expected)
         (verdict,) = verify(read_config(file))
         assert (verdict.problems, verdict.rows, verdict.held) == ([], expected, expected)
-    state(f"{kills} kills a sink: {expected} messages, rows and sequences are the same")
+    state(f"{wanted} rounds a sink: {expected} messages, rows and sequences are the same; {kills}")
 
 
-def start(files: list[Path], log: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, str(ROOT / "tests" / "spark" / "land_all.py"), *map(str, files)]
-    with log.open("w") as errors:
-        return subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,  # a group of its own: one kill ends Java and workers too
-        )
+def end_early(life: Life, victim: str, dice: random.Random) -> list[str]:
+    """Kill some time after a query or a batch has begun; return what was killed.
 
-
-def killed(program: subprocess.Popen[str], dice: random.Random) -> str:
-    """Kill the group some time after a batch has begun; return when."""
-    assert program.stdout is not None
-    begun = await_line(program.stdout, dice.choice(["Started", "Landed"]))
-    pause = dice.uniform(0, 2)
-    time.sleep(pause)  # any moment will do: nothing is waited for
-    kill(program)
-    return f"{pause:.2f} s after {begun!r}"
-
-
-def await_line(lines: IO[str], word: str) -> str:
-    for line in lines:
-        if line.startswith(word):
-            return line.strip()
-    raise AssertionError(f"the program ended before it said {word!r}; its errors are in its log")
-
-
-def kill(program: subprocess.Popen[str]) -> None:
-    try:
-        os.killpg(program.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    program.wait(60)
-    if program.stdout is not None:
-        program.stdout.close()
+    The end of Python below Java does not end the program: some are killed, then it goes on.
+    """
+    life.until(dice.choice(["Started", "Landed"]))
+    killed: list[str] = []
+    for _ in range(3 if victim in {"worker", "planner"} else 1):
+        life.live_on(dice.uniform(0, 2))  # any moment will do: nothing is waited for
+        killed += life.kill(victim, dice)
+    if victim in {"worker", "planner"}:
+        assert life.wait() == 0, life.said
+    elif victim == "java":
+        # Noticed, unless it had just finished.
+        done = life.wait() == 0
+        assert done is life.said[-1].startswith("done"), life.said
+    return killed
 
 
 def rows_of(lake: Path, sink: str) -> tuple[int, int]:
