@@ -28,7 +28,7 @@ from js_cli.screen import plain_table, results
 from js_models import StreamConfig
 from js_spark import local_session
 from js_testing import NatsServer
-from tests.bench.cpu import cpu_seconds
+from tests.bench.processes import cpu_seconds
 from tests.bench.spark_reader import STREAM
 from tests.bench.suite import ROOT
 
