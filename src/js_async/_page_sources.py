@@ -16,7 +16,7 @@ from attrs import frozen
 from js_async._api import Api
 from js_async._inbox import Inbox
 from js_async._transport import Box
-from js_core.bulk_answer import BulkAnswer, DirectBulk, PullBulk
+from js_core.bulk_answer import LEAST, BulkAnswer, DirectBulk, PullBulk
 from js_core.direct_get import EVERYTHING, next_request
 from js_core.errors import (
     ConnectionLost,
@@ -103,7 +103,7 @@ class DirectPages:
         if self._filter is not None:
             body["next_by_subj"] = self._filter
         token = reply.encode()
-        bulk = DirectBulk(box.sid, token) if self._bulk else None
+        bulk = DirectBulk(box.sid, token) if self._bulk and ask.batch >= LEAST else None
         asked = _Asked(ask, box, transport.epoch, token, ask.batch, bulk)
         if bulk is not None:
             transport.hold_back(bulk)
@@ -163,7 +163,7 @@ class ConsumerPages:
         subject = self._api.subjects.next_message(self._stream, self._name).encode()
         token = reply[reply.rfind(".") + 1 :].encode()
         bulk = None
-        if self._bulk:
+        if self._bulk and body["batch"] >= LEAST:
             bulk = PullBulk(box.sid, reply.encode(), self._name, body["batch"])
             transport.hold_back(bulk)
         asked = _Asked(ask, box, transport.epoch, token, body["batch"], bulk)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -23,11 +24,23 @@ __all__ = [
     "lengths",
     "number",
     "parts_of",
+    "plus",
     "require",
 ]
 
 # Longer than any text that is cut off at its beginning here.
 _END: Final = 1 << 30
+
+
+@lru_cache(64)
+def _whole(value: int) -> pa.Scalar:
+    """Return a number as Arrow has it, by its type: guessing that takes longer than most work here.
+
+    pyarrow looks for modules that may not be installed, at each guess.
+    """
+    import pyarrow as pa
+
+    return pa.scalar(value, pa.int64())
 
 
 class NotUniform(Exception):
@@ -51,7 +64,7 @@ def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa
     whole = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(data)])
     parts = pc.split_pattern(whole, by).values
     size = lengths(parts)
-    ends = pc.cumulative_sum(pc.add(size, len(by)), start=start - len(by))
+    ends = pc.cumulative_sum(plus(size, len(by)), start=_whole(start - len(by)))
     return parts, pc.subtract(ends, size), ends
 
 
@@ -66,7 +79,8 @@ def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
     flat = pa.concat_arrays(edges).take(_turned(len(edges), len(edges[0])))
     # Arrow trusts offsets: they must be in order and within the bytes.
     require(pc.less_equal(flat[:-1], flat[1:]))
-    require(pc.and_(pc.greater_equal(flat[:1], 0), pc.less_equal(flat[-1:], len(data))))
+    if flat[0].as_py() < 0 or flat[-1].as_py() > len(data):
+        raise NotUniform
     offsets = flat.cast(pa.int32()).buffers()[1]
     values = pa.Array.from_buffers(pa.binary(), len(flat) - 1, [None, offsets, pa.py_buffer(data)])
     return [values[at :: len(edges)] for at in range(len(edges) - 1)]
@@ -77,9 +91,9 @@ def _turned(rows: int, columns: int) -> pa.Array:
     import pyarrow.compute as pc
 
     index = _Counting.up_to(rows * columns)
-    column = pc.divide(index, rows)
-    row = pc.subtract(index, pc.multiply(column, rows))
-    return pc.add(pc.multiply(row, columns), column)
+    column = pc.divide(index, _whole(rows))
+    row = pc.subtract(index, pc.multiply(column, _whole(rows)))
+    return pc.add(pc.multiply(row, _whole(columns)), column)
 
 
 class _Counting:
@@ -110,7 +124,7 @@ def fields(
     count = counts[0].as_py()
     if not least <= count <= most:
         raise NotUniform
-    require(pc.equal(counts, count))
+    require(pc.equal(counts, _whole(count)))
     parts = found.values
     return [parts[at::count] for at in (range(count) if pick is None else pick)]
 
@@ -138,6 +152,13 @@ def number(values: pa.Array) -> pa.Array:
     import pyarrow as pa
 
     return values.cast(pa.string()).cast(pa.int64())
+
+
+def plus(values: pa.Array, more: int) -> pa.Array:
+    """Return the sums of values and a number."""
+    import pyarrow.compute as pc
+
+    return pc.add(values, _whole(more))
 
 
 def lengths(values: pa.Array) -> pa.Array:

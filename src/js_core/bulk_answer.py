@@ -19,7 +19,10 @@ from typing import Final
 from js_core.arrow_page import ArrowPage
 from js_core.page_cut import cut_direct, cut_pull
 
-__all__ = ["BulkAnswer", "DirectBulk", "PullBulk"]
+__all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
+
+#: Messages from which a page is worth it: the calls cost about as much as so many frames.
+LEAST: Final = 500
 
 #: The most that is kept: four times the bytes of a page, for messages that are mostly headers.
 _MOST: Final = 64 * 1024 * 1024

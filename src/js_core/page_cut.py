@@ -22,6 +22,7 @@ from js_core.arrow_columns import (
     lengths,
     number,
     parts_of,
+    plus,
     require,
 )
 from js_core.arrow_page import ArrowPage
@@ -74,7 +75,7 @@ def _cut_direct(data: bytes, end: int, mark: bytes) -> ArrowPage:
     parts, starts, ends = parts_of(data, len(mark), end - 2, b"\r\n" + mark)
     sizes, _ = halves(pc.binary_slice(parts, 0, _CONTROL), b"\r\n")
     header_size, total = (number(each) for each in fields(sizes, b" ", 2, 2))
-    header = pc.add(starts, pc.add(lengths(sizes), 2))
+    header = plus(pc.add(starts, lengths(sizes)), 2)
     require(pc.equal(pc.add(header, total), ends))
     headers, payloads = between(data, header, pc.add(header, header_size), ends)
     stored, tail = _stored(headers)
@@ -92,6 +93,7 @@ def _cut_direct(data: bytes, end: int, mark: bytes) -> ArrowPage:
 
 def _stored(headers: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
     """Return the stored headers, and the lines that the server put behind them."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
@@ -101,9 +103,11 @@ def _stored(headers: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
         return blank(len(headers)), fields(tail, b"\r\n", 7, 8, _LINES)
     except NotUniform:
         block, tail = halves(headers, _TAIL, last=True)
-        bare = pc.equal(block, b"NATS/1.0")
-        closed = pc.binary_join_element_wise(block, b"\r\n", b"")
-        return pc.if_else(bare, b"", closed), fields(tail, b"\r\n", 7, 8, _LINES)
+        kind = pa.binary()
+        none, end = pa.scalar(b"", kind), pa.scalar(b"\r\n", kind)
+        bare = pc.equal(block, pa.scalar(b"NATS/1.0", kind))
+        closed = pc.binary_join_element_wise(block, end, none)
+        return pc.if_else(bare, none, closed), fields(tail, b"\r\n", 7, 8, _LINES)
 
 
 def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
@@ -121,9 +125,10 @@ def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
     if (word == b"HMSG ") != (len(sizes) == 2):
         raise NotUniform
     seq, time, pending = fields(place, b".", 5, 20, pick=(1, 3, 4))
-    body = pc.add(starts, pc.add(lengths(control), 2))
+    body = plus(pc.add(starts, lengths(control)), 2)
     *headers, payloads, rest = between(data, body, *(pc.add(body, each) for each in sizes), ends)
-    require(pc.equal(rest[-1:], b"\r\n"))
+    if rest[-1].as_py() != b"\r\n":
+        raise NotUniform
     following = behind(rest[:-1], b"\r\n" + word)
     require(pc.ends_with(following, own))
     subjects = pc.binary_slice(following, 0, -len(own))

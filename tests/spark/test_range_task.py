@@ -34,8 +34,14 @@ def rows(options: SourceOptions, part: SequenceRange) -> list[tuple[int, str, by
 
 @pytest.mark.parametrize("way", ["direct", "consumer"])
 def test_pages_come_whole_whatever_they_hold(
-    server: NatsServer, jet: JetStream, make_stream: Make, fill: Fill, way: Way
+    server: NatsServer,
+    jet: JetStream,
+    make_stream: Make,
+    fill: Fill,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Way,
 ) -> None:
+    monkeypatch.setattr("js_sync._page_sources.LEAST", 1)
     stream = make_stream()
     subject = f"{stream.name.lower()}.a"
     payloads = [
