@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from js_models import ConsumerConfig
+import js_sync
+from js_models import ConsumerConfig, StreamConfig
 from js_spark import plan
 from js_spark.batcher import Batcher
 from js_spark.errors import OptionError
@@ -15,8 +16,18 @@ from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, Way, read_way
 from js_spark.range_task import read_batches
 from js_spark.stream_state import stream_state
-from js_sync import JetStream, JetStreamError, Stream
+from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
 from js_testing import NatsServer
+
+USERS = """
+authorization {
+  users: [
+    { user: all, password: a }
+    { user: reader, password: b, permissions: {
+        publish: ["$JS.API.DIRECT.GET.>", "$JS.API.STREAM.>"], subscribe: "_INBOX.>" } }
+  ]
+}
+"""
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]
@@ -84,6 +95,23 @@ def test_a_large_range_is_read_by_a_consumer_where_there_may_be_one(
     assert len(rows(given, part)) == 30
     with pytest.raises(JetStreamError, match="maximum consumers"):
         rows(given, SequenceRange(stream.name, 1, 31, "consumer"))
+
+
+def test_a_user_who_may_make_no_consumer_reads_by_direct_get(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plan, "LARGE", 1)
+    with NatsServer(USERS) as server:
+        with js_sync.connect(server.url, credentials=Credentials(user="all", password="a")) as nc:
+            jet = nc.jetstream()
+            jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
+            for _ in range(5):
+                jet.publish("s", b"x")
+        user = {"nats.user": "reader", "nats.password": "b"}
+        given = SourceOptions.parse({"nats.servers": server.url, "stream": "S", **user})
+        assert len(rows(given, SequenceRange("S", 1, 6, "either"))) == 5
+        with pytest.raises(PermissionDenied):
+            rows(given, SequenceRange("S", 1, 6, "consumer"))
 
 
 def test_only_streams_with_limits_are_read_by_a_consumer_unasked(
