@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from js_spark.cache_folder import cache_folder
 from js_spark.errors import JavaNotFound
 
 __all__ = ["MINIMUM_VERSION", "VECTOR_MODULE", "ensure", "machine_java", "wheel_java"]
@@ -131,7 +132,7 @@ def _is_filtered(home: Path) -> bool:
 def _filtered_home(runtime: Path) -> Path:
     script = _LAUNCHER.format(module=VECTOR_MODULE, java=_quote(runtime / "bin" / "java"))
     key = hashlib.sha256(f"{runtime}\n{script}".encode()).hexdigest()[:16]
-    home = _cache() / f"java-{key}"
+    home = cache_folder() / f"java-{key}"
     if (home / "bin" / "java").is_file():
         return home
     # Built aside and moved in one step, so that two processes starting at once cannot meet half
@@ -157,18 +158,6 @@ def _fill(home: Path, runtime: Path, script: str) -> None:
     for entry in runtime.iterdir():
         if entry.name != "bin":
             (home / entry.name).symlink_to(entry)
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "twinstream"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass  # a home that cannot be written to (containers): a folder of this process will do
-    return Path(tempfile.mkdtemp(prefix="twinstream-java-"))
 
 
 def _quote(path: Path) -> str:

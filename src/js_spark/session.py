@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from js_spark.errors import SparkSourceError
 from js_spark.java import ensure
+from js_spark.worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,13 +47,19 @@ def local_session(
     ``settings`` go over :data:`SETTINGS`. Starting takes some five seconds. Sets ``JAVA_HOME``
     (see :mod:`js_spark.java`) and, where the program has not, ``PYSPARK_PYTHON`` so that workers
     run on this interpreter, and ``SPARK_LOCAL_IP``. Raises
-    :class:`~js_spark.errors.JavaNotFound` when there is no Java.
+    :class:`~js_spark.errors.JavaNotFound` when there is no Java, and ``SparkSourceError`` when
+    ``SPARK_REMOTE`` asks for Spark Connect, which is not local.
     """
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if remote := os.environ.get("SPARK_REMOTE"):
+        raise SparkSourceError(
+            f"SPARK_REMOTE is set to {remote!r}, so sessions are of Spark Connect; unset it for a"
+            " local one, or make yours with SparkSession.builder.remote(…).getOrCreate()"
+        )
     _prepare_environment()
     builder = SparkSession.Builder().master(master).appName(app_name)
     for name, value in {**SETTINGS, **_logging(), **(settings or {})}.items():
@@ -68,6 +76,6 @@ def _logging() -> dict[str, str]:
 def _prepare_environment() -> None:
     os.environ["JAVA_HOME"] = str(ensure())
     # Workers would otherwise run `python3` of PATH, which may lack pyarrow and this package.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python())
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

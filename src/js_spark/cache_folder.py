@@ -1,0 +1,22 @@
+"""Where this package keeps what it makes once for a machine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["cache_folder"]
+
+
+def cache_folder() -> Path:
+    """Return the folder ``twinstream`` in the user's cache, or one of this process."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "twinstream"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass  # a home that cannot be written to (containers): a folder of this process will do
+    return Path(tempfile.mkdtemp(prefix="twinstream-"))

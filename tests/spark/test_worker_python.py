@@ -1,0 +1,62 @@
+"""Spark's Python processes run on the installed PySpark, which is compiled, not on its zip."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+
+from js_spark.worker_python import worker_python
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HOME = Path(pyspark.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    return tmp_path
+
+
+def test_the_zip_alone_goes_off_the_path() -> None:
+    code = "import os, sys; print(sys.prefix, os.environ['PYTHONPATH'], sep='|')"
+    given = os.pathsep.join([f"{HOME}/python/lib/pyspark.zip", "/other", "/more"])
+    for paths, left in ((given, "/other:/more"), ("/other", "/other")):
+        done = subprocess.run(
+            [worker_python(), "-c", code],
+            env=os.environ | {"PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip().split("|") == [sys.prefix, left]
+
+
+def test_another_spark_keeps_its_zip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert worker_python() == sys.executable
+
+
+def test_it_is_written_once(cache: Path) -> None:
+    assert worker_python() == worker_python()
+    assert [file.name for file in (cache / "twinstream").iterdir()] == [Path(worker_python()).name]
+
+
+def test_workers_run_on_it(spark: SparkSession) -> None:
+    def origins(rows: Iterator[object]) -> Iterator[str]:
+        import pyspark as found
+
+        yield from (str(found.__file__) for _ in rows)
+
+    assert spark.sparkContext.parallelize([1], 1).mapPartitions(origins).collect() == [
+        pyspark.__file__
+    ]
