@@ -25,7 +25,7 @@ def run(command: list[str], server: NatsServer, folder: Path) -> str:
     environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=120
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

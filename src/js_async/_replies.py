@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from js_async._io import Lock, Signal
 from js_async._transport import Box, Transport
 from js_core.deadline import Deadline, monotonic
-from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
+from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
@@ -166,7 +166,7 @@ class Replies:
         # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
         if deadline.expired():
-            raise BadArgument(f"{subject}: the timeout is over before the request was sent")
+            raise RequestTimeout(f"{subject}: the time was over before the request was sent")
         answer = await self.start(encoded, headers, payload, deadline)
         try:
             if repeatable:

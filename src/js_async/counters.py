@@ -37,6 +37,7 @@ __all__ = ["Counters"]
 _SINCE: Final = (2, 12, 0)
 # How long one attempt may stay without an answer, and the pause before the next, in seconds.
 _ATTEMPT: Final = 2.0
+_ANSWER: Final = 0.25
 _PAUSE: Final = 0.1
 # The first attempt with this message id is still being stored (409).
 _IN_PROCESS: Final = 10158
@@ -124,7 +125,8 @@ class Counters:
                     raise
                 problem = error
                 doubt = True
-            if deadline.remaining() <= _PAUSE or last_repeat.remaining() <= _PAUSE:
+            # An attempt with no time for its answer would only leave a doubt.
+            if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
                 if doubt:
                     raise _unknown(request) from problem
                 raise problem

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from js_core.deadline import Deadline, monotonic
-from js_core.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
+from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
@@ -167,7 +167,7 @@ class Replies:
         # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
         if deadline.expired():
-            raise BadArgument(f"{subject}: the timeout is over before the request was sent")
+            raise RequestTimeout(f"{subject}: the time was over before the request was sent")
         answer = self.start(encoded, headers, payload, deadline)
         try:
             if repeatable:

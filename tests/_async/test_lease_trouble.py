@@ -162,10 +162,10 @@ async def test_the_end_of_single_work_that_cannot_be_stored_is_told(server, name
             async def known():
                 try:
                     return (await coordination.once("a").result()).data == b"x"
-                except js.ConnectionLost:
+                except (js.ConnectionLost, js.RequestTimeout):
                     return False
 
-            await eventually(known, patience=30)
+            await eventually(known, patience=60)
 
             async def outlived(lease):
                 proxy.black_hole = True

@@ -18,7 +18,7 @@ def together(*works: Callable[[], Any]) -> list[Any]:
         return [future.result() for future in [pool.submit(work) for work in works]]
 
 
-def eventually(condition: Callable[..., Any], *args: Any, patience: float = 10.0) -> Any:
+def eventually(condition: Callable[..., Any], *args: Any, patience: float = 30.0) -> Any:
     """Return the first true value of a condition; fail when there is none in time."""
     deadline = Deadline.after(patience)
     while not deadline.expired():

@@ -163,10 +163,10 @@ def test_the_end_of_single_work_that_cannot_be_stored_is_told(server, name):
             def known():
                 try:
                     return (coordination.once("a").result()).data == b"x"
-                except js.ConnectionLost:
+                except (js.ConnectionLost, js.RequestTimeout):
                     return False
 
-            eventually(known, patience=30)
+            eventually(known, patience=60)
 
             def outlived(lease):
                 proxy.black_hole = True

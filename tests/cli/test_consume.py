@@ -137,7 +137,7 @@ def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
         for _ in range(5):
             assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stdout.read() == ""
         assert process.stderr.read() == ""
     (info,) = consumers(server, filled)

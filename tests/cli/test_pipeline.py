@@ -170,7 +170,7 @@ def test_a_browser_shows_the_report(run: Run, config: Path, tmp_path: Path) -> N
         f"--user-data-dir={tmp_path / 'profile'}", "--window-size=900,1700",
         f"--screenshot={picture}", file.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     assert "CONSOLE" not in done.stderr, done.stderr
     assert picture.stat().st_size > 20_000, "the picture is as good as empty"

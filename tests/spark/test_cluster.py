@@ -55,10 +55,14 @@ class Node:
             self._process = subprocess.Popen(
                 [program, *arguments], stdout=log, stderr=log, env=environment, cwd=folder
             )
-        self.found = self._await(ready)
+        try:
+            self.found = self._await(ready)
+        except BaseException:
+            self.__exit__()
+            raise
 
     def _await(self, ready: str) -> str:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline:
             found = re.search(ready, self.log.read_text())
             if found:
