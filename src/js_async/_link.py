@@ -21,6 +21,8 @@ __all__ = ["Link"]
 
 _READ_SIZE: Final = 1 << 18
 _HIGH_WATER: Final = 1 << 20
+# Written bytes go out when this much is together, so that the server works meanwhile (bytes).
+_TOGETHER: Final = 1 << 15
 
 
 class _Receiver(asyncio.BufferedProtocol):
@@ -73,6 +75,7 @@ class Link:
         # Whether the peer is so far behind that `drain` should be awaited.
         self.is_full = False
         self._out: deque[bytes] = deque()
+        self._out_size = 0
         self._flushing = False
 
     @property
@@ -156,12 +159,16 @@ class Link:
         self._receiver = None
         self.is_full = False
         self._out.clear()
+        self._out_size = 0
         self._on_end(error)
 
     def write(self, data: bytes) -> None:
         """Put bytes on the way: together with others, before anybody waits or soon after."""
         self._out.append(data)
-        if not self._flushing:
+        self._out_size += len(data)
+        if self._out_size > _TOGETHER:
+            self.flush()
+        elif not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
 
@@ -170,14 +177,18 @@ class Link:
 
         With `held` it goes out when the caller waits, which he does next.
         """
-        receiver = self._receiver
-        if receiver is None or not receiver.writable.is_set():
+        if self.is_full or self._receiver is None:
             return False
-        self.check_owner()
-        if held:
-            self._out.append(data)
-        else:
-            self.write(data)
+        if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
+            self.check_owner()
+        # As `write` does: this runs for every acknowledgement.
+        self._out.append(data)
+        self._out_size += len(data)
+        if self._out_size > _TOGETHER:
+            self.flush()
+        elif not held and not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self.flush)
         return True
 
     def post(self, data: bytes) -> None:
@@ -191,6 +202,7 @@ class Link:
         if self._out and self._transport is not None:
             data = b"".join(self._out)
             self._out.clear()
+            self._out_size = 0
             self._transport.write(data)
 
     async def drain(self, deadline: Deadline) -> None:
@@ -208,6 +220,7 @@ class Link:
                 transport.write(b"".join(self._out))
             transport.close()
         self._out.clear()
+        self._out_size = 0
 
     async def close(self) -> None:
         """Shut the link for good."""

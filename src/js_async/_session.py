@@ -403,6 +403,10 @@ class Session:
             return False
         return self._link.offer(publish_command(subject, reply, headers, payload), held)
 
+    def try_write(self, command: bytes) -> bool:
+        """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
+        return self.is_connected and self._link.offer(command)
+
     async def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
         if len(headers) + len(payload) > self._info.max_payload:

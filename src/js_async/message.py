@@ -7,7 +7,7 @@ from typing import Final
 from js_async.core_message import CoreMessage
 from js_async.delivery import Delivery
 from js_core.ack_reply import Metadata, parse_ack_reply
-from js_core.acks import ACK, IN_PROGRESS, nak, term
+from js_core.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
 from js_core.protocol import Frame
@@ -72,10 +72,13 @@ class Message(CoreMessage):
 
     async def ack(self) -> None:
         """Say that the message is done."""
-        if self._done or not self._frame[1]:
+        reply = self._frame[1]
+        if self._done or not reply:
             self._check()
         # Written out, not through _finish: most messages end here.
-        await self._delivery.transport.send(self._frame[1], b"", b"", ACK)
+        transport = self._delivery.transport
+        if not transport.try_write(ACK_COMMAND % reply):
+            await transport.send(reply, b"", b"", ACK)
         self._done = True
 
     async def nak(self, delay: Seconds | None = None) -> None:
@@ -125,6 +128,16 @@ class Message(CoreMessage):
         self._check()
         await self._delivery.transport.send(self._frame[1], b"", b"", word)
         self._done = True
+
+    @property
+    def frame(self) -> Frame:
+        """The message as it came over the wire."""
+        return self._frame
+
+    @property
+    def delivery(self) -> Delivery:
+        """What it has in common with those that arrived with it."""
+        return self._delivery
 
     @property
     def reply_bytes(self) -> bytes:

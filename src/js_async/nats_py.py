@@ -138,6 +138,10 @@ class NatsPyTransport:
         """Tell that `send` is to be used: nats-py has no way to publish without waiting."""
         return False
 
+    def try_write(self, command: bytes) -> bool:
+        """Tell that `send` is to be used, for the same reason."""
+        return False
+
     async def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
         await self.ready(Deadline.after(self._timeout))

@@ -11,9 +11,12 @@ from typing import Final
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
 
-__all__ = ["ACK", "IN_PROGRESS", "NEXT", "nak", "term"]
+__all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
 
 ACK: Final = b"+ACK"
+# The whole line of the word that most messages get: filled in with the reply subject it is a
+# third of the work of `publish_command`.
+ACK_COMMAND: Final = b"PUB %b 4\r\n+ACK\r\n"
 IN_PROGRESS: Final = b"+WPI"
 NEXT: Final = b"+NXT "
 

@@ -7,6 +7,7 @@ the client's patience, so that no request stays behind; `is_clean` tells whether
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 from js_core.batch import BatchEnd
@@ -69,6 +70,25 @@ class Fetch:
         self.error: TwinstreamError | None = None
         # Whether the server ended the request, so that nothing can come any more.
         self.is_clean = True
+
+    def take_all(self, frames: deque[Frame]) -> None:
+        """Take frames that arrived, in their order, until the fetch is over.
+
+        Plain messages of a fetch by count go straight into the batch, at a quarter of what `take`
+        costs for each.
+        """
+        most = self._limits.max_messages
+        if self._limits.max_bytes is None and not self.is_over:
+            put, pop = self.frames.append, frames.popleft
+            for _ in range(min(len(frames), most - len(self.frames))):
+                # With headers it may be a status.
+                if frames[0][2]:
+                    break
+                put(pop())
+            if len(self.frames) >= most:
+                self._finish(BatchEnd.FILLED)
+        while frames and not self.is_over:
+            self.take(frames.popleft())
 
     def take(self, frame: Frame) -> bool:
         """Take one frame that arrived; tell whether it was a message of this fetch."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import fields
+
 from js_core.answers import read_answer
 from js_core.errors import BadAnswer
 from js_core.protocol import Frame
@@ -16,6 +18,30 @@ from js_models import PubAck
 __all__ = ["AckReader", "is_pub_ack", "read_pub_ack"]
 
 _SEQ: Final = b'"seq":'
+
+# An acknowledgement is made for every message; setting its slots one by one takes half the time
+# of its constructor (0.8 against 1.5 µs, Python 3.13), which knows no more about them.
+_new = PubAck.__new__
+_put_unknown, _put_stream, _put_seq, _put_domain = (
+    getattr(PubAck, name).__set__ for name in ("unknown", "stream", "seq", "domain")
+)
+_put_others: Final = tuple(
+    getattr(PubAck, each.name).__set__
+    for each in fields(PubAck)
+    if each.name not in {"unknown", "stream", "seq", "domain"}
+)
+
+
+def stored(stream: str, seq: int, domain: str | None) -> PubAck:
+    """Return a plain acknowledgement: nothing but where the message is."""
+    ack = _new(PubAck)
+    _put_unknown(ack, {})
+    _put_stream(ack, stream)
+    _put_seq(ack, seq)
+    _put_domain(ack, domain)
+    for put in _put_others:
+        put(ack, None)
+    return ack
 
 
 def is_pub_ack(frame: Frame) -> bool:
@@ -45,27 +71,26 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
 
 
 class AckReader:
-    """Reads many acknowledgements, quickly where they look like the last one."""
+    """Reads many acknowledgements, quickly where they look like the last one.
 
-    __slots__ = ("_domain", "_head", "_skip", "_stream", "_tail", "_tail_size")
+    May be shared between threads: what it learned is replaced as a whole.
+    """
+
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._stream = ""
-        self._domain: str | None = None
         # No answer begins like this, so the first one is read as JSON.
-        self._head = b"\0"
-        self._skip = 1
-        self._tail = b""
-        self._tail_size = 0
+        self._known: tuple[bytes, int, bytes, int, str, str | None] = (b"\0", 1, b"", 0, "", None)
 
     def read(self, frame: Frame, subject: str) -> PubAck:
         """Return the acknowledgement in an answer, or raise what it says instead."""
         body = frame[3]
-        if body.startswith(self._head) and body.endswith(self._tail):
-            digits = body[self._skip : self._tail_size]
+        head, skip, tail, tail_size, stream, domain = self._known
+        if body.startswith(head) and body.endswith(tail):
+            digits = body[skip:tail_size]
             # Nothing else may stand between the parts: a `duplicate`, say.
             if digits.isdigit() and digits != b"0":
-                return PubAck(stream=self._stream, seq=int(digits), domain=self._domain)
+                return stored(stream, int(digits), domain)
         ack = read_pub_ack(frame, subject)
         if not (ack.duplicate or ack.val or ack.batch or frame[2]):
             self._learn(ack, body)
@@ -76,8 +101,6 @@ class AckReader:
         seq = b"%d" % ack.seq
         if not rest.startswith(seq):
             return
-        self._stream, self._domain = ack.stream, ack.domain
-        self._head = head + _SEQ
-        self._skip = len(self._head)
-        self._tail = rest[len(seq) :]
-        self._tail_size = -len(self._tail)
+        head += _SEQ
+        tail = rest[len(seq) :]
+        self._known = (head, len(head), tail, -len(tail), ack.stream, ack.domain)

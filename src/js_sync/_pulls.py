@@ -81,9 +81,7 @@ class PullChannel:
 
     def _collect(self, fetch: Fetch) -> bool:
         """Give the fetch what arrived, until it is over; tell whether it is."""
-        frames = self.box.frames
-        while frames and not fetch.is_over:
-            fetch.take(frames.popleft())
+        fetch.take_all(self.box.frames)
         return fetch.is_over
 
     def give_back(self, frames: list[Frame]) -> None:

@@ -81,6 +81,10 @@ class Transport(Protocol):
         """
         ...
 
+    def try_write(self, command: bytes) -> bool:
+        """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
+        ...
+
     def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
         ...

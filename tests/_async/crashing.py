@@ -56,6 +56,9 @@ class Crashing:
     def try_send(self, *_):
         return False
 
+    def try_write(self, _):
+        return False
+
     async def send(self, subject, reply, headers, payload):
         self._fate.before()
         await self._session.send(subject, reply, headers, payload)

@@ -57,6 +57,9 @@ class Crashing:
     def try_send(self, *_):
         return False
 
+    def try_write(self, _):
+        return False
+
     def send(self, subject, reply, headers, payload):
         self._fate.before()
         self._session.send(subject, reply, headers, payload)
