@@ -21,7 +21,7 @@ from collections.abc import (
     Generator,
     Iterable,
 )
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument
@@ -36,8 +36,8 @@ __all__ = [
     "Task",
     "aside",
     "call",
-    "each",
     "opening",
+    "portions",
     "sleep",
     "spawn",
 ]
@@ -74,14 +74,16 @@ def opening(work: Coroutine[Any, Any, T]) -> Opening[T]:
     return Opening(work)
 
 
-async def each(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[T]:
-    """Iterate over what may be an ordinary or an asynchronous iterable."""
+async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iterable[T]]:
+    """Iterate over what may be an ordinary or an asynchronous iterable, portion by portion.
+
+    An ordinary one is a single portion: one by one, each would pass through a generator here.
+    """
     if isinstance(items, AsyncIterable):
         async for item in items:
-            yield item
+            yield (item,)
     else:
-        for item in items:
-            yield item
+        yield items
 
 
 async def call(handler: Handler[T], item: T) -> object:
@@ -97,11 +99,11 @@ async def aside(work: Callable[[], T]) -> T:
 class Signal:
     """A flag that waiters sleep on."""
 
-    __slots__ = ("_sleepers", "raised")
+    __slots__ = ("raised", "sleepers")
 
     def __init__(self) -> None:
         self.raised = False
-        self._sleepers: list[asyncio.Future[bool]] = []
+        self.sleepers: Final[list[asyncio.Future[bool]]] = []
 
     def is_set(self) -> bool:
         """Tell whether the flag is up."""
@@ -110,7 +112,7 @@ class Signal:
     def set(self) -> None:
         """Raise the flag and wake who sleeps on it."""
         self.raised = True
-        for sleeper in self._sleepers:
+        for sleeper in self.sleepers:
             if not sleeper.done():
                 sleeper.set_result(True)
 
@@ -124,14 +126,14 @@ class Signal:
             return True
         loop = asyncio.get_running_loop()
         sleeper: asyncio.Future[bool] = loop.create_future()
-        self._sleepers.append(sleeper)
+        self.sleepers.append(sleeper)
         alarm = None
         if deadline is not NEVER:
             alarm = loop.call_later(deadline.remaining(), _give_up, sleeper)
         try:
             await sleeper
         finally:
-            self._sleepers.remove(sleeper)
+            self.sleepers.remove(sleeper)
             if alarm is not None:
                 alarm.cancel()
         return self.raised

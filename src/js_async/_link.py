@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from js_async._alarm import Alarm
 from js_async._io import Forks, Signal
 from js_core.deadline import Deadline
 from js_core.errors import WrongOwner
@@ -69,6 +70,7 @@ class Link:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._loop: Final = asyncio.get_running_loop()
+        self._alarm: Final = Alarm(self._loop)
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
@@ -128,7 +130,18 @@ class Link:
         self.check_owner()
         if self._out:
             self.flush()
-        return await signal.sleep(deadline)
+        if signal.raised:
+            return True
+        # `Signal.sleep` with the link's one timer in place of a timer for each wait.
+        sleeper: asyncio.Future[bool] = self._loop.create_future()
+        signal.sleepers.append(sleeper)
+        self._alarm.set(sleeper, deadline.at)
+        try:
+            await sleeper
+        finally:
+            signal.sleepers.remove(sleeper)
+            self._alarm.clear(sleeper)
+        return signal.raised
 
     async def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
         """Wait as `wait` does, on behalf of nobody in the foreground."""

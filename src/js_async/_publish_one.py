@@ -16,10 +16,10 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.protocol import Frame
-from js_core.pub_ack import is_pub_ack, read_pub_ack
+from js_core.pub_ack import is_pub_ack
 from js_core.publish import PublishRequest, publish_headers
 from js_core.publish_retry import RetryPolicy, Step, leaves_doubt, needs_pause, next_step
-from js_core.subjects import check_subject
+from js_core.subjects import known_subject
 from js_models import PubAck
 
 __all__ = ["publish"]
@@ -30,7 +30,7 @@ async def publish(
 ) -> PubAck:
     """Publish one message and return its acknowledgement, within the timeout as a whole."""
     headers = publish_headers(request)
-    subject = check_subject(request.subject)
+    subject = known_subject(request.subject)
     attempts = _Attempts(api, request, subject, headers, policy, api.deadline(timeout))
     while True:
         try:
@@ -92,13 +92,13 @@ class _Attempts:
             self._subject, self._headers, request.data, self._deadline, is_pub_ack
         )
         try:
-            end = Deadline.after(patience)
+            end = Deadline(monotonic() + patience)
             await transport.wait(answer.signal, end)
             if not answer.is_here():
                 await self._wait_on(answer, end)
         finally:
             transport.replies.forget(answer)
-        ack = read_pub_ack(answer.take(request.subject), request.subject)
+        ack = self._api.acks.read(answer.take(request.subject), request.subject)
         if request.expected_stream is not None and ack.stream != request.expected_stream:
             raise BadAnswer(
                 f"{request.subject}: {ack.stream} acknowledged, which is not the expected stream"

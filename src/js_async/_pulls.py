@@ -41,7 +41,9 @@ class PullChannel:
         """Publish a pull request."""
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
         body = request_body(batch, max_bytes, limits, pin)
-        await self._api.transport.send(self._subject, self._prefix + token, b"", body)
+        transport, reply = self._api.transport, self._prefix + token
+        if not transport.try_send(self._subject, reply, b"", body):
+            await transport.send(self._subject, reply, b"", body)
 
     async def fetch(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
@@ -104,19 +106,25 @@ class PullChannels:
         self._idle: list[PullChannel] = []
         self.pins: Final = Pins()
 
+    def take_idle(self) -> PullChannel | None:
+        """Return a channel that is open and not in use, if there is one."""
+        return self._idle.pop() if self._idle else None
+
     async def take(self) -> PullChannel:
         """Return a channel that nobody else uses."""
-        if self._idle:
-            return self._idle.pop()
+        idle = self.take_idle()
+        if idle is not None:
+            return idle
         prefix = self._api.transport.tokens.inbox().encode() + b"."
         box = await self._api.transport.open_mailbox(prefix + b"*")
         return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
-    async def put(self, channel: PullChannel, *, clean: bool) -> None:
-        """Take a channel back. One on which more may come is closed, which ends its requests."""
-        if clean:
-            self._idle.append(channel)
-            return
+    def put(self, channel: PullChannel) -> None:
+        """Take a channel back on which nothing can come any more."""
+        self._idle.append(channel)
+
+    async def end(self, channel: PullChannel) -> None:
+        """Close a channel on which more may come, which ends its requests."""
         transport = self._api.transport
         try:
             await transport.close_mailbox(channel.box, settle=True)

@@ -202,14 +202,17 @@ class Consumer:
     async def _fetch(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch:
-        channel = await self._channels.take()
+        channel = self._channels.take_idle() or await self._channels.take()
         clean = False
         try:
             fetch = await channel.fetch(limits, patience, instead)
             clean = fetch.is_clean
         finally:
-            # Cut short in the middle: what arrived goes back to the server.
-            await self._channels.put(channel, clean=clean)
+            if clean:
+                self._channels.put(channel)
+            else:
+                # Cut short in the middle: what arrived goes back to the server.
+                await self._channels.end(channel)
         if limits.priority is not None:
             self._note_pin(limits.priority.group, fetch)
         if fetch.error is not None:

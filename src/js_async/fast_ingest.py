@@ -10,7 +10,7 @@ from typing import Final, Self
 from js_async._api import Api
 from js_async._ingest import Entry, Ingest
 from js_async._io import Stream as Generated
-from js_async._io import each
+from js_async._io import portions
 from js_core.errors import PublishFailures
 from js_core.fast_ingest import Gaps, Ingested
 from js_core.publish import PublishFailure, PublishRequest
@@ -99,15 +99,16 @@ class FastIngest:
         ingest, order = self._ingest, self._order
         await ingest.open()
         try:
-            async for request in each(self._requests):
-                entry = ingest.prepare(request)
-                order.append(entry)
-                if entry.outcome is None:
-                    await ingest.send(entry)
-                while order and order[0].outcome is not None:
-                    yield self._take(order[0].outcome)
-                    if self._closed:
-                        return
+            async for portion in portions(self._requests):
+                for request in portion:
+                    entry = ingest.prepare(request)
+                    order.append(entry)
+                    if entry.outcome is None:
+                        await ingest.send(entry)
+                    while order and order[0].outcome is not None:
+                        yield self._take(order[0].outcome)
+                        if self._closed:
+                            return
             await ingest.flush()
             while order and order[0].outcome is not None:
                 yield self._take(order[0].outcome)

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from js_async._api import Api
 from js_async._io import Stream as Generated
-from js_async._io import each
+from js_async._io import portions
 from js_async._pipeline import Outcome, Pipeline, UnderWay
 from js_core.errors import PublishFailures
 from js_core.publish import PublishFailure, PublishRequest
@@ -95,22 +95,23 @@ class PublishMany:
         window, window_bytes = self._limits.window, self._limits.window_bytes
         await pipeline.open()
         try:
-            async for request in each(self._requests):
-                entry = pipeline.prepare(request)
-                size = self._bytes + entry.size
-                if len(order) >= window or (size > window_bytes and order):
-                    await self._make_room()
-                order.append(entry)
-                self._bytes += entry.size
-                if entry.outcome is None and not pipeline.try_send(entry):
-                    await pipeline.send(entry)
-                if order[0].outcome is not None:
-                    self._collect()
-                # Sent first: what was taken from the program is under way when it leaves here.
-                while done:
-                    yield done.popleft()
-                    if self._closed:
-                        return
+            async for portion in portions(self._requests):
+                for request in portion:
+                    entry = pipeline.prepare(request)
+                    size = self._bytes + entry.size
+                    if len(order) >= window or (size > window_bytes and order):
+                        await self._make_room()
+                    order.append(entry)
+                    self._bytes += entry.size
+                    if entry.outcome is None and not pipeline.try_send(entry):
+                        await pipeline.send(entry)
+                    if order[0].outcome is not None:
+                        self._collect()
+                    # Sent first: what was taken from the program is under way when it leaves here.
+                    while done:
+                        yield done.popleft()
+                        if self._closed:
+                            return
             while order:
                 await pipeline.until(order[0])
                 self._collect()

@@ -14,7 +14,7 @@ from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
 from js_core.publish import PublishRequest
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
-from js_core.publish_retry import RetryPolicy
+from js_core.publish_retry import RetryPolicy, retry_policy
 from js_core.subjects import check_name
 from js_models import PubAck
 
@@ -77,7 +77,7 @@ class Publishing(ApiCalls):
             rollup=rollup,
             ttl=ttl,
         )
-        return await publish(self._api, request, RetryPolicy(retries, retry_wait), timeout)
+        return await publish(self._api, request, retry_policy(retries, retry_wait), timeout)
 
     def publish_many(
         self,

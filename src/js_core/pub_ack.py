@@ -32,18 +32,6 @@ _put_others: Final = tuple(
 )
 
 
-def stored(stream: str, seq: int, domain: str | None) -> PubAck:
-    """Return a plain acknowledgement: nothing but where the message is."""
-    ack = _new(PubAck)
-    _put_unknown(ack, {})
-    _put_stream(ack, stream)
-    _put_seq(ack, seq)
-    _put_domain(ack, domain)
-    for put in _put_others:
-        put(ack, None)
-    return ack
-
-
 def is_pub_ack(frame: Frame) -> bool:
     """Tell whether an answer may be a stream's, which somebody else's rarely looks like."""
     _, _, header_size, body = frame
@@ -82,18 +70,33 @@ class AckReader:
         # No answer begins like this, so the first one is read as JSON.
         self._known: tuple[bytes, int, bytes, int, str, str | None] = (b"\0", 1, b"", 0, "", None)
 
-    def read(self, frame: Frame, subject: str) -> PubAck:
-        """Return the acknowledgement in an answer, or raise what it says instead."""
+    def like_last(self, frame: Frame) -> PubAck | None:
+        """Return the acknowledgement in an answer that looks like the last one, else None."""
         body = frame[3]
         head, skip, tail, tail_size, stream, domain = self._known
-        if body.startswith(head) and body.endswith(tail):
-            digits = body[skip:tail_size]
-            # Nothing else may stand between the parts: a `duplicate`, say.
-            if digits.isdigit() and digits != b"0":
-                return stored(stream, int(digits), domain)
+        if not body.startswith(head) or not body.endswith(tail):
+            return None
+        digits = body[skip:tail_size]
+        # Nothing else may stand between the parts: a `duplicate`, say.
+        if not digits.isdigit() or digits == b"0":
+            return None
+        ack = _new(PubAck)
+        _put_unknown(ack, {})
+        _put_stream(ack, stream)
+        _put_seq(ack, int(digits))
+        _put_domain(ack, domain)
+        for put in _put_others:
+            put(ack, None)
+        return ack
+
+    def read(self, frame: Frame, subject: str) -> PubAck:
+        """Return the acknowledgement in an answer, or raise what it says instead."""
+        known = self.like_last(frame)
+        if known is not None:
+            return known
         ack = read_pub_ack(frame, subject)
         if not (ack.duplicate or ack.val or ack.batch or frame[2]):
-            self._learn(ack, body)
+            self._learn(ack, frame[3])
         return ack
 
     def _learn(self, ack: PubAck, body: bytes) -> None:

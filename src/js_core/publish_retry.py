@@ -11,6 +11,7 @@ takes; that is the default here.
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Final
 
 from attrs import field, frozen
@@ -25,7 +26,15 @@ from js_core.errors import (
     TwinstreamError,
 )
 
-__all__ = ["RetryPolicy", "Step", "leaves_doubt", "needs_pause", "next_step", "passes"]
+__all__ = [
+    "RetryPolicy",
+    "Step",
+    "leaves_doubt",
+    "needs_pause",
+    "next_step",
+    "passes",
+    "retry_policy",
+]
 
 # The id is being stored, the expectation cannot be judged yet, too many requests: each says that
 # this attempt was not stored, and passes.
@@ -64,6 +73,11 @@ class RetryPolicy:
         if repeatable and attempts < self.retries:
             return left / (self.retries + 1 - attempts)
         return max(left * 0.8, left - _QUESTION)
+
+
+# Nearly every publish has the same policy, and checking it is a tenth of the work of one.
+retry_policy: Final = lru_cache(maxsize=64, typed=True)(RetryPolicy)
+"""Return a `RetryPolicy`, made and checked once."""
 
 
 class Step(Enum):

@@ -9,10 +9,11 @@ from itertools import count
 from typing import Any, Final, TypeVar
 
 from js_core.answers import read_answer
-from js_core.deadline import Deadline, Seconds, seconds
+from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import BadAnswer, JetStreamError, NoResponders, Unsupported
 from js_core.protocol import Frame
 from js_core.repeatable import is_repeatable, pause_before_repeat
+from js_core.pub_ack import AckReader
 from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 from js_sync._io import sleep
@@ -31,6 +32,7 @@ class Api:
     ) -> None:
         self.transport: Final = transport
         self.subjects: Final = subjects
+        self.acks: Final = AckReader()
         # Seconds that a call may take unless told otherwise.
         self.timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
@@ -45,7 +47,9 @@ class Api:
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
         """Return the deadline of a call: `timeout` seconds from now, or the default."""
-        return Deadline.after(self.timeout if timeout is None else timeout)
+        if timeout is None:
+            return Deadline(monotonic() + self.timeout)
+        return Deadline.after(timeout)
 
     def call(
         self,

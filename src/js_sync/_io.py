@@ -29,8 +29,8 @@ __all__ = [
     "Task",
     "aside",
     "call",
-    "each",
     "opening",
+    "portions",
     "sleep",
     "spawn",
 ]
@@ -55,9 +55,9 @@ def opening(work: T) -> T:
     return work
 
 
-def each(items: Iterable[T]) -> Iterable[T]:
-    """Iterate over an iterable."""
-    return items
+def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
+    """Iterate over the portions of an iterable: here it is a single one."""
+    return (items,)
 
 
 def call(handler: Handler[T], item: T) -> object:

@@ -354,31 +354,27 @@ class Link:
 
     def write(self, data: bytes) -> None:
         """Put bytes on the way: together with others, before anybody waits or soon after."""
-        self._out.append(data)
-        self._out_size += len(data)
-        if self._out_size > _HIGH_WATER:
-            self._flush(block=True)
-        elif self._lingering:
-            # The keeper is awake and sends within two milliseconds.
-            return
-        elif monotonic() - self._sent_at > _LINGER:
-            self._flush(block=False)
-        else:
-            self._ask_keeper()
+        self.offer(data)
 
     def offer(self, data: bytes, held: bool = False) -> bool:
-        """Write; tell whether it was done, which here it always is: `write` blocks if need be.
+        """Write; tell whether it was done, which here it always is: this blocks if need be.
 
         With `held` it goes out when the caller waits, which he does next: whoever sends gives up
         the interpreter, and may get it back late where a thread computes.
         """
         if self._forks != Forks.count:
             self.check_owner()
-        if held and self._out_size + len(data) <= _HIGH_WATER:
-            self._out.append(data)
-            self._out_size += len(data)
+        self._out.append(data)
+        self._out_size += len(data)
+        if self._out_size > _HIGH_WATER:
+            self._flush(block=True)
+        elif held or self._lingering:
+            # The keeper is awake and sends within two milliseconds, or the caller sooner.
+            return True
+        elif monotonic() - self._sent_at > _LINGER:
+            self._flush(block=False)
         else:
-            self.write(data)
+            self._ask_keeper()
         return True
 
     def post(self, data: bytes) -> None:

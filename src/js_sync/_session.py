@@ -85,6 +85,9 @@ class Session:
         self._pool: Final = ServerPool(options.servers, shuffle)
         self.tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended)
+        # The link's own, for every wait goes through here: send what was written, then sleep until
+        # the flag is up or the deadline passes; tell which.
+        self.wait: Final = self._link.wait
         self._sinks: dict[bytes, Sink] = {}
         self._boxes: dict[bytes, Box] = {}
         self._parser = Parser(self._sinks)
@@ -400,9 +403,13 @@ class Session:
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, held: bool = False
     ) -> bool:
         """Publish if that needs no waiting; tell whether it was done, else use `send`."""
-        if not self.is_connected or len(headers) + len(payload) > self._info.max_payload:
+        size = len(payload)
+        if not self.is_connected or size + len(headers) > self._info.max_payload:
             return False
-        return self._link.offer(publish_command(subject, reply, headers, payload), held)
+        if headers or not reply:
+            return self._link.offer(publish_command(subject, reply, headers, payload), held)
+        # What `publish_command` would return, without the call: most of what is sent is this.
+        return self._link.offer(b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, size, payload), held)
 
     def try_write(self, command: bytes) -> bool:
         """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
@@ -473,10 +480,6 @@ class Session:
     def hold_back(self, bulk: BulkAnswer) -> None:
         """Show the bulk answer what arrives before it is parsed, unless one is under way."""
         self._parser.hold_back(bulk)
-
-    def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Send what was written, then sleep until the flag is up or the deadline passes."""
-        return self._link.wait(signal, deadline)
 
     def flush(self, deadline: Deadline) -> None:
         """Return when the server has handled everything sent so far."""

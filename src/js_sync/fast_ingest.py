@@ -16,7 +16,7 @@ from js_models import PubAck
 from js_sync._api import Api
 from js_sync._ingest import Entry, Ingest
 from js_sync._io import Stream as Generated
-from js_sync._io import each
+from js_sync._io import portions
 
 __all__ = ["FastIngest"]
 
@@ -100,15 +100,16 @@ class FastIngest:
         ingest, order = self._ingest, self._order
         ingest.open()
         try:
-            for request in each(self._requests):
-                entry = ingest.prepare(request)
-                order.append(entry)
-                if entry.outcome is None:
-                    ingest.send(entry)
-                while order and order[0].outcome is not None:
-                    yield self._take(order[0].outcome)
-                    if self._closed:
-                        return
+            for portion in portions(self._requests):
+                for request in portion:
+                    entry = ingest.prepare(request)
+                    order.append(entry)
+                    if entry.outcome is None:
+                        ingest.send(entry)
+                    while order and order[0].outcome is not None:
+                        yield self._take(order[0].outcome)
+                        if self._closed:
+                            return
             ingest.flush()
             while order and order[0].outcome is not None:
                 yield self._take(order[0].outcome)

@@ -13,7 +13,7 @@ from js_core.publish import PublishFailure, PublishRequest
 from js_core.publish_limits import PublishLimits
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
-from js_sync._io import each
+from js_sync._io import portions
 from js_sync._pipeline import Outcome, Pipeline, UnderWay
 
 __all__ = ["PublishMany"]
@@ -96,22 +96,23 @@ class PublishMany:
         window, window_bytes = self._limits.window, self._limits.window_bytes
         pipeline.open()
         try:
-            for request in each(self._requests):
-                entry = pipeline.prepare(request)
-                size = self._bytes + entry.size
-                if len(order) >= window or (size > window_bytes and order):
-                    self._make_room()
-                order.append(entry)
-                self._bytes += entry.size
-                if entry.outcome is None and not pipeline.try_send(entry):
-                    pipeline.send(entry)
-                if order[0].outcome is not None:
-                    self._collect()
-                # Sent first: what was taken from the program is under way when it leaves here.
-                while done:
-                    yield done.popleft()
-                    if self._closed:
-                        return
+            for portion in portions(self._requests):
+                for request in portion:
+                    entry = pipeline.prepare(request)
+                    size = self._bytes + entry.size
+                    if len(order) >= window or (size > window_bytes and order):
+                        self._make_room()
+                    order.append(entry)
+                    self._bytes += entry.size
+                    if entry.outcome is None and not pipeline.try_send(entry):
+                        pipeline.send(entry)
+                    if order[0].outcome is not None:
+                        self._collect()
+                    # Sent first: what was taken from the program is under way when it leaves here.
+                    while done:
+                        yield done.popleft()
+                        if self._closed:
+                            return
             while order:
                 pipeline.until(order[0])
                 self._collect()
