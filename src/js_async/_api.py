@@ -13,8 +13,8 @@ from js_core.answers import read_answer
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import BadAnswer, JetStreamError, NoResponders, Unsupported
 from js_core.protocol import Frame
-from js_core.repeatable import is_repeatable, pause_before_repeat
 from js_core.pub_ack import AckReader
+from js_core.repeatable import is_repeatable, pause_before_repeat
 from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 

@@ -36,13 +36,18 @@ class PullChannel:
         return self._api.transport.tokens.next_bytes()
 
     async def pull(
-        self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits
+        self,
+        token: bytes,
+        batch: int,
+        max_bytes: int | None,
+        limits: PullLimits,
+        held: bool = False,
     ) -> None:
-        """Publish a pull request."""
+        """Publish a pull request; `held` by a caller who waits next."""
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
         body = request_body(batch, max_bytes, limits, pin)
         transport, reply = self._api.transport, self._prefix + token
-        if not transport.try_send(self._subject, reply, b"", body):
+        if not transport.try_send(self._subject, reply, b"", body, held):
             await transport.send(self._subject, reply, b"", body)
 
     async def fetch(
@@ -65,7 +70,7 @@ class PullChannel:
         box.signal.clear()
         try:
             if instead is None:
-                await self.pull(token, limits.max_messages, limits.max_bytes, limits)
+                await self.pull(token, limits.max_messages, limits.max_bytes, limits, True)
             else:
                 body = request_body(limits.max_messages, limits.max_bytes, limits)
                 await transport.send(instead, self._prefix + token, b"", NEXT + body)

@@ -36,12 +36,19 @@ class PullChannel:
         """Return the token of a new request."""
         return self._api.transport.tokens.next_bytes()
 
-    def pull(self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits) -> None:
-        """Publish a pull request."""
+    def pull(
+        self,
+        token: bytes,
+        batch: int,
+        max_bytes: int | None,
+        limits: PullLimits,
+        held: bool = False,
+    ) -> None:
+        """Publish a pull request; `held` by a caller who waits next."""
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
         body = request_body(batch, max_bytes, limits, pin)
         transport, reply = self._api.transport, self._prefix + token
-        if not transport.try_send(self._subject, reply, b"", body):
+        if not transport.try_send(self._subject, reply, b"", body, held):
             transport.send(self._subject, reply, b"", body)
 
     def fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
@@ -62,7 +69,7 @@ class PullChannel:
         box.signal.clear()
         try:
             if instead is None:
-                self.pull(token, limits.max_messages, limits.max_bytes, limits)
+                self.pull(token, limits.max_messages, limits.max_bytes, limits, True)
             else:
                 body = request_body(limits.max_messages, limits.max_bytes, limits)
                 transport.send(instead, self._prefix + token, b"", NEXT + body)
