@@ -8,12 +8,15 @@ client takes the rest, and every message must have been handed over exactly once
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
 
 import js_async as js
+from js_async._alarm import Alarm
+from js_core.deadline import monotonic
 from js_testing import FakeServer
 from tests.fake.stock import Stock
 
@@ -275,3 +278,29 @@ async def test_another_loop_is_told_at_once() -> None:
             with pytest.raises(js.WrongOwner, match="another event loop"):
                 await asyncio.to_thread(elsewhere)
             await connection.flush()
+
+
+async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
+    loop = asyncio.get_running_loop()
+    alarm = Alarm(loop)
+    sleepers = [loop.create_future() for _ in range(4)]
+    now = monotonic()
+    for sleeper, delay in zip(sleepers, (0.02, 0.01, math.inf, 0.015), strict=True):
+        alarm.set(sleeper, now + delay)
+    sleepers[3].set_result(True)
+    assert await asyncio.wait_for(asyncio.gather(*sleepers[:2]), 20) == [False, False]
+    assert monotonic() >= now + 0.02
+    assert sleepers[3].result() is True
+    assert not sleepers[2].done()
+    alarm.clear(sleepers[2])
+    alarm.clear(sleepers[2])
+
+
+async def test_an_alarm_rings_again_after_nobody_slept() -> None:
+    loop = asyncio.get_running_loop()
+    alarm = Alarm(loop)
+    for delay in (0.02, 0.0, 0.01):
+        sleeper: asyncio.Future[bool] = loop.create_future()
+        alarm.set(sleeper, monotonic() + delay)
+        assert await asyncio.wait_for(sleeper, 20) is False
+        alarm.clear(sleeper)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -189,3 +190,38 @@ def test_any_history_ends_once_and_loses_nothing(steps: list[str], count: int) -
             assert not fetch.frames
     fetch.check(1e9, 0.0)
     assert fetch.is_over
+
+
+@pytest.mark.parametrize("max_bytes", [None, 10_000])
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                delivery(1),
+                delivery(2),
+                (b"orders.new", b"$JS.ACK.S.C.1.3.3.17.0", 20, b"NATS/1.0\r\nA: b\r\n\r\nx\r\n"),
+                status_frame(100, "Idle Heartbeat", b"T"),
+                status_frame(408, "Request Timeout", b"T"),
+                status_frame(408, "Request Timeout", b"OLD"),
+            ]
+        )
+    ),
+    st.lists(st.integers(0, 4)),
+)
+def test_frames_taken_together_are_as_taken_one_by_one(
+    max_bytes: int | None, frames: list[Any], portions: list[int]
+) -> None:
+    alone, together = fetching(max_bytes=max_bytes), fetching(max_bytes=max_bytes)
+    for frame in frames:
+        if not alone.is_over:
+            alone.take(frame)
+    arrived: deque[Any] = deque()
+    rest = deque(frames)
+    for size in [*portions, len(frames)]:
+        arrived.extend(rest.popleft() for _ in range(min(size, len(rest))))
+        together.take_all(arrived)
+    assert together.frames == alone.frames
+    assert (together.end, together.detail) == (alone.end, alone.detail)
+    # What came after the end is left for whoever is next.
+    if not alone.is_over:
+        assert not arrived

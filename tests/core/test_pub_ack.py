@@ -7,6 +7,7 @@ import pytest
 from js_core.errors import BadAnswer, StoreRefused
 from js_core.protocol import Frame
 from js_core.pub_ack import AckReader, is_pub_ack, read_pub_ack
+from js_models import PubAck, encode
 from tests.core.wire import block, status_frame
 
 
@@ -44,6 +45,18 @@ def test_every_answer_after_every_other_is_read_as_alone() -> None:
             reader = AckReader()
             for body in (first, second, first):
                 assert reader.read(answer(body), "s") == read_pub_ack(answer(body), "s")
+
+
+def test_a_quick_acknowledgement_has_every_field_and_its_own_members() -> None:
+    reader = AckReader()
+    reader.read(answer(ANSWERS[0]), "s")
+    quick, other = (reader.like_last(answer(body)) for body in ANSWERS[:2])
+    assert quick is not None
+    assert other is not None
+    assert repr(quick) == repr(PubAck(stream="S", seq=1))
+    assert encode(quick) == {"stream": "S", "seq": 1}
+    assert quick.unknown is not other.unknown
+    assert reader.like_last(answer(ANSWERS[2])) is None
 
 
 def test_an_answer_with_headers_is_read_too() -> None:

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from js_core.errors import BadArgument
 from js_core.subject_match import matcher
-from js_core.subjects import ApiSubjects, check_filter, check_name, check_queue, check_subject
+from js_core.subjects import (
+    ApiSubjects,
+    check_filter,
+    check_name,
+    check_queue,
+    check_subject,
+    known_subject,
+)
 
 LITERAL = ["a", "a.b", "A-b_c.1", "$JS.API.INFO", "ü.ß", "a*b.c>d", "a.*b", "x" * 2000]
 WILD = ["*", ">", "a.*", "a.>", "*.*.c", "a.*.>"]
@@ -188,3 +195,11 @@ def test_filters_that_let_everything_pass() -> None:
     assert matcher(["a", ">"]) is None
     with pytest.raises(BadArgument):
         matcher(["a..b"])
+
+
+def test_a_known_subject_is_checked_as_any_other() -> None:
+    for _ in range(2):
+        assert known_subject("a.b") == b"a.b"
+        for wrong in ("a.*", "", "a b", ["a"], None):
+            with pytest.raises(BadArgument):
+                known_subject(wrong)  # type: ignore[arg-type]
