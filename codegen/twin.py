@@ -27,7 +27,6 @@ TREES = {
     ("src/js_async", "src/js_sync"): {
         "_io.py": "the seam: waiting, tasks and locks",
         "_link.py": "the seam: the bytes of a connection",
-        "_alarm.py": "timers of an event loop",
         "nats_py.py": "nats-py has no blocking client to stand on",
     },
     ("tests/_async", "tests/_sync"): {

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from js_async._alarm import Alarm
-from js_async._io import Forks, Signal
+from js_async._io import Alarm, Forks, Signal
 from js_core.deadline import Deadline
 from js_core.errors import WrongOwner
 

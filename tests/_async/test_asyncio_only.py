@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import js_async as js
-from js_async._alarm import Alarm
+from js_async._io import Alarm
 from js_core.deadline import monotonic
 from js_testing import FakeServer
 from tests.fake.stock import Stock
