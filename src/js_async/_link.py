@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from js_async._io import Alarm, Forks, Signal
-from js_core.deadline import Deadline
+from js_async._io import Forks, Signal
+from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 
 if TYPE_CHECKING:
@@ -57,6 +58,49 @@ class _Receiver(asyncio.BufferedProtocol):
         self.writable.set()
 
 
+class _Alarm:
+    """Wakes sleepers at their deadlines with the result False: one timer for a whole connection.
+
+    Nearly every wait ends by what came, long before its deadline. A timer of the loop for each,
+    made and cancelled, is a tenth of the work of a request; here a wait costs an entry in a
+    dictionary, and the timer is made anew when it rings or when somebody's deadline is sooner.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop: Final = loop
+        self._sleepers: Final[dict[asyncio.Future[bool], float]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = math.inf
+
+    def set(self, sleeper: asyncio.Future[bool], at: float) -> None:
+        """Wake a sleeper at a moment (monotonic; infinite is never), unless `clear` comes first."""
+        self._sleepers[sleeper] = at
+        if at < self._rings_at:
+            self._ring_at(at)
+
+    def clear(self, sleeper: asyncio.Future[bool]) -> None:
+        """Forget a sleeper."""
+        self._sleepers.pop(sleeper, None)
+
+    def _ring_at(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings_at = at
+        self._timer = self._loop.call_later(max(0.0, at - monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._rings_at = None, math.inf
+        now = monotonic()
+        earliest = math.inf
+        for sleeper, at in self._sleepers.items():
+            if at > now:
+                earliest = min(earliest, at)
+            elif not sleeper.done():
+                sleeper.set_result(False)
+        if earliest < math.inf:
+            self._ring_at(earliest)
+
+
 class Link:
     """The bytes of one connection, over one socket at a time.
 
@@ -69,7 +113,7 @@ class Link:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._loop: Final = asyncio.get_running_loop()
-        self._alarm: Final = Alarm(self._loop)
+        self._alarm: Final = _Alarm(self._loop)
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import js_async as js
-from js_async._io import Alarm
+from js_async._link import _Alarm
 from js_core.deadline import monotonic
 from js_testing import FakeServer
 from tests.fake.stock import Stock
@@ -282,7 +282,7 @@ async def test_another_loop_is_told_at_once() -> None:
 
 async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
     loop = asyncio.get_running_loop()
-    alarm = Alarm(loop)
+    alarm = _Alarm(loop)
     sleepers = [loop.create_future() for _ in range(4)]
     now = monotonic()
     for sleeper, delay in zip(sleepers, (0.02, 0.01, math.inf, 0.015), strict=True):
@@ -298,7 +298,7 @@ async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
 
 async def test_an_alarm_rings_again_after_nobody_slept() -> None:
     loop = asyncio.get_running_loop()
-    alarm = Alarm(loop)
+    alarm = _Alarm(loop)
     for delay in (0.02, 0.0, 0.01):
         sleeper: asyncio.Future[bool] = loop.create_future()
         alarm.set(sleeper, monotonic() + delay)

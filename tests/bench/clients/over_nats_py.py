@@ -5,7 +5,7 @@ from __future__ import annotations
 import nats
 
 import js_async
-from tests.bench.clients.js_async import consumed, drained, run
+from tests.bench.clients.js_async import consumed, drained, run, warm_up
 from tests.bench.job import STREAM, Job
 
 
@@ -23,6 +23,7 @@ def _iterate(job: Job) -> str:
     async def work() -> str:
         client = await nats.connect(job.url, tls=job.tls())
         jet = js_async.from_nats(client, timeout=30)
+        await warm_up(jet, job)
         source = jet.bind_consumer(STREAM, job.consumer)
         found = await (drained if job.workload == "drain" else consumed)(source, job)
         await client.close()
