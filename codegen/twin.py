@@ -28,11 +28,13 @@ TREES = {
         "_io.py": "the seam: waiting, tasks and locks",
         "_link.py": "the seam: the bytes of a connection",
         "nats_py.py": "nats-py has no blocking client to stand on",
+        "nats_py_parser.py": "nor a parser to replace",
     },
     ("tests/_async", "tests/_sync"): {
         "conftest.py": "runs test coroutines",
         "flow.py": "the tests' own seam: parallel work and cancellation",
         "test_nats_py.py": "nats-py has no blocking client to stand on",
+        "test_nats_py_parser.py": "nor a parser to replace",
         "test_asyncio_only.py": "event loops and task cancellation",
     },
 }

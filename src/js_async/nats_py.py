@@ -7,6 +7,7 @@ JetStream code is not involved, so what it cannot do, works here too.
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from js_async._io import Signal, sleep
 from js_async._replies import Replies
 from js_async._transport import Box
 from js_async.jetstream import JetStream
+from js_async.nats_py_parser import OwnParser, take_over
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
@@ -49,12 +51,24 @@ def from_nats(
     domain: str | None = None,
     prefix: str | None = None,
     timeout: Seconds = 5.0,
+    own_parser: bool = False,
 ) -> JetStream:
     """Return the JetStream API over a connected nats-py client, which stays the application's.
 
     `domain` or `prefix` replace `$JS.API`; `timeout` is the default of all calls in seconds.
+
+    With `own_parser` this package's parser takes the place of the client's, for all that uses the
+    client: reading is twice as fast, by a private attribute of nats-py. Only releases are touched
+    whose inside is known (2.11 to 2.16); with another one a `RuntimeWarning` says that nothing was.
     """
-    return JetStream(NatsPyTransport(client, timeout), domain=domain, prefix=prefix)
+    transport = NatsPyTransport(client, timeout)
+    if own_parser:
+        try:
+            transport.parser = take_over(client)
+        except LookupError as error:
+            text = f"{error.args[0]} is not known to this release: its own parser stays"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return JetStream(transport, domain=domain, prefix=prefix)
 
 
 class NatsPyTransport:
@@ -72,6 +86,7 @@ class NatsPyTransport:
         self._subscriptions: dict[bytes, Subscription] = {}
         self._boxes: dict[bytes, Box] = {}
         self._numbers = 0
+        self.parser: OwnParser | None = None
         self._replies: Final = Replies(self)
 
     def _reconnects(self) -> int:
@@ -179,6 +194,8 @@ class NatsPyTransport:
         self._subscriptions[sid] = await self._client.subscribe(  # pyright: ignore[reportUnknownMemberType]
             subject.decode(), queue.decode(), cb=callback
         )
+        if self.parser is not None:
+            self.parser.serve(self._subscriptions[sid], box, take)
         return box
 
     async def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
@@ -190,6 +207,8 @@ class NatsPyTransport:
                 await _drain(subscription)
             else:
                 await subscription.unsubscribe()
+        if subscription is not None and self.parser is not None:
+            self.parser.forget(subscription)
         box.signal.set()
 
     def hold_back(self, bulk: BulkAnswer) -> None:

@@ -37,6 +37,7 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
     "js_async": ALL,
     "js_async_uvloop": ALL,
     "over_nats_py": ("drain", "consume"),
+    "over_nats_py_parser": ("drain", "consume"),
     "nats_py": ALL,
     "nats_py_bridge": ("next", "publish"),
     "natsrpy": ALL,
@@ -46,7 +47,7 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Which client can do which workload."""
 
-OURS: Final = {"js_sync", "js_async", "js_async_uvloop", "over_nats_py"}
+OURS: Final = {"js_sync", "js_async", "js_async_uvloop", "over_nats_py", "over_nats_py_parser"}
 
 NO_TLS: Final = {"natsrpy", "raw_c"}
 """Clients that cannot be given an authority of one's own."""

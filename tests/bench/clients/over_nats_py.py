@@ -11,18 +11,20 @@ from tests.bench.job import STREAM, Job
 
 def drain(job: Job) -> str:
     """Iterate without acknowledgements."""
-    return _iterate(job)
+    return iterate(job, own_parser=False)
 
 
 def consume(job: Job) -> str:
     """Iterate with an acknowledgement each."""
-    return _iterate(job)
+    return iterate(job, own_parser=False)
 
 
-def _iterate(job: Job) -> str:
+def iterate(job: Job, *, own_parser: bool) -> str:
+    """Iterate, with nats-py's parser or with ours."""
+
     async def work() -> str:
         client = await nats.connect(job.url, tls=job.tls())
-        jet = js_async.from_nats(client, timeout=30)
+        jet = js_async.from_nats(client, timeout=30, own_parser=own_parser)
         await warm_up(jet, job)
         source = jet.bind_consumer(STREAM, job.consumer)
         found = await (drained if job.workload == "drain" else consumed)(source, job)
