@@ -33,6 +33,8 @@ Figures = dict[int, dict[str, float]]
 
 CONSUMERS: Final = [1, 3, 10, 30, 100]
 CONNECTIONS: Final = [1, 3, 10, 25, 50]
+# Read at least at each point, by all consumers or connections together.
+MESSAGES: Final = 30_000
 SUBJECTS: Final = [1, 100, 10_000, 100_000, 1_000_000]
 
 
@@ -78,7 +80,7 @@ def sizes(url: str, size: int) -> dict[str, float]:
 
 def consumers(url: str, number: int) -> dict[str, float]:
     """Read the same messages by several consumers of one connection, in turns."""
-    count = 1000
+    count = max(1000, MESSAGES // number)
     with js_sync.connect(url) as nc:
         jet = nc.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name=f"C{number}", subjects=[f"c{number}"]))
@@ -102,7 +104,7 @@ def _in_turns(sources: list[js_sync.Messages]) -> int:
 
 def connections(url: str, number: int) -> dict[str, float]:
     """Read by several connections of one process, one after the other."""
-    count = 1000
+    count = max(1000, MESSAGES // number)
     with ExitStack() as stack:
         jets = [
             stack.enter_context(js_sync.connect(url)).jetstream(timeout=60) for _ in range(number)
