@@ -21,7 +21,7 @@ __all__ = ["VICTIMS", "Life"]
 ROOT: Final = Path(__file__).parents[2]
 
 VICTIMS: Final = ["all", "driver", "java", "worker", "planner"]
-"""The whole group of processes; Python of the driver; Java, which plans and runs all tasks; a
+"""All processes at once; Python of the driver; Java, which plans and runs all tasks; a
 Python process that works on tasks, or the one that forks them; another one below Java: they look
 sources up and plan what a stream reads."""
 
@@ -33,7 +33,9 @@ _PATIENCE: Final = 300.0
 
 
 class Life:
-    """One life of ``program``, a file beside this one, in a group of processes of its own.
+    """One life of ``program``, a file beside this one, in a session of processes of its own.
+
+    Not a group: daemons of Spark make groups of their own.
 
     The program prints a line for each thing that happens. What it says otherwise is in ``log``.
     """
@@ -43,7 +45,7 @@ class Life:
         self._said: Final = log.with_suffix(".out")
         with log.open("w") as errors, self._said.open("w") as said:
             self._process: Final = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name(program)), *arguments],
+                [sys.executable, str(Path(__file__).parent / program), *arguments],
                 stdout=said,
                 stderr=errors,
                 env={**os.environ, "JAVA_TOOL_OPTIONS": _QUICK, "PYTHONPATH": _python_path()},
@@ -57,7 +59,7 @@ class Life:
 
     @property
     def is_over(self) -> bool:
-        """Whether the program has ended; others of its group may go on for a moment."""
+        """Whether the program has ended; others of its session may go on for a moment."""
         return self._process.poll() is not None
 
     def until(self, word: str) -> None:
@@ -113,25 +115,28 @@ class Life:
         return self._process.wait(_PATIENCE)
 
     def wait_for_all(self) -> None:
-        """Return when no process of the group is left: they end with the program by themselves."""
+        """Return when no process is left: the others end by themselves when the program has."""
         deadline = Deadline.after(_PATIENCE)
-        while self._group():
-            assert not deadline.expired(), f"{self._group()} go on without their program"
+        while self._session():
+            assert not deadline.expired(), f"{self._session()} go on without their program"
             time.sleep(0.05)
 
     def end(self) -> None:
-        """Kill what is left of the group."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        """Kill what is left, also what is being started meanwhile."""
+        while left := self._session():
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
         self._process.wait(_PATIENCE)
 
     def _told(self) -> str:
         return self._log.read_text()[-3000:]
 
-    def _group(self) -> list[int]:
-        return [pid for pid, (_, group) in _processes().items() if group == self._process.pid]
+    def _session(self) -> list[int]:
+        return [pid for pid, (_, session) in _processes().items() if session == self._process.pid]
 
     def _below(self) -> list[tuple[int, str]]:
         """Return the processes below the program, each with its kind."""
@@ -151,7 +156,7 @@ def _python_path() -> str:
 
 
 def _processes() -> dict[int, tuple[int, int]]:
-    """Return the parent and the group of each process of this machine that has not ended."""
+    """Return the parent and the session of each process of this machine that has not ended."""
     found: dict[int, tuple[int, int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -161,7 +166,7 @@ def _processes() -> dict[int, tuple[int, int]]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             if fields[0] != "Z":
-                found[int(folder.name)] = int(fields[1]), int(fields[2])
+                found[int(folder.name)] = int(fields[1]), int(fields[3])
     return found
 
 
