@@ -107,7 +107,7 @@ def test_soak_batches_are_written_as_promised(
     if mode == "ledger":
         options["ledgerSubject"] = f"{prefix}.ledger"
     # Rows that may not be sent again wait for a lost answer, and Spark tries a task four times.
-    wanted = rounds(CHANGES, 10 if mode == "none" else 60)
+    wanted = rounds(2, 10) if mode == "none" else rounds(CHANGES, 60)
     seed, writes = random.randrange(2**32), 0
     with Unrest(cluster.url, stream.name, most=wanted, seed=seed) as unrest:
         while not unrest.is_over:

@@ -1,8 +1,9 @@
 """Tasks that die before, while and after they publish, in every mode of the sink.
 
-One write meets it all: the first attempt of each task dies before it publishes, the second one
-in the middle, the third when all its rows are stored and Spark does not know it yet; the fourth
-ends well. One of both tasks dies by an error, the other one by `kill -9` of its Python worker.
+Each write has two tasks, and each task dies twice: one before it publishes, the other one in the
+middle, then both when all their rows are stored and Spark does not know it yet. The third attempt
+ends well, and one is left for what a busy machine may do to a task. They die by an error or by
+`kill -9` of their Python worker.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def test_soak_tasks_that_die_at_any_moment(
     # Small batches and windows, so that most rows before the middle are stored in the middle.
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     seed = random.randrange(2**32)
-    dice, writes = random.Random(seed), rounds(1, 20)
+    dice, writes = random.Random(seed), rounds(1, 5)
     try:
         for number in range(writes):
             write(stream, mode, planned(dice), number * ROWS)
@@ -75,24 +76,22 @@ def test_soak_tasks_that_die_at_any_moment(
     found = sorted(json.loads(row["data"])["id"] for row in rows)
     expected = list(range(writes * ROWS))
     state(
-        f"{mode}: {writes} writes of {ROWS} rows, {writes * 6} tasks died: {len(found)} stored,"
+        f"{mode}: {writes} writes of {ROWS} rows, {writes * 4} tasks died: {len(found)} stored,"
         f" {len(set(found))} distinct (seed {seed})"
     )
     if mode == "none":
         assert sorted(set(found)) == expected
-        # The third attempt of each task stores all of its rows, and so does the fourth.
+        # The second attempt of each task stores all of its rows, and so does the third.
         assert len(found) >= 2 * len(expected), "stored once only: then nothing was shown"
     else:
         assert found == expected
 
 
 def planned(dice: random.Random) -> list[list[str]]:
-    """Return how each attempt of both tasks ends: when, and by what."""
-    ways = dice.sample(["error", "kill"], 2)
-    return [
-        [f"before {way}", f"at {dice.randrange(1000, ROWS // 2 - 500)} {way}", f"after {way}"]
-        for way in ways
-    ]
+    """Return how the attempts of both tasks end: when, and by what."""
+    first, second, third, fourth = dice.sample(["error", "kill"] * 2, 4)
+    middle = dice.randrange(1000, ROWS // 2 - 500)
+    return [[f"before {first}", f"after {second}"], [f"at {middle} {third}", f"after {fourth}"]]
 
 
 def dying_source() -> type:
@@ -115,7 +114,7 @@ def dying_source() -> type:
             context = TaskContext.get()
             assert context is not None
             ends, attempt = self._plan[context.partitionId()], context.attemptNumber()
-            moment, *at, way = [*ends, "never -"][attempt].split()
+            moment, *at, way = (ends[attempt] if attempt < len(ends) else "never -").split()
             if moment == "before":
                 self.die(way)
             message = super().write(self.until(iterator, int(at[0]), way) if at else iterator)
