@@ -237,3 +237,16 @@ def test_what_is_written_is_read_back(
     sent = word.replace(b"PUB", b"MSG") + b" " + rest.replace(subject, subject + b" 1", 1)
     frame = (subject, reply, len(head), head + payload + b"\r\n")
     assert Reading().feed(sent).frames[b"1"] == [frame]
+
+
+@pytest.mark.parametrize("reply", [b"", b"r"])
+@pytest.mark.parametrize("head", [b"", b"NATS/1.0\r\nA: b\r\n\r\n"])
+def test_long_payloads_are_written_as_short_ones(reply: bytes, head: bytes) -> None:
+    def written(payload: bytes) -> bytes:
+        return protocol.publish_command(b"s", reply, head, payload)
+
+    long = b"x" * (1 << 17)
+    line, _, rest = written(b"x").partition(b"\r\n")
+    # The last number is the size of everything.
+    expected = line.rpartition(b" ")[0] + b" %d\r\n" % (len(head) + len(long))
+    assert written(long) == expected + rest.replace(b"x", long)
