@@ -53,6 +53,14 @@ def bench(
     natsrpy and nats-jetstream take part where the interpreter has them (the latter needs 3.13).
     """
     found: dict[str, Measured] = {}
+    settings = {
+        "messages": messages,
+        "size": size,
+        "headers": headers,
+        "storage": storage,
+        "tls": tls,
+    }
+    figures = {"of": circumstances(python) | settings, "measured": found}
     with suite(python, size=size, headers=headers, tls=tls) as measure:
         for client in CLIENTS:
             why = measure.why_not(client)
@@ -67,18 +75,11 @@ def bench(
             except Failed as error:
                 raise click.ClickException(str(error)) from None
             _show(workload, found[workload])
+            if target is not None:
+                # After each, so that a run that is cut short leaves what it has.
+                target.write_text(json.dumps(figures, indent=1) + "\n")
         for failure in measure.failures:
             notes().print(f"failed: {failure}")
-    if target is not None:
-        settings = {
-            "messages": messages,
-            "size": size,
-            "headers": headers,
-            "storage": storage,
-            "tls": tls,
-        }
-        figures = {"of": circumstances(python) | settings, "measured": found}
-        target.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def _show(workload: str, measured: Measured) -> None:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,7 +63,9 @@ def read(source: js_sync.Consumer, count: int) -> int:
 
 def config() -> ConsumerConfig:
     """Return the configuration of a consumer."""
-    return ConsumerConfig(ack_policy="none", mem_storage=True)
+    # Its turn to be read may come late.
+    patience = timedelta(minutes=10)
+    return ConsumerConfig(ack_policy="none", mem_storage=True, inactive_threshold=patience)
 
 
 def sizes(url: str, size: int) -> dict[str, float]:
