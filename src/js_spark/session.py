@@ -28,6 +28,12 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Spark keeps the last 1,000 executions for the UI, which is off: a query that runs for days
+    # fills its memory with them.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
     # Timestamps of messages are instants; show and cast them the same on every machine.
     "spark.sql.session.timeZone": "UTC",
     # A handful of partitions: the default of 200 makes small jobs wait for empty tasks.
