@@ -1,7 +1,10 @@
-"""A pipeline leaves its password nowhere: not in its state, tables, report or output."""
+"""A pipeline leaves its secrets nowhere: not in state, tables, reports, plans, logs or output."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +22,16 @@ from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.happenings import Happening
 from js_spark.pipeline.runner import run
 from js_testing import NatsServer
+from tests.operators import make_pair
+from tests.soak import LONG
 from tests.spark.pipelines import config_of, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+JOB = Path(__file__).with_name("secrets_job.py")
 CANARY = "canary-8a2c"
+TOKEN = "canary-77b0-token"
 AUTH = f'authorization {{ users: [{{user: "reader", password: "{CANARY}"}}] }}'
 
 
@@ -65,3 +72,64 @@ def test_the_password_is_nowhere(
     files = [file for file in (tmp_path / "lake").rglob("*") if file.is_file()]
     assert len(files) > 8
     assert [file for file in files if CANARY.encode() in file.read_bytes()] == []
+
+
+def test_with_all_that_spark_writes_down(
+    server_factory: Callable[..., NatsServer], tmp_path: Path
+) -> None:
+    """Event log, logs as JSON, plans, state, report and output, by reference and inline."""
+    pair = make_pair()
+    users = server_factory(
+        f'authorization {{ users: [{{user: "reader", password: "{CANARY}"}},'
+        f" {{nkey: {pair.public}}}] }}"
+    )
+    with js_sync.connect(users.url, user="reader", password=CANARY) as nc:
+        fill(nc)
+    tasks = [f"password-env={users.url}", f"nkey-inline={users.url}"]
+    if LONG:
+        guarded = server_factory(f'authorization {{ token: "{TOKEN}" }}')
+        with js_sync.connect(guarded.url, token=TOKEN) as nc:
+            fill(nc)
+        tasks += [f"nkey-env={users.url}", f"password-inline={users.url}"]
+        tasks += [f"token-env={guarded.url}", f"token-inline={guarded.url}"]
+    secrets = {"CANARY_PASSWORD": CANARY, "CANARY_TOKEN": TOKEN, "CANARY_SEED": pair.seed}
+    with (tmp_path / "output").open("wb") as output:
+        done = subprocess.run(
+            [sys.executable, str(JOB), str(tmp_path), *tasks],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | secrets,
+            timeout=500,
+            check=False,
+        )
+    texts = {
+        str(file.relative_to(tmp_path)): file.read_bytes()
+        for file in tmp_path.rglob("*")
+        if file.is_file()
+    }
+    said = texts["output"].decode()
+    assert done.returncode == 0, said[-4000:]
+    found = [
+        (name, variable)
+        for name, text in texts.items()
+        for variable, secret in secrets.items()
+        if secret.encode() in text
+    ]
+    assert found == []
+    # All of it was there to be found: the pipelines ran, and what they left knows of the options.
+    assert said.count("Authorization Violation") >= len(tasks)
+    assert '"event":"landed"' in said
+    events = b"".join(text for name, text in texts.items() if name.startswith("events/"))
+    assert b"(redacted)" in events
+    assert b"jetstream" in events
+    assert b'"level":"INFO"' in texts["spark.log"]
+    names = " ".join(texts)
+    for part in ("/offsets/0", "report.html", "/journal", "/copied/", "streams.py"):
+        assert part in names
+    assert b"CANARY_PASSWORD" in texts["password-env/orders.toml"]
+
+
+def fill(nc: js_sync.Connection) -> None:
+    jet = nc.jetstream()
+    jet.create_stream(StreamConfig(name="S", subjects=["s.>"], allow_direct=True))
+    jet.publish("s.1", b"1")
