@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import js_sync
 from js_models import StreamConfig
+from js_spark.worker_python import worker_python
 from js_sync import JetStream, PublishRequest, Stream
 from js_testing import NatsServer
+from tests.spark.processes import SparkProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +36,34 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = local_session("tests", master="local[2,4]", settings=settings)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
+    """A Spark Connect server where this package is installed; clients call at ``found``."""
+    if find_spec("grpc") is None:
+        pytest.skip("needs grpcio and more: pip install 'pyspark[pipelines]' 'pandas<3'")
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    command = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2,4]"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    with SparkProcess(
+        tmp_path_factory.mktemp("connect"),
+        "connect",
+        r"(?<=Connect server started at: )127\.0\.0\.1:\d+",
+        [*command, "spark-internal"],
+        PYTHONPATH=str(Path(js_sync.__file__).parents[1]),
+        PYSPARK_PYTHON=worker_python(),
+    ) as process:
+        yield process
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
-import time
 import venv
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,65 +20,14 @@ import pytest
 
 import js_sync
 from js_models import StreamConfig
-from js_spark.java import ensure
 from js_spark.shipping import PACKAGES, pack
 from js_testing import NatsServer
 from tests.soak import LONG
+from tests.spark.processes import SparkProcess, package_folder
 
 ROOT = Path(__file__).parents[2]
 JOB = Path(__file__).with_name("cluster_job.py")
 MESSAGES = 10_000
-
-
-def package_folder(name: str) -> Path:
-    spec = find_spec(name)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
-class Node:
-    """One process of the cluster; it is ready when its log says so."""
-
-    def __init__(self, folder: Path, name: str, ready: str, arguments: list[str]) -> None:
-        self.log = folder / f"{name}.log"
-        program = package_folder("pyspark") / "bin" / "spark-class"
-        environment = os.environ | {
-            "JAVA_HOME": str(ensure()),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_NO_DAEMONIZE": "1",
-            "PYTHONPATH": "",
-        }
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [program, *arguments], stdout=log, stderr=log, env=environment, cwd=folder
-            )
-        try:
-            self.found = self._await(ready)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def _await(self, ready: str) -> str:
-        deadline = time.monotonic() + 240
-        while time.monotonic() < deadline:
-            found = re.search(ready, self.log.read_text())
-            if found:
-                return found[0]
-            assert self._process.poll() is None, self.log.read_text()
-            time.sleep(0.1)
-        raise AssertionError(f"not ready in time: {self.log.read_text()[-3000:]}")
-
-    def __enter__(self) -> Node:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +38,14 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ExitStack() as stack:
         ready = r"spark://127\.0\.0\.1:\d+"
         first = stack.enter_context(
-            Node(folder, "master", ready, [f"{spark}.master.Master", *here])
+            SparkProcess(folder, "master", ready, [f"{spark}.master.Master", *here])
         )
         for name in ("one", "two"):
             limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name)]
             worker = [f"{spark}.worker.Worker", *here, *limits, first.found]
-            stack.enter_context(Node(folder, name, "Successfully registered with master", worker))
+            stack.enter_context(
+                SparkProcess(folder, name, "Successfully registered with master", worker)
+            )
         yield first.found
 
 

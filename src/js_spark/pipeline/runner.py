@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from js_spark.connect import refuse_connect
 from js_spark.pipeline.batch import parquet_settings
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
@@ -54,8 +55,9 @@ def run(
     until ``asked``. A source that fails is started again after a pause that doubles, unless its
     error would only come again. ``recover`` goes on behind the journal where a checkpoint is
     gone. ``tell`` is called from the calling thread alone. Raises `PipelineBusy` while another
-    process works on the folder.
+    process works on the folder, and `SparkSourceError` for a session of Spark Connect.
     """
+    refuse_connect(spark)
     heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path), f"pipeline run of {config.name}"), parquet_settings(spark):
         sources = [

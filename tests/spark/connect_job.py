@@ -1,0 +1,96 @@
+"""A program on Spark Connect: it reads and writes streams on a Spark that runs elsewhere.
+
+``connect_job.py URL NATS FOLDER`` prints what it found as JSON. The streams are ORDERS, which has
+messages, and COPY, which takes them up under ``copy.>``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def main(url: str, nats: str, folder: str) -> dict[str, Any]:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.remote(url).getOrCreate()
+    try:
+        found = without_the_package(spark, nats, folder)
+        return {**found, "foreign": "js_spark" not in sys.modules, **with_it(spark, nats, folder)}
+    finally:
+        spark.stop()
+
+
+def without_the_package(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
+    options = {"nats.servers": nats, "stream": "ORDERS"}
+    orders = spark.read.format("jetstream").options(**options).load()
+    told = orders.selectExpr("'copy.told' AS subject", "CAST(seq AS STRING) AS data")
+    told.where("seq <= 10").write.format("jetstream").options(
+        **{"nats.servers": nats, "stream": "COPY"}
+    ).mode("append").save()
+    copy_on(spark, nats, folder)
+    return {"read": orders.count()}
+
+
+def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
+    import js_spark
+    from js_spark.pipeline import PipelineConfig
+    from js_spark.pipeline.runner import run
+
+    js_spark.register(spark)
+    spark.sql(
+        "CREATE TEMPORARY VIEW orders USING jetstream"
+        f" OPTIONS (nats.servers '{nats}', stream 'ORDERS')"
+    )
+    try:
+        run(spark, PipelineConfig(name="p", path=Path(folder) / "p", sources=()))
+        refused = ""
+    except js_spark.SparkSourceError as error:
+        refused = str(error)
+    return {
+        "registered": spark.sql("SELECT max(seq) FROM orders").collect()[0][0],
+        "session": js_spark.local_session() is spark,
+        "refused": refused,
+    }
+
+
+def copy_on(spark: SparkSession, nats: str, folder: str) -> None:
+    """Copy ORDERS as a streaming query; goes on when Spark gave its process too little time."""
+    for _ in range(5):
+        try:
+            return copied(spark, nats, folder)
+        except PySparkException as error:
+            if "waiting for the Python worker to connect back" not in str(error):
+                raise
+    raise AssertionError("the query's process did not start in time, five times")
+
+
+def copied(spark: SparkSession, nats: str, folder: str) -> None:
+    server = {"nats.servers": nats}
+    orders = spark.readStream.format("jetstream").options(
+        **server, stream="ORDERS", startingOffsets="earliest"
+    )
+    query = (
+        orders.load()
+        .selectExpr("concat('copy.', subject) AS subject", "data")
+        .writeStream.format("jetstream")
+        .options(**server, stream="COPY", idempotence="ledger", ledgerSubject="copy.ledger")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(400)
+    error = query.exception()
+    if error is not None:
+        raise error
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))

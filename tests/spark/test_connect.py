@@ -1,0 +1,65 @@
+"""The source and the sink over Spark Connect, from a client that has PySpark alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import js_sync
+from js_models import StreamConfig
+from js_spark.errors import SparkSourceError
+from js_spark.session import local_session
+from js_testing import NatsServer
+from tests.spark.processes import SparkProcess
+
+JOB = Path(__file__).with_name("connect_job.py")
+MESSAGES = 300
+
+
+def test_reads_and_writes_as_batch_and_as_stream(
+    connect: SparkProcess, server_factory: Callable[[], NatsServer], tmp_path: Path
+) -> None:
+    server = server_factory()
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream(timeout=30)
+        jet.create_stream(StreamConfig(name="ORDERS", subjects=["orders.*"], allow_direct=True))
+        jet.create_stream(
+            StreamConfig(name="COPY", subjects=["copy.>"], allow_direct=True, allow_atomic=True)
+        )
+        for number in range(MESSAGES):
+            jet.publish(f"orders.{number % 7}", b"%d" % number)
+        found = run_job(f"sc://{connect.found}", server.url, str(tmp_path))
+        copied = list(jet.get_stream("COPY").read(subjects="copy.orders.*"))
+        told = dict(jet.get_stream("COPY").subjects("copy.told"))
+    assert "needs Spark in its own process" in found.pop("refused")
+    assert found == {"read": MESSAGES, "foreign": True, "registered": MESSAGES, "session": True}
+    assert sorted(int(each.data) for each in copied) == list(range(MESSAGES))
+    assert told == {"copy.told": 10}
+
+
+def test_a_session_elsewhere_is_no_local_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+    with pytest.raises(SparkSourceError, match="SPARK_REMOTE is set to 'sc://host'"):
+        local_session()
+
+
+def run_job(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, str(JOB), *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(js_sync.__file__).parents[1])},
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return dict(json.loads(done.stdout.splitlines()[-1]))
