@@ -7,104 +7,87 @@ looks after tables. Secrets stay references to environment variables.
 
 from __future__ import annotations
 
-import keyword
 from pathlib import Path
 from typing import Final
 
 from js_spark.errors import ConfigError
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
+from js_spark.pipeline.declarative_code import code_of, schema_file
+from js_spark.tables import local_url
 
-__all__ = ["SPEC_FILE", "write_project"]
+__all__ = ["LOCAL_SETTINGS", "SPEC_FILE", "write_project"]
 
 SPEC_FILE: Final = "spark-pipeline.yml"
 """What `spark-pipelines` looks for."""
 
+LOCAL_SETTINGS: Final = "conf/spark-defaults.conf"
+"""What Spark finds with ``SPARK_CONF_DIR=conf``."""
+
+# Flows one after another: Spark gives the Python process of a streaming read ten seconds to start,
+# which no setting changes, and those of many flows at once do not make it on a busy machine.
 _SPEC: Final = """\
-# Streams of the pipeline {name}. Written by `twinstream pipeline spec`; run it with:
-#   spark-pipelines run
-name: {name}
-storage: {storage}
+# Streams of the pipeline {name}. Written by `twinstream pipeline spec`; run it here, on this
+# machine alone, or on a Spark Connect server:
+#   SPARK_CONF_DIR=conf spark-pipelines run --remote 'local[*,4]'
+#   spark-pipelines run --remote sc://HOST
+name: "{name}"
+storage: "{storage}"
 libraries:
   - glob:
       include: transformations/**
 configuration:
   spark.sql.session.timeZone: UTC
+  # Each flow starts a Python process, and has ten seconds for it.
+  spark.sql.pipelines.execution.maxConcurrentFlows: "1"
 """
 
-_HEAD: Final = '''\
-"""Streams of the pipeline {name} as streaming tables. Written by `twinstream pipeline spec`."""
-
-from pyspark import pipelines as dp
-from pyspark.sql import DataFrame, SparkSession
-
-
-def read(**options: str) -> DataFrame:
-    return SparkSession.active().readStream.format("jetstream").options(**options).load()
-'''
-
-_OPTIONS: Final = """
-
-{constant} = {options}
+# Not in the spec, which may only set what can change while Spark runs. By its default, Spark
+# forgets its tables when it ends, and the next run stumbles over their folders.
+_SETTINGS: Final = """\
+# Spark on this machine alone, with a catalog that stays. Used with SPARK_CONF_DIR=conf.
+spark.sql.catalogImplementation  hive
+spark.sql.warehouse.dir  {tables}
+spark.hadoop.javax.jdo.option.ConnectionURL  jdbc:derby:;databaseName={catalog};create=true
+spark.driver.extraJavaOptions  "-Dderby.stream.error.file={catalog}.log"
+spark.driver.host  127.0.0.1
+spark.driver.bindAddress  127.0.0.1
+spark.connect.grpc.binding.address  127.0.0.1
+spark.ui.enabled  false
+spark.ui.showConsoleProgress  false
+spark.log.level  ERROR
 """
-
-_RAW: Final = '''
-
-@dp.table(name="{table}")
-def {table}() -> DataFrame:
-    """All messages, as they are."""
-    return read(**{constant})
-'''
-
-_TYPED: Final = '''
-
-@dp.table(name="{table}")
-def {table}() -> DataFrame:
-    """Messages that fit the schema."""
-    return read(**{constant}).where("_error IS NULL").drop("_error", "_raw")
-
-
-@dp.table(name="{table}_dead_letters")
-def {table}_dead_letters() -> DataFrame:
-    """Messages that do not fit, with the reason and their bytes."""
-    columns = ["_stream", "_subject", "_seq", "_timestamp", "_error", "_raw"]
-    return read(**{constant}).where("_error IS NOT NULL").select(*columns)
-'''
 
 
 def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
     """Write the project into a new or empty folder; return its files.
 
-    Raises `ConfigError` when there is something in the folder, or for a table whose name cannot
-    be that of a Python function.
+    Raises `ConfigError` when there is something in the folder, when its path would be another one
+    to Spark, or for a table whose name cannot be that of a Python function.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(str(folder), "is not empty; name a new folder")
-    code = _HEAD.format(name=config.name) + "".join(map(_tables, config.sources))
-    files = {
-        folder / SPEC_FILE: _SPEC.format(
-            name=config.name, storage=(folder.absolute() / "storage").as_uri()
+    home = folder.absolute()
+    if home.as_uri() != local_url(home):
+        raise ConfigError(
+            str(home),
+            "has a space or another character that URLs write otherwise, and Spark would keep its"
+            " checkpoints in a folder of another name; name one without",
+        )
+    texts = {
+        SPEC_FILE: _SPEC.format(name=config.name, storage=local_url(home / "storage")),
+        "transformations/streams.py": code_of(config),
+        **dict(map(_schema, filter(schema_file, config.sources))),
+        LOCAL_SETTINGS: _SETTINGS.format(
+            tables=local_url(home / "tables"), catalog=home / "catalog"
         ),
-        folder / "transformations" / "streams.py": code,
     }
-    for file, text in files.items():
+    for name, text in texts.items():
+        file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
-    return list(files)
+    return [folder / name for name in texts]
 
 
-def _tables(source: SourceConfig) -> str:
-    table = source.table or f"{source.prefix}events"
-    if not table.isidentifier() or keyword.iskeyword(table):
-        raise ConfigError(
-            f"source {source.name}", f"table {table!r} cannot be a Python name; use '_' for '-'"
-        )
-    start = (
-        source.start if isinstance(source.start, str) else f'{{"{source.stream}": {source.start}}}'
-    )
-    options = {**source.options, "startingOffsets": start}
-    lines = "".join(f"    {name!r}: {text!r},\n" for name, text in options.items())
-    names = {"table": table, "constant": f"{table.upper()}_OPTIONS"}
-    body = _RAW if source.format == "raw" else _TYPED
-    return _OPTIONS.format(constant=names["constant"], options=f"{{\n{lines}}}") + body.format(
-        **names
-    )
+def _schema(source: SourceConfig) -> tuple[str, str]:
+    """Return a copy of a schema: the machine that Spark runs on may not have the file."""
+    return schema_file(source), Path(source.options["jsonSchema"]).read_text("utf-8")
