@@ -25,8 +25,13 @@ __all__ = ["worker_python"]
 _LAUNCHER: Final = """\
 #!/bin/sh
 # Starts Python without the zip of PySpark on its path, for the same one is installed, compiled.
-PYTHONPATH=${{PYTHONPATH#{archive}:}}
-export PYTHONPATH
+archive={archive}
+path=":$PYTHONPATH:"
+while [ "$path" != "${{path#*":$archive:"}}" ]; do  # Spark names it several times
+  path="${{path%%":$archive:"*}}:${{path#*":$archive:"}}"
+done
+path="${{path#:}}"
+export PYTHONPATH="${{path%:}}"
 exec {python} "$@"
 """
 

@@ -29,8 +29,13 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_the_zip_alone_goes_off_the_path() -> None:
     code = "import os, sys; print(sys.prefix, os.environ['PYTHONPATH'], sep='|')"
-    given = os.pathsep.join([f"{HOME}/python/lib/pyspark.zip", "/other", "/more"])
-    for paths, left in ((given, "/other:/more"), ("/other", "/other")):
+    archive = f"{HOME}/python/lib/pyspark.zip"
+    for paths, left in (
+        (f"{archive}:/other:/more", "/other:/more"),
+        (f"{archive}:/other:{archive}:{archive}", "/other"),
+        (f"/other:{archive}.zip", f"/other:{archive}.zip"),
+        ("", ""),
+    ):
         done = subprocess.run(
             [worker_python(), "-c", code],
             env=os.environ | {"PYTHONPATH": paths},
@@ -52,11 +57,13 @@ def test_it_is_written_once(cache: Path) -> None:
 
 
 def test_workers_run_on_it(spark: SparkSession) -> None:
-    def origins(rows: Iterator[object]) -> Iterator[str]:
+    def origins(rows: Iterator[object]) -> Iterator[list[str]]:
+        import sys
+
         import pyspark as found
 
-        yield from (str(found.__file__) for _ in rows)
+        yield from ([str(found.__file__), *sys.path] for _ in rows)
 
-    assert spark.sparkContext.parallelize([1], 1).mapPartitions(origins).collect() == [
-        pyspark.__file__
-    ]
+    (seen,) = spark.sparkContext.parallelize([1], 1).mapPartitions(origins).collect()
+    assert seen[0] == pyspark.__file__
+    assert [each for each in seen if "pyspark.zip" in each] == []
