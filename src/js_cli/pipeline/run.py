@@ -54,6 +54,8 @@ def run(
         config = evolve(config, every=parse_seconds(every))
     from js_spark.pipeline.runner import run as run_pipeline
 
+    if notes().is_terminal:
+        notes().print("Spark is starting …")  # some seconds without a sign of life
     # In this order: Spark takes Ctrl-C for itself when it starts.
     with spark_of(config, verbose=verbose) as spark, asked_to_stop() as asked:
         watcher = _watcher(config, as_json=as_json)

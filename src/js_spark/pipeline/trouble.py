@@ -32,6 +32,9 @@ _NAMES: Final = frozenset(each.__name__ for each in _LASTING)
 #: How Spark hands on what a Python process of its own raised: the end of a traceback, as text.
 _RAISED: Final = re.compile(r"^(?:js_spark|js_core)\.errors\.(\w+): (.+)$", re.MULTILINE)
 
+#: Spark's own words when one of its Python processes has not reported in ten seconds.
+_SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
+
 
 def is_lasting(error: BaseException) -> bool:
     """Tell whether starting again is in vain."""
@@ -47,6 +50,11 @@ def sentence(error: BaseException) -> str:
     found = _RAISED.findall(text)
     if found:
         return str(found[-1][1]).strip()
+    if _SLOW_START.search(text):
+        return (
+            "Spark's Python process did not start within the ten seconds that Spark gives it;"
+            " the machine is busy."
+        )
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first or type(error).__name__
 
