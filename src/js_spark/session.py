@@ -66,7 +66,7 @@ def local_session(
             f"SPARK_REMOTE is set to {remote!r}, so sessions are of Spark Connect; unset it for a"
             " local one, or make yours with SparkSession.builder.remote(…).getOrCreate()"
         )
-    _prepare_environment()
+    _prepare_environment(master)
     builder = SparkSession.Builder().master(master).appName(app_name)
     for name, value in {**SETTINGS, **_logging(), **(settings or {})}.items():
         builder = builder.config(name, value)
@@ -79,9 +79,12 @@ def _logging() -> dict[str, str]:
     return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
 
 
-def _prepare_environment() -> None:
+def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(ensure())
-    # Workers would otherwise run `python3` of PATH, which may lack pyarrow and this package.
-    os.environ.setdefault("PYSPARK_PYTHON", worker_python())
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # Executors on other machines have no such program as `worker_python` writes.
+    python = worker_python() if master.startswith("local") else sys.executable
+    # Workers would otherwise run `python3` of PATH, which may lack pyarrow and this package. The
+    # second one is what plans a source that Spark found by itself, and what its queries ask.
+    os.environ.setdefault("PYSPARK_PYTHON", python)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -67,3 +67,5 @@ def test_workers_run_on_it(spark: SparkSession) -> None:
     (seen,) = spark.sparkContext.parallelize([1], 1).mapPartitions(origins).collect()
     assert seen[0] == pyspark.__file__
     assert [each for each in seen if "pyspark.zip" in each] == []
+    # Sources that Spark finds by itself run on the other one.
+    assert os.environ["PYSPARK_DRIVER_PYTHON"] == os.environ["PYSPARK_PYTHON"]
