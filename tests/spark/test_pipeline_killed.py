@@ -24,7 +24,7 @@ from tests.soak import LONG, rounds, state
 from tests.spark.lives import VICTIMS, Life
 from tests.spark.pipelines import SINKS, counted, write_config
 
-MESSAGES = 2000
+MESSAGES = rounds(1200, 2000)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
