@@ -169,6 +169,6 @@ def told(happening: Happening) -> str:
         case happenings.Failed():
             if happening.retry_in is None:
                 return f"has ended: {happening.error}"
-            return f"{happening.error} Starts again in {happening.retry_in:g} s."
+            return f"{happening.error.rstrip('.')}. Starts again in {happening.retry_in:g} s."
         case happenings.Ended():
             return "has ended well"

@@ -1,0 +1,42 @@
+"""What a pipeline says of failures: one line, without tracebacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from js_cli.pipeline.board import told
+from js_spark.errors import OptionError
+from js_spark.pipeline.happenings import Failed
+from js_spark.pipeline.trouble import is_lasting, sentence
+
+TRACEBACK = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
+  File "reader.py", line 41, in partitions
+js_spark.errors.OptionError: option 'stream': there is no stream 'S'
+ SQLSTATE: 38000"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "lasting"),
+    [
+        (TRACEBACK, "option 'stream': there is no stream 'S'", True),
+        ("Python worker failed to connect back.\n\tat org", "within the ten seconds", False),
+        ("Timed out while waiting for the Python worker to connect back", "busy", False),
+        ("\n  disk on fire\n  at x", "disk on fire", False),
+        ("", "RuntimeError", False),
+    ],
+)
+def test_one_line(text: str, said: str, lasting: bool) -> None:
+    error = RuntimeError(text)
+    assert said in sentence(error)
+    assert "\n" not in sentence(error)
+    assert is_lasting(error) is lasting
+
+
+def test_own_errors_as_they_are() -> None:
+    error = OptionError("stream", "is required")
+    assert (sentence(error), is_lasting(error)) == ("option 'stream': is required", True)
+
+
+@pytest.mark.parametrize("error", ["disk on fire", "disk on fire."])
+def test_the_board_ends_the_sentence(error: str) -> None:
+    assert told(Failed("S", error, 1.0)) == "disk on fire. Starts again in 1 s."
