@@ -14,6 +14,9 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group bui
 # What must be there before the rest: a pip of today and the build backends.
 FIRST := pip|setuptools
 
+# Many programs start here; each would compile all of src anew where this is set.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup gen check fresh lint types equal test demo bench soak versions fuzz goldens build lock format clean
 
