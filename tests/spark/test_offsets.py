@@ -51,7 +51,7 @@ def test_offsets_of_others_are_refused(value: dict[str, Any]) -> None:
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 50))
 def test_ranges_cover_exactly(start: int, size: int, parts: int) -> None:
-    ranges = split("S", start, start + size, parts, direct=True)
+    ranges = split("S", start, start + size, parts, "direct")
     edges = [start]
     for each in ranges:
         assert each.start == edges[-1]
