@@ -30,7 +30,7 @@ def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str
         text=True,
         env=environment,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=120,
     )
 
 
@@ -55,8 +55,9 @@ def test_a_lock_that_is_held_is_not_waited_for(
 
 def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordination) -> None:
     # The command takes its own lock away, as somebody could who thinks it dead.
-    script = f"{sys.executable} -m js_cli.main lock release a --yes --stream {locks.stream}"
-    script += "; sleep 50"
+    release = f"{sys.executable} -m js_cli.main lock release a --yes --stream {locks.stream}"
+    # A release that meets a renewal is refused: the holder lives.
+    script = f"until {release}; do sleep 0.1; done; sleep 50"
     done = lock(server, "a", "--ttl", "2", "--stream", locks.stream, "--", "sh", "-c", script)
     assert done.returncode == 1, done.stderr
     assert "the lock was lost" in done.stderr
