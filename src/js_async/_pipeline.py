@@ -298,7 +298,7 @@ class Pipeline:
 
     async def mend(self) -> None:
         """Take care of all messages that are in trouble, those to be sent again in their order."""
-        batch: list[UnderWay] = []
+        batch: deque[UnderWay] = deque()
         try:
             while self._to_mend:
                 batch.append(self._to_mend.popleft())
@@ -311,11 +311,13 @@ class Pipeline:
             self._to_mend.extend(entry for entry in batch if entry.trouble is not None)
             raise
 
-    async def _mend(self, batch: list[UnderWay]) -> None:
+    async def _mend(self, batch: deque[UnderWay]) -> None:
         reasons: dict[str, NoResponders] = {}
         pause = False
         for entry in batch:
             match entry.trouble:
+                case _ if entry.outcome is not None:
+                    pass
                 case error, Step.PROVE:
                     await self._prove(entry, error)
                 case error, Step.EXPLAIN:
@@ -326,16 +328,16 @@ class Pipeline:
                     pass
         if pause:
             await sleep(self._policy.wait)
-        for entry in batch:
-            trouble = entry.trouble
+        while batch:
+            entry = batch.popleft()
+            # Cleared before it is sent again: the answer may be here before that returns.
+            trouble, entry.trouble = entry.trouble, None
             if trouble is not None and entry.outcome is None:
                 await self._repeat(entry, trouble[0])
-            entry.trouble = None
 
     async def _repeat(self, entry: UnderWay, error: TwinstreamError) -> None:
         entry.attempts += 1
         entry.doubt = entry.doubt or leaves_doubt(error)
-        entry.trouble = None
         entry.sent_at = monotonic()
         if not self.try_send(entry):
             await self.send(entry)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import js_async as js
+from js_async._pipeline import Pipeline
 from js_models import PubAck
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import ended, eventually
@@ -85,6 +86,35 @@ async def test_nobody_there_is_tried_again_then_explained(way):
             with pytest.raises(js.NoStream, match="orders: no stream has this subject"):
                 await way(jet, retry_wait=0.01)
             assert (await way(jet, retry_wait=0.01)).seq == 7
+
+
+@pytest.mark.parametrize("way", [many, handle], ids=lambda way: way.__name__)
+async def test_an_answer_that_is_here_before_sending_returns_counts(way, monkeypatch):
+    """Another thread may read it while this one is still busy with sending."""
+    seen = []
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.message(peer.expect(ORDERS).reply, status="503")
+        peer.expect(ORDERS)
+        stored(peer, peer.expect(ORDERS))
+
+    own = Pipeline.try_send
+
+    def slowly(pipeline, entry):
+        sent = own(pipeline, entry)
+        if sent and entry.attempts == 2:
+            # As if somebody else read the second 503 just now.
+            status = b"NATS/1.0 503\r\n\r\n"
+            pipeline._deliver((entry.reply, b"", len(status), status))
+            seen.append(entry.trouble)
+        return sent
+
+    monkeypatch.setattr(Pipeline, "try_send", slowly)
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            assert (await way(connection.jetstream(), retry_wait=0.01, timeout=30)).seq == 1
+    assert len(seen) == 1
 
 
 @both
