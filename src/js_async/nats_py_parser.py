@@ -55,9 +55,15 @@ class _Sinks(dict[bytes, Sink]):
         """Return the sink of a subscription; called once for each message."""
         sink = super().get(sid)
         if sink is None:
-            return lambda frame: self.others.append((sid, frame))
+            return self._keeper(sid)
         self.served += 1
         return sink
+
+    def _keeper(self, sid: bytes) -> Sink:
+        def keep(frame: Frame) -> None:
+            self.others.append((sid, frame))
+
+        return keep
 
 
 def _sid(subscription: Subscription) -> bytes:

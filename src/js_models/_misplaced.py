@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, get_args, get_type_hints
+from collections.abc import Iterable, Iterator
+from typing import Any, cast, get_args, get_type_hints
 
 from attrs import fields
 
@@ -25,7 +25,8 @@ def _look(model: Model, path: str) -> Iterator[str]:
         if wanted is None or value is None:
             continue
         several = isinstance(value, list | tuple)
-        for number, item in enumerate(value if several else [value]):
+        items = cast("Iterable[Any]", value) if several else [value]
+        for number, item in enumerate(items):
             place = f"{path}.{each.name}" + (f"[{number}]" if several else "")
             if isinstance(item, Model):
                 yield from _look(item, place)
