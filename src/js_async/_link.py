@@ -122,6 +122,7 @@ class Link:
         self._out: deque[bytes] = deque()
         self._out_size = 0
         self._flushing = False
+        self._closed = False
 
     @property
     def is_open(self) -> bool:
@@ -134,6 +135,9 @@ class Link:
             raise WrongOwner("this connection was made before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
+
+    async def settle(self, deadline: Deadline) -> None:
+        """Return when what came over the last socket is handed on: here it always is."""
 
     async def open(
         self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
@@ -148,9 +152,8 @@ class Link:
                 )
         except TimeoutError:
             raise TimeoutError("no connection in time") from None
-        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        self._adopt(transport)
         self._receiver = receiver
-        self._transport = transport
 
     async def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
         """Go on with TLS on the open socket; raises OSError."""
@@ -165,6 +168,12 @@ class Link:
             raise TimeoutError("no TLS handshake in time") from None
         if transport is None:
             raise ConnectionError("the link broke during the TLS handshake")
+        self._adopt(transport)
+
+    def _adopt(self, transport: asyncio.Transport) -> None:
+        if self._closed:
+            transport.abort()
+            raise ConnectionError("the connection was closed meanwhile")
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._transport = transport
 
@@ -280,4 +289,5 @@ class Link:
 
     async def close(self) -> None:
         """Shut the link for good."""
+        self._closed = True
         await self.shut()

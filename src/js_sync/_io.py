@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -186,6 +187,43 @@ class Gate:
         # The flag may have gone up before the gate was listed.
         if not self._signal.is_set():
             self.lock.acquire(timeout=min(timeout, LONGEST))
+
+
+class Waker:
+    """A pair of sockets that ends a poll from outside: the gate of the thread that reads."""
+
+    def __init__(self) -> None:
+        self.busy = False
+        """Whether the reader hands on what it read: it looks at its flag after that by itself."""
+        self._near, self._far = socket.socketpair()
+        self._near.setblocking(False)
+        self._far.setblocking(False)
+        self.number = self._near.fileno()
+
+    def release(self) -> None:
+        """Wake the reader, unless it looks by itself."""
+        if not self.busy:
+            self.wake()
+
+    def wake(self) -> None:
+        """End the poll."""
+        try:
+            self._far.send(b"\0")
+        except OSError:
+            # Full: enough wake-ups are under way. Closed: nobody polls any more.
+            pass
+
+    def drain(self) -> None:
+        """Take in what woke it."""
+        try:
+            self._near.recv(4096)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """Give the sockets back; nobody polls any more."""
+        self._near.close()
+        self._far.close()
 
 
 class Task:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import select
 import socket
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
-from js_sync._io import LONGEST, Forks, Gate, Signal, open_gate
+from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -32,6 +31,9 @@ __all__ = ["Link"]
 _READ_SIZE: Final = 1 << 16
 # A peer that never pauses must not keep a time-out from being told.
 _LAST_READS: Final = 256
+# Nor must somebody else who reads but gets no time from the machine (seconds).
+_LAST_WAIT: Final = 1.0
+_GLANCE: Final = 0.0005
 # Written bytes go out when this much is together …
 _HIGH_WATER: Final = 1 << 15
 # … or when this long passed since bytes went out last (seconds).
@@ -43,39 +45,6 @@ _KEEPER_NAP: Final = 0.2
 # programs without TLS should not pay.
 _TLS_READ: Final = "SSLWantReadError"
 _TLS_WRITE: Final = "SSLWantWriteError"
-
-
-class _Waker:
-    """A pair of sockets that ends a poll from outside: the gate of the thread that reads."""
-
-    def __init__(self) -> None:
-        self.owner = 0
-        self._near, self._far = socket.socketpair()
-        self._near.setblocking(False)
-        self._far.setblocking(False)
-        self.number = self._near.fileno()
-
-    def release(self) -> None:
-        """Wake the reader, unless it raised the flag itself by what it read."""
-        if threading.get_ident() != self.owner:
-            self.wake()
-
-    def wake(self) -> None:
-        try:
-            self._far.send(b"\0")
-        except OSError:
-            # Full: enough wake-ups are under way. Closed: nobody polls any more.
-            pass
-
-    def drain(self) -> None:
-        try:
-            self._near.recv(4096)
-        except OSError:
-            pass
-
-    def close(self) -> None:
-        self._near.close()
-        self._far.close()
 
 
 def _wrap(
@@ -114,13 +83,15 @@ class Link:
         self._forks: Final = Forks.count
         self._socket: socket.socket | None = None
         self._poll = select.poll()
-        self._waker: Final = _Waker()
+        self._waker: Final = Waker()
         # Guards who reads and who sleeps; never held over I/O.
         self._mutex: Final = Lock()
         self._reading = False
         self._reader_yields = False
         self._sleepers: deque[Lock] = deque()
         self._waits = 0
+        self._reads = 0
+        self._closed = False
         self._tls = False
         # OpenSSL must not be entered by a reader and a writer at once; a plain socket may.
         self._entering: Final = Lock()
@@ -143,6 +114,13 @@ class Link:
         """Raise `WrongOwner` in a forked process."""
         if self._forks != Forks.count:
             raise WrongOwner("this connection was made before a fork; connect in each process")
+
+    def settle(self, deadline: Deadline) -> None:
+        """Return when what came over the last socket is handed on; raises OSError."""
+        while self._reading:
+            if deadline.expired():
+                raise TimeoutError("what came over the last link is still being handed on")
+            time.sleep(_GLANCE)
 
     def open(
         self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
@@ -169,13 +147,24 @@ class Link:
         poll = select.poll()
         poll.register(sock.fileno(), select.POLLIN)
         poll.register(self._waker.number, select.POLLIN)
-        self._poll = poll
-        self._socket = sock
+        # Whoever still sends to the last socket is waited for: that has ended, so it is soon.
+        with self._sending:
+            # Written for the last socket. The first words on this one are CONNECT.
+            self._out.clear()
+            self._out_size = 0
+            with self._mutex:
+                if not self._closed:
+                    self._poll = poll
+                    self._socket = sock
+                    return
+        sock.close()
+        raise ConnectionError("the connection was closed meanwhile")
 
     # ---- reading: leader and followers
 
     def _receive(self, sock: socket.socket) -> bool:
         """Read once; tell whether TLS holds more that poll() does not see."""
+        self._reads += 1
         try:
             if self._tls:
                 with self._entering:
@@ -198,8 +187,8 @@ class Link:
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
-        self._waker.owner = threading.get_ident()
-        signal.sleepers.append(self._waker)
+        waker = self._waker
+        signal.sleepers.append(waker)
         try:
             while not signal.raised:
                 sock, left = self._socket, deadline.at - monotonic()
@@ -208,31 +197,51 @@ class Link:
                 if self._reader_yields and (self._sleepers or self._lingering):
                     break
                 for number, _ in self._poll.poll(min(left, LONGEST) * 1000):
-                    if number == self._waker.number:
-                        self._waker.drain()
+                    if number == waker.number:
+                        waker.drain()
                     else:
+                        waker.busy = True
                         while self._receive(sock):
                             pass
+                        waker.busy = False
         finally:
-            signal.sleepers.remove(self._waker)
+            waker.busy = False
+            signal.sleepers.remove(waker)
 
     def _look(self, signal: Signal) -> None:
         """Read what is there, before it is said that nothing came in time.
 
         The program may have come back to this connection when the time was over already.
         """
-        if not self._try_to_lead(yields=False):
-            return
+        last, end = self._reads + _LAST_READS, monotonic() + _LAST_WAIT
+        while not self._try_to_lead(yields=False):
+            # Somebody else reads, and perhaps had no time yet for what is here.
+            if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
+                return
+            time.sleep(_GLANCE)
         try:
             for _ in range(_LAST_READS):
                 sock = self._socket
                 ready = [number for number, _ in self._poll.poll(0)]
                 if signal.raised or sock is None or sock.fileno() not in ready:
                     break
+                self._waker.busy = True
                 while self._receive(sock):
                     pass
         finally:
+            self._waker.busy = False
             self._step_back()
+
+    def _is_behind(self) -> bool:
+        """Tell whether bytes are here that whoever reads has not handed on."""
+        sock = self._socket
+        number = -1 if sock is None else sock.fileno()
+        if number < 0:
+            return False
+        poll = select.poll()
+        poll.register(number, select.POLLIN)
+        # In this order: he notes that he is at it before he takes bytes out of the socket.
+        return bool(poll.poll(0)) or self._waker.busy
 
     def _try_to_lead(self, yields: bool) -> bool:
         with self._mutex:
@@ -343,13 +352,16 @@ class Link:
         self._on_end(error)
 
     def _cut(self, sock: socket.socket) -> None:
-        # shutdown() first: it wakes a thread that polls this socket.
-        try:
-            sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self._waker.wake()
-        sock.close()
+        # Nobody is within OpenSSL meanwhile. That of a TLS socket would first make it a plain one,
+        # to which another thread might then write.
+        with self._entering:
+            # shutdown() first: it wakes a thread that polls this socket.
+            try:
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+            except OSError:
+                pass
+            self._waker.wake()
+            sock.close()
 
     # ---- writing
 
@@ -448,9 +460,13 @@ class Link:
                     raise
                 if not block:
                     return rest
+                number = sock.fileno()
+                if number < 0:
+                    # Another thread dropped it just now.
+                    return rest
                 poll = select.poll()
                 reading = type(error).__name__ == _TLS_READ
-                poll.register(sock.fileno(), select.POLLIN if reading else select.POLLOUT)
+                poll.register(number, select.POLLIN if reading else select.POLLOUT)
                 # In slices: a socket that another thread dropped never gets writable.
                 poll.poll(1000)
                 if self._socket is not sock:
@@ -471,6 +487,8 @@ class Link:
 
     def close(self) -> None:
         """Shut the link for good."""
+        with self._mutex:
+            self._closed = True
         self.shut()
         # Whoever polls is woken first; a poll on what is closed returns at once.
         self._waker.wake()

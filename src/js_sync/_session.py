@@ -7,9 +7,7 @@ This is the transport under the JetStream layer; `Connection` puts the calls for
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from collections.abc import Callable
-from itertools import count
 from random import SystemRandom
 from typing import Final
 
@@ -40,7 +38,6 @@ from js_core.handshake import (
     denied_subject,
     server_error,
 )
-from js_core.mailbox import Mailbox
 from js_core.options import ConnectOptions
 from js_core.protocol import (
     PING,
@@ -55,8 +52,6 @@ from js_core.protocol import (
     Sink,
     connect_command,
     publish_command,
-    subscribe_command,
-    unsubscribe_command,
 )
 from js_core.servers import ServerAddress, ServerPool
 from js_core.tls import TlsOptions
@@ -64,6 +59,8 @@ from js_core.tokens import Tokens
 from js_sync._credentials import credentials_for
 from js_sync._io import Signal, Task, spawn
 from js_sync._link import Link
+from js_sync._mailboxes import Mailboxes
+from js_sync._pings import Pings
 from js_sync._replies import Replies
 from js_sync._tls import tls_context
 from js_sync._transport import Box
@@ -88,18 +85,17 @@ class Session:
         # The link's own, for every wait goes through here: send what was written, then sleep until
         # the flag is up or the deadline passes; tell which.
         self.wait: Final = self._link.wait
-        self._sinks: dict[bytes, Sink] = {}
-        self._boxes: dict[bytes, Box] = {}
-        self._parser = Parser(self._sinks)
+        self._mailboxes: Final = Mailboxes(self._link)
+        self._boxes: Final = self._mailboxes.boxes
+        self._parser = Parser(self._mailboxes.sinks)
         self._info = ServerInfo({})
         self._address: ServerAddress = options.servers[0]
-        self._sids = count(1)
         self.epoch = 0
         self.is_connected = False
         self.is_closed = False
         self._end: BaseException | None = None
         self._refusal = ""
-        self._pongs: deque[Signal] = deque()
+        self._pings: Final = Pings()
         self._beat_pong: Signal | None = None
         self._greeting = Signal()
         self._trouble = Signal()
@@ -165,12 +161,15 @@ class Session:
             return
         self.is_closed = True
         self.is_connected = False
+        self._mailboxes.pause()
         self._end = cause
         self._link.close()
         # Whoever makes a link just now ends with it.
         self._greeting.set()
         self.replies.fail(self.closed_error())
-        self._wake_all()
+        self._pings.wake()
+        self._wake()
+        self._trouble.set()
         self._tell(Closed(str(cause) if cause is not None else ""))
 
     def closed_error(self) -> ConnectionClosed:
@@ -180,13 +179,13 @@ class Session:
         error.__cause__ = self._end
         return error
 
-    def _wake_all(self) -> None:
-        for box in list(self._boxes.values()):
-            box.signal.set()
-        while self._pongs:
-            self._pongs.popleft().set()
-        self._change.set()
-        self._trouble.set()
+    def _wake(self) -> None:
+        """Wake those who wait for messages or for a link: there is one, or will be none."""
+        self._mailboxes.wake()
+        # Another flag for those who come from now on: nobody lowers one that others wait for.
+        following = Signal()
+        change, self._change = self._change, following
+        change.set()
 
     # ---- making a link
 
@@ -212,10 +211,10 @@ class Session:
     def _greet(self, address: ServerAddress) -> None:
         options = self._options
         deadline = Deadline.after(options.connect_timeout)
-        self._parser = Parser(self._sinks)
+        self._link.settle(deadline)
+        self._parser = Parser(self._mailboxes.sinks)
         self._end = None
         self._refusal = ""
-        self._pongs.clear()
         self._beat_pong = None
         self._greeting = Signal()
         self._info = ServerInfo({})
@@ -224,8 +223,6 @@ class Session:
         name = address.host if tls is None or tls.server_name is None else tls.server_name
         context = tls_context(tls) if tls is not None and first else None
         self._link.open(address.host, address.port, deadline, context, name)
-        if self.is_closed:
-            raise ConnectionFailed("the connection was closed meanwhile")
         self._await_greeting(self._greeting, deadline, "INFO")
         if not first and (tls is not None or address.tls or self._info.tls_required):
             if not (self._info.tls_required or self._info.tls_available):
@@ -234,19 +231,24 @@ class Session:
         self._log_in(address, deadline)
         self._address = address
         self._discover()
-        for box in list(self._boxes.values()):
-            self._link.write(subscribe_command(box.subject, box.queue, box.sid))
+        self._mailboxes.subscribe()
         self.epoch += 1
         self.is_connected = True
         self._tell(Connected(str(address), self.epoch))
-        self._wake_all()
+        self._wake()
+        # Ended before it counted as a link, or closed: whoever noted that knew of none.
+        if self.is_closed:
+            self.is_connected = False
+            raise ConnectionFailed("the connection was closed meanwhile")
+        if not self._link.is_open:
+            self._ended(None)
+            raise ConnectionFailed(f"the link broke when it was made: {self._end}")
 
     def _log_in(self, address: ServerAddress, deadline: Deadline) -> None:
-        pong = Signal()
-        self._pongs.append(pong)
         fields = connect_fields(
             self._options.name, credentials_for(self._options, address), self._info.nonce
         )
+        pong = self._pings.restart()
         self._link.write(connect_command(fields) + PING)
         self._await_greeting(pong, deadline, "PONG")
 
@@ -266,27 +268,30 @@ class Session:
         try:
             while not self.is_closed:
                 beat = Deadline.after(self._options.ping_interval)
-                signalled = self._link.wait_behind(self._trouble, beat)
-                self._trouble.clear()
+                self._link.wait_behind(self._trouble, beat)
                 if self.is_closed:
                     return
+                if not self._trouble.is_set():
+                    self._beat()
+                    continue
+                self._trouble.clear()
                 if not self.is_connected:
                     self._mend()
-                elif not signalled:
-                    self._beat()
         except Exception as error:
             # Whatever went wrong, nobody is left to mend the link: close, and say why.
             self._finish(error)
 
     def _beat(self) -> None:
         """Send a PING, or cut the link when the last one has no answer yet."""
+        if not self.is_connected:
+            # Whoever noted its end is about to raise the flag.
+            return
         pong = self._beat_pong
         if pong is not None and not pong.is_set():
             interval = self._options.ping_interval
             self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
             return
-        self._beat_pong = Signal()
-        self._pongs.append(self._beat_pong)
+        self._beat_pong = self._pings.expect()
         self._link.post(PING)
 
     def _mend(self) -> None:
@@ -330,8 +335,7 @@ class Session:
             case Ping():
                 self._link.post(PONG)
             case Pong():
-                if self._pongs:
-                    self._pongs.popleft().set()
+                self._pings.came()
             case Info(values):
                 self._info = ServerInfo.read(values)
                 if self.is_connected:
@@ -353,8 +357,7 @@ class Session:
         if not self.is_connected:
             self._refusal = text
             self._greeting.set()
-            for pong in self._pongs:
-                pong.set()
+            self._pings.wake()
             return
         self._tell(ServerReported(text))
         denied = denied_subject(text)
@@ -375,28 +378,31 @@ class Session:
 
     def _ended(self, error: Exception | None) -> None:
         was_connected, self.is_connected = self.is_connected, False
+        self._mailboxes.pause()
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
         self.replies.fail(lost)
         self._greeting.set()
-        if was_connected:
+        self._pings.wake()
+        if not was_connected:
+            return
+        try:
             self._tell(Disconnected(str(self._address), str(self._end)))
-            self._wake_all()
-        else:
-            for pong in self._pongs:
-                pong.set()
+            self._mailboxes.wake()
+        finally:
+            # The last word: it begins the next link, which must not be told of this one's end.
+            self._trouble.set()
 
     # ---- the transport of the JetStream layer
 
     def ready(self, deadline: Deadline) -> None:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
         while not self.is_connected:
+            # Noted before it is looked again: what changes after that raises this very flag.
+            change = self._change
             if self.is_closed:
                 raise self.closed_error()
-            self._change.clear()
-            if self.is_connected or self.is_closed:
-                continue
-            if not self._link.wait(self._change, deadline):
+            if not self.is_connected and not self._link.wait(change, deadline):
                 raise RequestTimeout(f"not connected in time; last: {self._end}")
 
     def try_send(
@@ -449,33 +455,24 @@ class Session:
         if self.is_closed:
             raise self.closed_error()
         self._link.check_owner()
-        sid = b"%d" % next(self._sids)
-        box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
-        self._boxes[sid] = box
-        self._sinks[sid] = box.frames.append if sink is None else sink(box)
-        # Otherwise the next link subscribes it.
-        if self.is_connected:
-            self._link.write(subscribe_command(subject, queue, sid))
-        return box
+        return self._mailboxes.open(subject, queue, sink)
 
     def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailbox stay there.
 
         With `settle`, what the server sent before it read the UNSUB is in the mailbox too.
         """
-        if self._boxes.pop(box.sid, None) is None:
+        if not self._mailboxes.remove(box):
             return
         try:
-            if self.is_connected:
-                self._link.write(unsubscribe_command(box.sid))
-                if settle:
-                    self.flush(Deadline.after(_GOODBYE))
+            self._mailboxes.unsubscribe(box)
+            if settle and self.is_connected:
+                self.flush(Deadline.after(_GOODBYE))
         except (RequestTimeout, ConnectionLost, ConnectionClosed):
             # What is still on the way then comes again after the consumer's ack_wait.
             pass
         finally:
-            self._sinks.pop(box.sid, None)
-            box.signal.set()
+            self._mailboxes.forget(box)
 
     def hold_back(self, bulk: BulkAnswer) -> None:
         """Show the bulk answer what arrives before it is parsed, unless one is under way."""
@@ -485,12 +482,20 @@ class Session:
         """Return when the server has handled everything sent so far."""
         self.ready(deadline)
         epoch = self.epoch
-        pong = Signal()
-        self._pongs.append(pong)
-        self._link.post(PING)
-        if not self._link.wait(pong, deadline):
-            raise RequestTimeout("no PONG in time")
+        pong = self._pings.expect()
+        if not self._is_link(epoch):
+            # It broke before the flag was listed, so nobody raises that.
+            self._pings.forget(pong)
+        else:
+            self._link.post(PING)
+            came = self._link.wait(pong, deadline)
+            if self._is_link(epoch):
+                if not came:
+                    raise RequestTimeout("no PONG in time")
+                return
         if self.is_closed:
             raise self.closed_error()
-        if not self.is_connected or self.epoch != epoch:
-            raise ConnectionLost(f"the link broke before the PONG came: {self._end}")
+        raise ConnectionLost(f"the link broke before the PONG came: {self._end}")
+
+    def _is_link(self, epoch: int) -> bool:
+        return self.is_connected and self.epoch == epoch

@@ -1,0 +1,75 @@
+"""The subscriptions of a connection, made anew over each of its links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from js_async._io import Signal
+from js_async._link import Link
+from js_async._transport import Box
+from js_core.deadline import monotonic
+from js_core.mailbox import Mailbox
+from js_core.protocol import Sink, subscribe_command, unsubscribe_command
+
+__all__ = ["Mailboxes"]
+
+
+class Mailboxes:
+    """The mailboxes by subscription id, and the words that tell a server of them.
+
+    Others open and close them while a link is made, which writes them all: each tells of his own
+    from the moment on that a server would understand it, and what was there before is the link's.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link: Final = link
+        self._sids = count(1)
+        self._tells = False
+        self.boxes: Final[dict[bytes, Box]] = {}
+        self.sinks: Final[dict[bytes, Sink]] = {}
+
+    def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
+        """Subscribe, now or over the next link."""
+        sid = b"%d" % next(self._sids)
+        box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
+        # The sink first: a link that is made just now may subscribe whatever is listed.
+        self.sinks[sid] = box.frames.append if sink is None else sink(box)
+        self.boxes[sid] = box
+        if self._tells:
+            self._link.write(subscribe_command(subject, queue, sid))
+        return box
+
+    def remove(self, box: Box) -> bool:
+        """Take a mailbox out; tell whether it was there. What comes still has its sink."""
+        return self.boxes.pop(box.sid, None) is not None
+
+    def unsubscribe(self, box: Box) -> None:
+        """Tell the server of one that was taken out."""
+        if self._tells:
+            self._link.write(unsubscribe_command(box.sid))
+
+    def forget(self, box: Box) -> None:
+        """Drop what comes for a subscription from now on, and wake its owner."""
+        self.sinks.pop(box.sid, None)
+        box.signal.set()
+
+    def subscribe(self) -> None:
+        """Tell the server of a new link of all there are."""
+        # Before they are looked through: what is opened from now on is told of by its owner.
+        self._tells = True
+        for box in list(self.boxes.values()):
+            self._link.write(subscribe_command(box.subject, box.queue, box.sid))
+            if box.sid not in self.boxes:
+                # Closed meanwhile, and its owner may have told of that too soon.
+                self._link.write(unsubscribe_command(box.sid))
+
+    def pause(self) -> None:
+        """Tell nobody any more, until there is another link."""
+        self._tells = False
+
+    def wake(self) -> None:
+        """Raise every flag: the link has changed."""
+        for box in list(self.boxes.values()):
+            box.signal.set()

@@ -1,0 +1,54 @@
+# Generated from src/js_async/_pings.py by codegen/twin.py. Edit that file instead.
+"""The PINGs of a link whose PONGs have not come, in their order."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from js_sync._io import Signal
+
+__all__ = ["Pings"]
+
+
+class Pings:
+    """A flag for each PING under way; a server answers them in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Signal] = deque()
+
+    def restart(self) -> Signal:
+        """Begin anew with the PING that logs in to another link, before it is sent.
+
+        Flags of an earlier link are left alone: who noted one looks whether the link is the same.
+        """
+        first = Signal()
+        self._waiting = deque((first,))
+        return first
+
+    def expect(self) -> Signal:
+        """Return the flag of a PING that is sent next."""
+        flag = Signal()
+        self._waiting.append(flag)
+        return flag
+
+    def forget(self, flag: Signal) -> None:
+        """Take back the flag of a PING that is not sent after all."""
+        try:
+            self._waiting.remove(flag)
+        except ValueError:
+            # Another link began meanwhile.
+            pass
+
+    def came(self) -> None:
+        """Take a PONG."""
+        try:
+            flag = self._waiting.popleft()
+        except IndexError:
+            # It answers a PING from before a link broke.
+            return
+        flag.set()
+
+    def wake(self) -> None:
+        """Wake all who wait: no PONG comes."""
+        while self._waiting:
+            self.came()

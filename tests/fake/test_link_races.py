@@ -1,0 +1,388 @@
+"""What two threads do to one link at the same time, made to happen at the worst moment.
+
+In each scenario one thread is stopped between two of its statements, by a hook in its way, until
+another one has done what only threads can do there.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+import js_sync as js
+from js_core.deadline import Deadline, monotonic
+from js_sync._io import Signal
+from js_sync._link import Link
+from js_sync._session import Session
+from js_testing import FakePeer, FakeServer
+from tests._sync.flow import eventually
+
+QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+# What should never happen is waited for so long (seconds): a test that is over too soon only
+# proves less.
+A_WHILE = 0.3
+
+
+def in_time(condition, patience=A_WHILE):
+    """Tell whether a condition comes true within a while."""
+    try:
+        return bool(eventually(condition, patience=patience))
+    except AssertionError:
+        return False
+
+
+def broken(peer: FakePeer) -> None:
+    peer.handshake()
+    peer.wait_for("break")
+    peer.close()
+
+
+def whole(peer: FakePeer) -> None:
+    peer.handshake()
+    peer.reach("whole")
+    peer.until_left(timeout=30)
+
+
+@contextmanager
+def beside(work):
+    """Run work in a thread, which ends with the block; yields what it returned or raised."""
+    came = []
+
+    def run():
+        try:
+            came.append(work())
+        except Exception as error:
+            came.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    yield came
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+@contextmanager
+def mended(*scripts, meanwhile, **options):
+    """A connection whose second link calls `meanwhile` before the first SUB is written."""
+    once = []
+    with FakeServer(broken, *scripts) as server:
+        with js.connect(server.url, reconnect=QUICK, **options) as connection:
+            connection.subscribe("news")
+            link = connection._session._link
+            write = link.write
+
+            def hooked(data):
+                if data.startswith(b"SUB") and not connection.is_connected and not once:
+                    once.append(data)
+                    meanwhile(connection)
+                write(data)
+
+            link.write = hooked
+            server.tell("break")
+            yield server, connection
+    assert once
+
+
+def test_a_subscription_that_is_made_with_a_link_is_told_of():
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB late ")
+        peer.reach("late")
+        peer.until_left(timeout=30)
+
+    with mended(second, meanwhile=lambda connection: connection.subscribe("late")) as (server, _):
+        eventually(lambda: server.reached("late"))
+
+
+def test_a_subscription_that_ends_while_a_link_is_made_ends_there_too():
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        sid = peer.expect("^SUB news ").sid
+        peer.expect(f"^UNSUB {sid}$")
+        peer.reach("ended")
+        peer.until_left(timeout=30)
+
+    def meanwhile(connection):
+        connection._subscriptions[0].close()
+
+    with mended(second, meanwhile=meanwhile) as (server, _):
+        eventually(lambda: server.reached("ended"))
+
+
+def test_a_link_that_breaks_before_it_counts_is_mended_too():
+    def meanwhile(connection):
+        connection._session._link.abort(js.ConnectionLost("at the worst moment"))
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with mended(second, whole, meanwhile=meanwhile) as (server, connection):
+        eventually(lambda: server.reached("whole"))
+        connection.flush(timeout=30)
+
+
+def test_a_connection_that_is_closed_while_a_link_is_made_stays_closed():
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with mended(second, meanwhile=lambda connection: connection.close()) as (_, connection):
+        eventually(lambda: connection.is_closed)
+        connection._session._keeper.join(Deadline.after(30))
+        assert not connection.is_connected
+        with pytest.raises(js.ConnectionClosed):
+            connection.publish("news")
+
+
+def test_the_first_pong_of_a_link_is_for_nobody_who_asked_later():
+    """A flush that begins as soon as there is a link waits for a PONG of its own."""
+    flushed = []
+
+    def second(peer: FakePeer) -> None:
+        peer.stop_answering()
+        peer.handshake()
+        peer.expect("^PING")
+        peer.reach("asked")
+        peer.until_left(timeout=30)
+
+    def flush():
+        with pytest.raises(js.RequestTimeout, match="no PONG"):
+            connection.flush(timeout=A_WHILE)
+        flushed.append(True)
+
+    def on_event(event):
+        if isinstance(event, js.Connected) and event.epoch == 2:
+            threading.Thread(target=flush, daemon=True).start()
+            eventually(lambda: server.reached("asked"))
+
+    with FakeServer(broken, second) as server:
+        with js.connect(server.url, reconnect=QUICK, on_event=on_event) as connection:
+            server.tell("break")
+            eventually(lambda: flushed)
+
+
+def test_nobody_lowers_the_flag_that_others_wait_on_for_a_link(monkeypatch):
+    class Slow(Session):
+        @property
+        def is_closed(self):
+            # Between two looks at the link: it comes back just now.
+            if threading.current_thread() is threading.main_thread() and not self.is_connected:
+                server.tell("greet")
+                eventually(lambda: self.is_connected)
+            return self.__dict__["is_closed"]
+
+        @is_closed.setter
+        def is_closed(self, value):
+            self.__dict__["is_closed"] = value
+
+    def second(peer: FakePeer) -> None:
+        peer.wait_for("greet")
+        whole(peer)
+
+    with FakeServer(broken, second) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            session = connection._session
+            server.tell("break")
+            eventually(lambda: not session.is_connected)
+            waited_on = session._change
+            monkeypatch.setattr(session, "__class__", Slow)
+            session.ready(Deadline.after(30))
+            assert waited_on.is_set()
+
+
+def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
+    """Whoever saw a link may get to write when it is gone."""
+
+    def second(peer: FakePeer) -> None:
+        peer.wait_for("go on")
+        peer.handshake()
+        assert peer.operations[0].verb == "CONNECT", peer.operations
+        peer.reach("whole")
+        peer.until_left(timeout=30)
+
+    with FakeServer(broken, second) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            open_ = Link.open
+
+            def slowly(link, *args):
+                link.offer(b"PUB late 0\r\n\r\n")
+                open_(link, *args)
+
+            connection._session._link.open = slowly.__get__(connection._session._link)
+            server.tell("break")
+            server.tell("go on")
+            eventually(lambda: server.reached("whole"))
+
+
+def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkeypatch):
+    with FakeServer(broken, whole) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            link = connection._session._link
+            send = link._send
+
+            def stuck(sock, data, block):
+                if b"stuck" not in data:
+                    return send(sock, data, block)
+                server.tell("break")
+                # Until the next one is waiting for its CONNECT to go out, if that can be.
+                in_time(lambda: any(each.startswith(b"CONNECT") for each in link._out))
+                return memoryview(data)
+
+            monkeypatch.setattr(link, "_send", stuck)
+            link._out.append(b"PUB stuck 0\r\n\r\n")
+            link._flush(block=True)
+            # Beyond that a second attempt would come, after the time for the first one.
+            eventually(lambda: server.reached("whole"), patience=4)
+
+
+def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next(monkeypatch):
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB news")
+        peer.send(b"MSG a")
+        peer.until_left(timeout=30)
+
+    with FakeServer(first, whole) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            session = connection._session
+            link, parser = session._link, session._parser
+            receive, began = link._on_bytes, threading.Event()
+
+            def slowly(data):
+                if data == b"MSG a":
+                    began.set()
+                    in_time(lambda: session._parser is not parser)
+                receive(data)
+
+            monkeypatch.setattr(link, "_on_bytes", slowly)
+            with beside(lambda: connection.subscribe("news").next(timeout=60)) as came:
+                assert began.wait(30)
+                link.abort(js.ConnectionLost("broken"))
+                eventually(lambda: server.reached("whole"))
+                connection.close()
+            assert isinstance(came[0], js.ConnectionClosed)
+
+
+def test_the_end_of_a_link_is_told_before_the_next_begins(monkeypatch):
+    """The keeper looks by itself, too, whether its PING was answered."""
+    epochs = []
+
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with FakeServer(first, whole) as server:
+        with js.connect(server.url, reconnect=QUICK, ping_interval=0.02) as connection:
+            session = connection._session
+            fail = session.replies.fail
+
+            def slowly(error):
+                in_time(lambda: session.epoch == 2)
+                epochs.append(session.epoch)
+                fail(error)
+
+            monkeypatch.setattr(session.replies, "fail", slowly)
+            session._link.abort(js.ConnectionLost("broken"))
+            assert epochs == [1]
+            eventually(lambda: server.reached("whole"))
+            monkeypatch.undo()
+
+
+def test_a_socket_that_another_thread_closes_is_not_waited_for():
+    class Dropped(socket.socket):
+        def send(self, data, flags=0):
+            self.close()
+            raise BlockingIOError
+
+    link = Link(lambda data: None, lambda error: None)
+    assert link._send(Dropped(), b"rest", True) == b"rest"
+    link.close()
+
+
+def test_nothing_goes_out_in_the_clear_while_a_link_is_cut(monkeypatch):
+    near, far = socket.socketpair()
+    context = ssl.create_default_context()
+    secure = context.wrap_socket(near, server_hostname="a", do_handshake_on_connect=False)
+    link = Link(lambda data: None, lambda error: None)
+    shutdown = socket.socket.shutdown
+
+    def slowly(sock, how):
+        if sock is secure:
+            # What another thread may do just now.
+            try:
+                sock.send(b"secret")
+            except OSError:
+                pass
+        shutdown(sock, how)
+
+    secure.setblocking(False)
+    monkeypatch.setattr(socket.socket, "shutdown", slowly)
+    link._cut(secure)
+    far.setblocking(False)
+    assert b"secret" not in far.recv(4096)
+    far.close()
+    link.close()
+
+
+def test_an_answer_that_somebody_else_has_read_comes_in_time(monkeypatch):
+    """At the deadline another thread has it, and had no time yet to hand it on."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.wait_for("answer")
+        peer.answer(peer.expect("PUB question"), b"here")
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        session = connection._session
+        link, receive, lead = session._link, session._link._on_bytes, session._link._try_to_lead
+        read, looked = threading.Event(), threading.Event()
+
+        def slowly(data):
+            if b"here" in data:
+                read.set()
+                looked.wait(30)
+            receive(data)
+
+        def noted(yields):
+            led = lead(yields)
+            if read.is_set() and threading.current_thread() is threading.main_thread():
+                looked.set()
+            return led
+
+        monkeypatch.setattr(link, "_on_bytes", slowly)
+        monkeypatch.setattr(link, "_try_to_lead", noted)
+        other = Signal()
+        with beside(lambda: session.wait(other, Deadline.after(60))):
+            answer = session.replies.start(b"question", b"", b"", Deadline.after(60))
+            link.flush()
+            server.tell("answer")
+            assert read.wait(30)
+            assert session.wait(answer.signal, Deadline(monotonic()))
+            assert answer.take("question")[3] == b"here\r\n"
+            other.set()
+
+
+def test_a_signal_handler_wakes_the_thread_that_it_interrupts():
+    """The main thread reads for all, and what it waits for happens in its own handler."""
+    signal = pytest.importorskip("signal")
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        subscription = connection.subscribe("news")
+        before = signal.signal(signal.SIGALRM, lambda *_: subscription.close())
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            with pytest.raises(js.ConnectionClosed):
+                subscription.next(timeout=15)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
