@@ -47,6 +47,7 @@ class UnderWay:
     # What most messages never need is kept on the class: they are made by the hundred thousand.
     outcome: Outcome | None = None
     signal: Signal | None = None
+    is_told = False
     trouble: tuple[TwinstreamError, Step] | None = None
     stray: TwinstreamError | None = None
     attempts = 1
@@ -68,15 +69,25 @@ class UnderWay:
         """Tell whether sending it again cannot store it twice."""
         return bool(self.headers) and self.request.is_repeatable
 
+    def flag(self) -> Signal:
+        """Return the flag of all who wait for it."""
+        flag: Signal = self.__dict__.setdefault("signal", Signal())
+        return flag
+
 
 class Pipeline:
     """Sends messages and finds out what became of each; `on_done` is told, by the receiver even.
 
-    How much is under way is the owner's business.
+    It is told before anybody sees the outcome, and returns False when it was told another one
+    before: answers and time-outs may come at the same time. How much is under way is the owner's
+    business.
     """
 
     def __init__(
-        self, api: Api, limits: PublishLimits, on_done: Callable[[UnderWay], None] | None = None
+        self,
+        api: Api,
+        limits: PublishLimits,
+        on_done: Callable[[UnderWay, Outcome], bool] | None = None,
     ) -> None:
         self._api: Final = api
         self._transport: Final = api.transport
@@ -113,11 +124,13 @@ class Pipeline:
             self._transport.replies.watch(self)
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Listen no more; what became of messages that are still under way is not known then."""
         box, self._box = self._box, None
         if box is not None:
             self._transport.replies.unwatch(self)
-            self._waiting.clear()
+            for entry in self.under_way():
+                text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
+                self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
             await self._transport.close_mailbox(box)
 
     # ---- sending
@@ -140,6 +153,14 @@ class Pipeline:
         self._subjects[subject] = encoded = check_subject(subject)
         return encoded
 
+    def expect(self, entry: UnderWay) -> None:
+        """Count a message as under way before it is sent."""
+        self._waiting[entry.reply] = entry
+
+    def forget(self, entry: UnderWay) -> None:
+        """Count a message as under way no more."""
+        self._waiting.pop(entry.reply, None)
+
     def try_send(self, entry: UnderWay) -> bool:
         """Send a message if that needs no waiting; tell whether it was done, else use `send`."""
         self._waiting[entry.reply] = entry
@@ -151,15 +172,19 @@ class Pipeline:
         """Send a message, waiting for the connection if need be; an error is its outcome."""
         self._waiting[entry.reply] = entry
         try:
+            await self._send(entry)
+        except BaseException:
+            self.forget(entry)
+            raise
+
+    async def _send(self, entry: UnderWay) -> None:
+        try:
             await self._transport.ready(Deadline(self._end(entry)))
             await self._transport.send(
                 entry.subject, entry.reply, entry.headers, entry.request.data
             )
         except TwinstreamError as error:
             self._finish(entry, PublishFailure(entry.request, error))
-        except BaseException:
-            self._waiting.pop(entry.reply, None)
-            raise
 
     # ---- answers
 
@@ -177,10 +202,10 @@ class Pipeline:
             self._judge(entry, frame)
             return
         # As `_finish` does.
-        self._waiting.pop(frame[0], None)
+        if self._on_done is not None and not self._on_done(entry, ack):
+            return
         entry.outcome = ack
-        if self._on_done is not None:
-            self._on_done(entry)
+        self._waiting.pop(frame[0], None)
         if entry.signal is not None:
             entry.signal.set()
 
@@ -202,14 +227,14 @@ class Pipeline:
             self._finish(entry, ack)
 
     def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
-        self._waiting.pop(entry.reply, None)
         # Whoever was first has said it: an answer, or the end of its time.
         if entry.outcome is None:
+            if self._on_done is not None and not self._on_done(entry, outcome):
+                return
             entry.outcome = outcome
-            if self._on_done is not None:
-                self._on_done(entry)
-            if entry.signal is not None:
-                entry.signal.set()
+        self._waiting.pop(entry.reply, None)
+        if entry.signal is not None:
+            entry.signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
         """Take the news that messages to a subject, or all if None, get no answer."""
@@ -252,9 +277,9 @@ class Pipeline:
             if self._to_mend:
                 await self.mend()
                 continue
-            signal = entry.signal
-            if signal is None or signal.is_set():
-                entry.signal = signal = Signal()
+            # One flag for all who wait for it. Whoever lowers it looks again, for the others too.
+            signal = entry.flag()
+            signal.clear()
             # It may have come before the flag was there. What somebody else mends just now raises
             # the flag when it has an outcome; to look at it in a circle would keep them from it.
             if entry.outcome is not None or (entry.trouble is not None and self._to_mend):
@@ -308,7 +333,11 @@ class Pipeline:
         try:
             await self._mend(batch)
         except BaseException:
-            self._to_mend.extend(entry for entry in batch if entry.trouble is not None)
+            for entry in batch:
+                if entry.trouble is not None:
+                    self._to_mend.append(entry)
+                    if entry.signal is not None:
+                        entry.signal.set()
             raise
 
     async def _mend(self, batch: deque[UnderWay]) -> None:
@@ -329,18 +358,29 @@ class Pipeline:
         if pause:
             await sleep(self._policy.wait)
         while batch:
-            entry = batch.popleft()
-            # Cleared before it is sent again: the answer may be here before that returns.
-            trouble, entry.trouble = entry.trouble, None
-            if trouble is not None and entry.outcome is None:
-                await self._repeat(entry, trouble[0])
+            await self._repeat(batch[0])
+            batch.popleft()
 
-    async def _repeat(self, entry: UnderWay, error: TwinstreamError) -> None:
+    async def _repeat(self, entry: UnderWay) -> None:
+        # Cleared before it is sent again: the answer may be here before that returns.
+        trouble, entry.trouble = entry.trouble, None
+        # Somebody else mended it meanwhile, or said what became of it, or the owner closed.
+        if trouble is None or entry.outcome is not None or entry.reply not in self._waiting:
+            return
         entry.attempts += 1
-        entry.doubt = entry.doubt or leaves_doubt(error)
+        entry.doubt = entry.doubt or leaves_doubt(trouble[0])
         entry.sent_at = monotonic()
-        if not self.try_send(entry):
-            await self.send(entry)
+        try:
+            if not self.try_send(entry):
+                await self._send(entry)
+        except BaseException:
+            # Whoever mends was cut short: that is the next one's business.
+            entry.attempts -= 1
+            entry.trouble = trouble
+            raise
+        finally:
+            if entry.outcome is not None:
+                self.forget(entry)
 
     async def _prove(self, entry: UnderWay, error: TwinstreamError) -> None:
         deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from js_async._api import Api
 from js_async._io import Lock, Signal, Task, spawn
-from js_async._pipeline import Pipeline, UnderWay
+from js_async._pipeline import Outcome, Pipeline, UnderWay
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import ConnectionClosed, PublishFailures
 from js_core.headers import HeaderValues
@@ -140,15 +140,21 @@ class Publisher:
         entry = pipeline.prepare(request)
         if isinstance(entry.outcome, PublishFailure):
             raise entry.outcome.error
-        while not await self._take_room(entry.size):
+        while not await self._take_room(entry):
             oldest = pipeline.oldest
             if oldest is not None:
                 await pipeline.until(oldest)
-        if not pipeline.try_send(entry):
-            await pipeline.send(entry)
+        try:
+            if not pipeline.try_send(entry):
+                await pipeline.send(entry)
+        except BaseException:
+            pipeline.forget(entry)
+            self._tell(entry)
+            raise
         return PublishHandle(self, entry)
 
-    async def _take_room(self, size: int) -> bool:
+    async def _take_room(self, entry: UnderWay) -> bool:
+        size = entry.size
         async with self._lock:
             if self._closed:
                 raise ConnectionClosed("the publisher is closed")
@@ -160,15 +166,27 @@ class Publisher:
                 return False
             self._count += 1
             self._bytes += size
+            # Under the lock: whoever closes waits for all that are let in.
+            self._pipeline.expect(entry)
             return True
 
-    def _on_done(self, entry: UnderWay) -> None:
-        if isinstance(entry.outcome, PublishFailure):
+    def _tell(self, entry: UnderWay) -> bool:
+        """Give the room of a message back, once; tell whether that was now."""
+        if entry.is_told:
+            return False
+        entry.is_told = True
+        self._released.append(entry.size)
+        return True
+
+    def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
+        if not self._tell(entry):
+            return False
+        if isinstance(outcome, PublishFailure):
             self._failed.append(entry)
             if len(self._failed) > _LISTED:
                 self._failed.pop()
                 self._unlisted += 1
-        self._released.append(entry.size)
+        return True
 
     async def result_of(self, entry: UnderWay) -> PubAck:
         """Return the result of a message; `PublishHandle.result` calls it."""
@@ -198,9 +216,10 @@ class Publisher:
 
         Closing again does nothing.
         """
-        if self._closed:
-            return
-        self._closed = True
+        async with self._lock:
+            if self._closed:
+                return
+            self._closed = True
         try:
             await self.flush()
         finally:
@@ -208,7 +227,9 @@ class Publisher:
             await self._pipeline.close()
         if self._failed:
             failures = [
-                entry.outcome for entry in self._failed if isinstance(entry.outcome, PublishFailure)
+                entry.outcome
+                for entry in tuple(self._failed)
+                if isinstance(entry.outcome, PublishFailure)
             ]
             raise PublishFailures(failures, len(failures) + self._unlisted)
 

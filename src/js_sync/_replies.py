@@ -80,39 +80,38 @@ class Replies:
     def __init__(self, transport: Transport) -> None:
         self._transport: Final = transport
         self._prefix: Final = transport.tokens.inbox().encode() + b"."
-        self._answers: dict[bytes, Answer] = {}
+        self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
         self._box: Box | None = None
         self._opening: Final = Lock()
 
     def open(self) -> None:
         """Subscribe to the inbox, once. Raises `PermissionDenied` when the server refused it."""
-        if self._box is not None and self._box.error is not None:
-            raise self._box.error
         if self._box is None:
             with self._opening:
                 if self._box is None:
                     inbox = self._prefix + b"*"
                     self._box = self._transport.open_mailbox(inbox, sink=self._sink)
+        if self._box.error is not None:
+            raise self._box.error
 
     def _sink(self, _: Box) -> Sink:
         return self._deliver
 
     def _deliver(self, frame: Frame) -> None:
         token = frame[0][len(self._prefix) :]
-        answer = self._answers.pop(token, None)
+        answer = self._answers.get(token)
         # A late answer has no place any more: its request gave up and said so.
         if answer is None:
             return
         if answer.fits is not None and not answer.fits(frame):
             answer.stray = frame
-            self._answers[token] = answer
-        else:
+        elif self._answers.pop(token, None) is not None:
             answer.frame = frame
         answer.signal.set()
 
     def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
-        """Send a request and return the place of its answer; `open` was called before."""
+        """Send a request and return the place of its answer."""
         return self._send(Answer(subject, self._token(), signal), headers, payload, False)
 
     def start(
@@ -130,8 +129,6 @@ class Replies:
         """
         if not self._transport.is_connected:
             self._transport.ready(deadline)
-        if self._box is None or self._box.error is not None:
-            self.open()
         answer = Answer(subject, self._token(), Signal(), fits)
         return self._send(answer, headers, payload, True)
 
@@ -143,6 +140,9 @@ class Replies:
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
         try:
+            # Once the answer is noted: that the inbox is refused may be told at any moment.
+            if self._box is None or self._box.error is not None:
+                self.open()
             if not transport.try_send(subject, reply, headers, payload, held):
                 transport.send(subject, reply, headers, payload)
         except BaseException:
@@ -221,9 +221,10 @@ class Replies:
 
     def fail(self, error: TwinstreamError) -> None:
         """Tell every open request that no answer comes."""
-        answers, self._answers = self._answers, {}
-        for answer in answers.values():
-            answer.error = error
-            answer.signal.set()
+        # One by one out of a copy: others add and take theirs meanwhile.
+        for answer in list(self._answers.values()):
+            if self._answers.pop(answer.token, None) is not None:
+                answer.error = error
+                answer.signal.set()
         for watcher in tuple(self._watchers):
             watcher.note(None, error)

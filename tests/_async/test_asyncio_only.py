@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 import js_async as js
+import js_async.publisher
 from js_async._link import _Alarm
+from js_async._pipeline import Pipeline
 from js_core.deadline import monotonic
-from js_testing import FakeServer
+from js_testing import FakePeer, FakeServer
 from tests.fake.stock import Stock
 
 COUNT = 5
@@ -304,3 +306,85 @@ async def test_an_alarm_rings_again_after_nobody_slept() -> None:
         alarm.set(sleeper, monotonic() + delay)
         assert await asyncio.wait_for(sleeper, 20) is False
         alarm.clear(sleeper)
+
+
+async def test_a_handle_ends_with_a_publisher_that_is_cut_short():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=60)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            publisher = connection.jetstream().publisher(timeout=60)
+            handle = await publisher.send("orders")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await publisher.close()
+            with pytest.raises(js.OutcomeUnknown, match="closed before"):
+                await handle.result()
+
+
+async def test_room_is_given_back_when_sending_is_cancelled():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.close()
+
+    with FakeServer(script, rest=lambda peer: peer.until_left(timeout=60)) as server:
+        async with js.connect(server.url, connect_timeout=60) as connection:
+            publisher = connection.jetstream().publisher(timeout=60, window=1)
+            async with asyncio.timeout(30):
+                while connection.is_connected:
+                    await asyncio.sleep(0.01)
+            publisher._keeper = asyncio.current_task()
+            for _ in range(2):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.05):
+                        await publisher.send("orders")
+            assert publisher.under_way == 0
+
+
+async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is_cancelled(
+    monkeypatch,
+):
+    menders = []
+
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(2):
+            peer.expect("^H?PUB orders ")
+        peer.wait_for("break")
+        peer.close()
+
+    def second(peer: FakePeer) -> None:
+        peer.wait_for("greet")
+        peer.handshake()
+        for seq in (1, 2):
+            peer.answer(peer.expect("^H?PUB orders "), {"stream": "S", "seq": seq})
+        peer.until_left(timeout=60)
+
+    async def noted(pipeline):
+        menders.append(asyncio.current_task())
+        await own(pipeline)
+
+    own = Pipeline.mend
+    monkeypatch.setattr(Pipeline, "mend", noted)
+    # Nobody mends but who waits.
+    monkeypatch.setattr(js_async.publisher, "_LOOK", 3600.0)
+    with FakeServer(first, second) as server:
+        async with js.connect(server.url) as connection:
+            publisher = connection.jetstream().publisher(timeout=60)
+            one, two = [await publisher.send("orders", msg_id=each) for each in ("1", "2")]
+            waits = asyncio.create_task(two.result())
+            server.tell("break")
+            async with asyncio.timeout(30):
+                while not menders:
+                    await asyncio.sleep(0.01)
+            assert menders == [waits]
+            other = asyncio.create_task(one.result())
+            await asyncio.sleep(0)
+            waits.cancel()
+            server.tell("greet")
+            async with asyncio.timeout(30):
+                assert (await other).seq == 1
+                assert (await two.result()).seq == 2
+            await publisher.close()

@@ -20,19 +20,9 @@ from js_sync._link import Link
 from js_sync._session import Session
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
+from tests.fake.threads import A_WHILE, beside, in_time
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
-# What should never happen is waited for so long (seconds): a test that is over too soon only
-# proves less.
-A_WHILE = 0.3
-
-
-def in_time(condition, patience=A_WHILE):
-    """Tell whether a condition comes true within a while."""
-    try:
-        return bool(eventually(condition, patience=patience))
-    except AssertionError:
-        return False
 
 
 def broken(peer: FakePeer) -> None:
@@ -45,24 +35,6 @@ def whole(peer: FakePeer) -> None:
     peer.handshake()
     peer.reach("whole")
     peer.until_left(timeout=30)
-
-
-@contextmanager
-def beside(work):
-    """Run work in a thread, which ends with the block; yields what it returned or raised."""
-    came = []
-
-    def run():
-        try:
-            came.append(work())
-        except Exception as error:
-            came.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    yield came
-    thread.join(30)
-    assert not thread.is_alive()
 
 
 @contextmanager

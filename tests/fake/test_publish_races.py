@@ -1,0 +1,187 @@
+"""What the receiver does to a request while its owner is between two statements."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import js_sync as js
+from js_sync import _pipeline
+from js_sync._io import Signal
+from js_sync._replies import Answer
+from js_testing import FakePeer, FakeServer
+from tests._sync.flow import eventually
+from tests.fake.threads import beside, in_time
+
+ORDERS = "^H?PUB orders "
+REFUSAL = {"error": {"code": 400, "err_code": 10077, "description": "no"}}
+
+
+def answering(*answers):
+    """Return a script that answers messages so; the last one when it is told to."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for number, answer in enumerate(answers, 1):
+            request = peer.expect(ORDERS)
+            if number == len(answers):
+                peer.reach("sent")
+                peer.wait_for("answer")
+            peer.answer(request, answer)
+        peer.until_left(timeout=30)
+
+    return script
+
+
+def stored(seq=1):
+    return {"stream": "S", "seq": seq}
+
+
+def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
+    """The receiver has the refusal, and has not told the publisher yet."""
+    with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
+        publisher = connection.jetstream().publisher(timeout=30)
+        publisher.send("orders")
+        own, closed, noted = publisher._pipeline._on_done, [], threading.Event()
+
+        def slowly(*args):
+            noted.set()
+            in_time(lambda: closed)
+            return own(*args)
+
+        def close():
+            try:
+                publisher.close()
+            finally:
+                closed.append(True)
+
+        monkeypatch.setattr(publisher._pipeline, "_on_done", slowly)
+        # Read by another thread, so that this one may find the outcome.
+        listening = connection.subscribe("x")
+        with beside(lambda: listening.next(timeout=30)):
+            eventually(lambda: server.reached("sent"))
+            server.tell("answer")
+            assert noted.wait(30)
+            with pytest.raises(js.PublishFailures, match="1 messages"):
+                close()
+            listening.close()
+
+
+def test_a_failure_that_was_looked_at_is_not_told_again(monkeypatch):
+    with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
+        publisher = connection.jetstream().publisher(timeout=30)
+        handle = publisher.send("orders")
+        own, looked, told = publisher._pipeline._on_done, [], []
+
+        def slowly(*args):
+            in_time(lambda: looked)
+            told.append(own(*args))
+            return True
+
+        def look():
+            eventually(lambda: handle.is_done)
+            with pytest.raises(js.JetStreamError):
+                handle.result()
+            looked.append(True)
+
+        monkeypatch.setattr(publisher._pipeline, "_on_done", slowly)
+        with beside(look):
+            server.tell("answer")
+        eventually(lambda: told)
+        publisher.close()
+
+
+def test_a_publisher_that_closes_waits_for_who_was_let_in(monkeypatch):
+    with FakeServer(answering(stored())) as server, js.connect(server.url) as connection:
+        publisher = connection.jetstream().publisher(timeout=30)
+        publisher._open()
+        pipeline, closed = publisher._pipeline, []
+        own = pipeline.try_send
+
+        def close():
+            publisher.close()
+            closed.append(True)
+
+        def slowly(entry):
+            closing.__enter__()
+            assert not in_time(lambda: closed)
+            sent = own(entry)
+            server.tell("answer")
+            return sent
+
+        closing = beside(close)
+        monkeypatch.setattr(pipeline, "try_send", slowly)
+        handle = publisher.send("orders")
+        assert handle.result().seq == 1
+        closing.__exit__(None, None, None)
+        assert closed
+        with pytest.raises(js.ConnectionClosed):
+            publisher.send("orders")
+
+
+def test_two_who_wait_for_one_message_are_both_woken(monkeypatch):
+    """Each finds no flag yet, and makes one."""
+    both = threading.Barrier(2)
+
+    def slowly():
+        flag = Signal()
+        try:
+            both.wait(0.3)
+        except threading.BrokenBarrierError:
+            pass
+        return flag
+
+    with FakeServer(answering(stored())) as server, js.connect(server.url) as connection:
+        publisher = connection.jetstream().publisher(timeout=120)
+        handle = publisher.send("orders")
+        monkeypatch.setattr(_pipeline, "Signal", slowly)
+        with beside(handle.result) as one, beside(handle.result) as other:
+            in_time(lambda: both.broken)
+            server.tell("answer")
+            eventually(lambda: one and other, patience=20)
+        publisher.close()
+
+
+def test_the_end_of_a_link_reaches_requests_though_others_begin():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        replies = connection._session.replies
+        noted = replies._answers
+
+        class Busy(Signal):
+            def set(self):
+                noted.setdefault(b"other", Answer(b"a", b"other", Signal()))
+                super().set()
+
+        answers = [Answer(b"a", b"%d" % number, Busy()) for number in range(3)]
+        noted.update({each.token: each for each in answers})
+        replies.fail(js.ConnectionLost("broken"))
+        assert all(each.error for each in answers)
+        assert list(replies._answers) == [b"other"]
+
+
+def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypatch):
+    """The refusal comes before whoever opens the inbox has it in his hands."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        session = connection._session
+        own = session.open_mailbox
+
+        def refused(subject, *args, **options):
+            box = own(subject, *args, **options)
+            text = f'Permissions Violation for Subscription to "{subject.decode()}"'
+            session._refused(text)
+            return box
+
+        monkeypatch.setattr(session, "open_mailbox", refused)
+        with pytest.raises(js.PermissionDenied):
+            connection.request("question", timeout=1)
+        assert session.replies.open_requests == 0
