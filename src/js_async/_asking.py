@@ -59,12 +59,14 @@ class Asking(ABC):
 
     async def ask(self, slot: Slot, deadline: Deadline) -> bool:
         """Ask for one slot; what may be stored though nobody waits for it, is removed."""
+        given = False
         try:
-            return await slot.ask(deadline)
-        except BaseException:
-            if slot.engine.may_be_stored:
+            given = await slot.ask(deadline)
+        finally:
+            # Not for one who was refused: also where the wish was given up meanwhile.
+            if not given and slot.engine.may_be_stored:
                 Lease(slot).abandon()
-            raise
+        return given
 
     async def wait(self, deadline: Deadline) -> Slot:
         """Ask until a slot is given; raises `RequestTimeout` with who is in the way."""
@@ -93,8 +95,9 @@ class Asking(ABC):
     def give_up(self) -> None:
         """End a wait, from elsewhere."""
         self._given_up = True
-        if self._box is not None:
-            self._box.signal.set()
+        box = self._box
+        if box is not None:
+            box.signal.set()
 
     async def _wait_for(self) -> float:
         """Return how many seconds to wait for the word of a release."""

@@ -60,12 +60,14 @@ class Asking(ABC):
 
     def ask(self, slot: Slot, deadline: Deadline) -> bool:
         """Ask for one slot; what may be stored though nobody waits for it, is removed."""
+        given = False
         try:
-            return slot.ask(deadline)
-        except BaseException:
-            if slot.engine.may_be_stored:
+            given = slot.ask(deadline)
+        finally:
+            # Not for one who was refused: also where the wish was given up meanwhile.
+            if not given and slot.engine.may_be_stored:
                 Lease(slot).abandon()
-            raise
+        return given
 
     def wait(self, deadline: Deadline) -> Slot:
         """Ask until a slot is given; raises `RequestTimeout` with who is in the way."""
@@ -94,8 +96,9 @@ class Asking(ABC):
     def give_up(self) -> None:
         """End a wait, from elsewhere."""
         self._given_up = True
-        if self._box is not None:
-            self._box.signal.set()
+        box = self._box
+        if box is not None:
+            box.signal.set()
 
     def _wait_for(self) -> float:
         """Return how many seconds to wait for the word of a release."""

@@ -192,18 +192,23 @@ async def test_the_end_of_single_work_that_cannot_be_stored_is_told(server, name
 # ---- what no server does on demand
 
 
+def coordinated(peer: FakePeer) -> None:
+    """Answer what a program asks before it uses the stream L."""
+    peer.handshake()
+    config = {"name": "L", "subjects": ["L.held.>"], "retention": "limits", "storage": "file"}
+    config |= {"max_msgs_per_subject": 1, "allow_msg_ttl": True, "max_consumers": -1}
+    info = {"type": "io.nats.jetstream.api.v1.stream_info_response", "config": config}
+    info |= {"created": "2026-01-01T00:00:00Z", "state": {}}
+    info["state"] = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0}
+    info["state"] |= {"consumer_count": 0}
+    peer.answer(peer.expect("STREAM.INFO.L"), info)
+
+
 async def test_a_confirmation_that_got_lost_is_found(server, name):
     """The record is looked at, and known by its tenure; the token is the first one's."""
 
     def script(peer: FakePeer) -> None:
-        peer.handshake()
-        config = {"name": "L", "subjects": ["L.held.>"], "retention": "limits", "storage": "file"}
-        config |= {"max_msgs_per_subject": 1, "allow_msg_ttl": True, "max_consumers": -1}
-        info = {"type": "io.nats.jetstream.api.v1.stream_info_response", "config": config}
-        info |= {"created": "2026-01-01T00:00:00Z", "state": {}}
-        info["state"] = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0}
-        info["state"] |= {"consumer_count": 0}
-        peer.answer(peer.expect("STREAM.INFO.L"), info)
+        coordinated(peer)
         first = peer.expect(r"HPUB L\.held\.lock\.a ")
         second = peer.expect(r"HPUB L\.held\.lock\.a ")
         peer.answer(second, refusal)
@@ -221,6 +226,33 @@ async def test_a_confirmation_that_got_lost_is_found(server, name):
                 assert lease.is_held
 
 
+async def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
+    """The record may be stored, though nobody knows, and nobody wants it any more."""
+
+    def script(peer: FakePeer) -> None:
+        coordinated(peer)
+        first = peer.expect(r"HPUB L\.held\.leader\.a ")
+        peer.reach("asked")
+        peer.answer(peer.expect(r"MSG\.GET\.L"), stored(first, 7))
+        assert peer.expect(r"MSG\.DELETE\.L").json["seq"] == 7
+        peer.reach("removed")
+        peer.until_left()
+
+    async def asked():
+        return fake.reached("asked")
+
+    async def removed():
+        return fake.reached("removed")
+
+    with FakeServer(script) as fake:
+        async with js.connect(fake.url, request_timeout=0.3) as connection:
+            leader = (await connection.jetstream().coordination("L")).leader("a", ttl=3600)
+            await leader.start()
+            await eventually(asked)
+            await leader.stop()
+            await eventually(removed)
+
+
 refusal = {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 7"}}
 
 
@@ -231,7 +263,7 @@ def stored(operation, seq):
     return {
         "type": "io.nats.jetstream.api.v1.stream_msg_get_response",
         "message": {
-            "subject": "L.held.lock.a",
+            "subject": operation.subject,
             "seq": seq,
             "data": base64.b64encode(operation.payload).decode(),
             "time": "2026-01-01T00:00:00Z",
