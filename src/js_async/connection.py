@@ -15,7 +15,7 @@ from js_async.jetstream import JetStream
 from js_async.subscription import DEFAULT_PENDING, Subscription
 from js_core.auth import Credentials
 from js_core.deadline import Deadline, Seconds
-from js_core.events import ConnectionEvent
+from js_core.events import Closed, ConnectionEvent
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
 from js_core.options import ConnectOptions
@@ -124,6 +124,7 @@ class Connection:
         self._options: Final = options
         self._on_event: Final = on_event
         self._listeners: list[ConnectionEvents] = []
+        self._last_event: Closed | None = None
         self._session: Final = Session(options, self._tell)
         self._subscriptions: list[Subscription] = []
 
@@ -132,6 +133,8 @@ class Connection:
         await self._session.start()
 
     def _tell(self, event: ConnectionEvent) -> None:
+        if isinstance(event, Closed):
+            self._last_event = event
         for listener in list(self._listeners):
             listener.tell(event)
         if self._on_event is not None:
@@ -171,6 +174,9 @@ class Connection:
         """Return an iteration over what happens to the link from now on, until it is closed."""
         listener = ConnectionEvents(self._session)
         self._listeners.append(listener)
+        if self._last_event is not None:
+            # It is told to those who were listed before.
+            listener.tell(self._last_event)
         return listener
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from js_core.acks import IN_PROGRESS
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.doubt import Doubt
 from js_core.errors import (
+    AlreadyAcknowledged,
     ConnectionLost,
     ConsumerDeleted,
     JetStreamError,
@@ -82,6 +83,7 @@ class Messages(Iteration[Message]):
         self._error: TwinstreamError | None = None
         self._doubt: Final = Doubt()
         self._draining = False
+        self._drained = False
         self._closed = False
         self.keep_all = False
         """Keep alive what is buffered however long nobody took one: a worker has them in order."""
@@ -102,11 +104,20 @@ class Messages(Iteration[Message]):
 
     async def drain(self) -> None:
         """Ask for no more; the iteration ends after what is here (with `close` at once)."""
+        if self._draining:
+            return
         self._draining = True
         if self._engine is not None:
             self._engine.stop()
-        if self._channel is not None:
-            await self._transport.close_mailbox(self._channel.box, settle=True)
+        channel = self._channel
+        try:
+            if channel is not None:
+                await self._transport.close_mailbox(channel.box, settle=True)
+        finally:
+            # Not before: what is on its way is waited for, and handed over.
+            self._drained = True
+            if channel is not None:
+                channel.box.signal.set()
 
     async def close(self) -> None:
         """End the iteration. What was buffered and not handed over is given back with a NAK."""
@@ -213,6 +224,9 @@ class Messages(Iteration[Message]):
                 continue
             # The flag goes down before the mailbox is looked into: nothing is missed.
             channel.box.signal.clear()
+            if self._closed:
+                # Whoever closes may have raised it already.
+                break
             self._sort(channel, engine)
             if self._ready:
                 continue
@@ -225,14 +239,16 @@ class Messages(Iteration[Message]):
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
         if self._closed:
-            # Closed by somebody else, while frames were being sorted in here perhaps.
+            # Closed by somebody else, while frames were being sorted in here perhaps, or before
+            # there was a mailbox.
+            await self._transport.close_mailbox(channel.box)
             await self._return_rest(channel)
         return None
 
     def _ends(self) -> bool:
         if self._error is not None:
             raise self._error
-        if self._draining:
+        if self._drained:
             return True
         if self._transport.is_closed:
             raise self._transport.closed_error()
@@ -240,7 +256,11 @@ class Messages(Iteration[Message]):
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
         """Give one message away: it leaves the buffer in the step that returns it."""
-        message = self._ready.popleft()
+        try:
+            message = self._ready.popleft()
+        except IndexError:
+            # Somebody else closes just now and gives them back.
+            return None
         engine.handed_over(self._size(message.frame), now)
         self._taken_at = now
         self._waited = False
@@ -275,7 +295,11 @@ class Messages(Iteration[Message]):
         put, take = self._ready.append, frames.popleft
         count = size = 0
         for _ in range(len(frames)):
-            frame = take()
+            try:
+                frame = take()
+            except IndexError:
+                # Somebody else closes just now and gives them back.
+                break
             if frame[2] and is_status(frame):
                 engine.arrived(count, size)
                 count = size = 0
@@ -405,12 +429,11 @@ class Messages(Iteration[Message]):
     async def _tell_of_held(self, ack_wait: float) -> None:
         now = monotonic()
         for message in list(self._running.values()):
-            if not message.is_acknowledged:
-                await message.in_progress()
+            await self._tell_of(message)
         if not self.keep_all and now - self._taken_at > _PATIENCE * ack_wait:
             return
         for message in list(self._queued.values()):
-            await message.in_progress()
+            await self._tell_of(message)
         told: dict[int, Delivery] = {}
         for message in list(self._ready):
             delivery = message.delivery
@@ -419,3 +442,11 @@ class Messages(Iteration[Message]):
                 told[id(delivery)] = delivery
         for delivery in told.values():
             delivery.told_at = now
+
+    async def _tell_of(self, message: Message) -> None:
+        try:
+            if not message.is_acknowledged:
+                await message.in_progress()
+        except AlreadyAcknowledged:
+            # Its handler was quicker, which is no reason to leave the others out.
+            return

@@ -90,6 +90,8 @@ class OrderedMessages(Iteration[Message]):
                 await self._reset(f"a gap behind stream sequence {self.position}")
             elif self._read.take(message.metadata):
                 return message
+        # Closed by somebody else, while a consumer was being made perhaps.
+        await self._leave()
         return None
 
     # ---- consumers come and go

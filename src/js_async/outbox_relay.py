@@ -137,6 +137,9 @@ class OutboxRelay:
         try:
             while not self._stop.is_set():
                 self._awake.clear()
+                if self._stop.is_set():
+                    # Whoever ends it may have raised the flag already.
+                    break
                 trouble = await self._claim() or await self._round()
                 if trouble is None:
                     self._pause = self._poll

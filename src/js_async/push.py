@@ -91,6 +91,9 @@ class PushMessages(Iteration[Message]):
         while box is not None and not self._closed:
             # The flag goes down before the mailbox is looked into: nothing is missed.
             box.signal.clear()
+            if self._closed:
+                # Whoever closes may have raised it already.
+                break
             while box.frames:
                 frame = box.frames.popleft()
                 if not is_status(frame):

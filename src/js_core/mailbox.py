@@ -57,6 +57,10 @@ class Mailbox(Generic[S]):
         frames = self.frames
         taken: list[Frame] = []
         take = frames.popleft
-        for _ in range(len(frames)):
-            taken.append(take())
+        try:
+            for _ in range(len(frames)):
+                taken.append(take())
+        except IndexError:
+            # Another thread takes too, and had the last one.
+            pass
         return taken

@@ -212,26 +212,25 @@ class Ingest:
             headers = publish_headers(attrs.evolve(entry.request, expected_stream=stream))
             self._subject = entry.subject
         self._sent_at = monotonic()
+        # Listed before it is written: that it is refused may be told before that returns.
+        entry.number = batch.sent + 1
+        self._flight.append(entry)
         try:
             self._write(entry.subject, batch.next_reply(), headers, entry.request.data)
-        except BadArgument as error:
-            # Too large, which takes no number.
-            self._backlog.popleft()
-            self._conclude(entry, PublishFailure(entry.request, error))
-            return
-        except TwinstreamError as error:
-            batch.fail(error)
+        except BaseException as error:
+            self._flight.pop()
+            if not isinstance(error, TwinstreamError):
+                batch.fail(OutcomeUnknown("sending was cancelled"))
+                raise
+            if not isinstance(error, BadArgument):
+                batch.fail(error)
+            # Otherwise it is too large, which takes no number.
             self._backlog.popleft()
             self._conclude(entry, self._failure(entry, error))
             return
-        except BaseException:
-            batch.fail(OutcomeUnknown("sending was cancelled"))
-            raise
         self._backlog.popleft()
         self._stuck_since = None
         batch.sent += 1
-        entry.number = batch.sent
-        self._flight.append(entry)
 
     def _write(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> None:
         transport = self._transport

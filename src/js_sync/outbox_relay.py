@@ -138,6 +138,9 @@ class OutboxRelay:
         try:
             while not self._stop.is_set():
                 self._awake.clear()
+                if self._stop.is_set():
+                    # Whoever ends it may have raised the flag already.
+                    break
                 trouble = self._claim() or self._round()
                 if trouble is None:
                     self._pause = self._poll

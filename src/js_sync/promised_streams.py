@@ -79,7 +79,8 @@ class PromisedStreams:
         self._known.pop(name, None)
 
     def _find(self, subject: bytes) -> Stream | None:
-        for stream in self._known.values():
+        # Out of a copy: others ask for other subjects meanwhile.
+        for stream in list(self._known.values()):
             matches = matcher(stream.config.subjects or [stream.name])
             if matches is None or matches(subject):
                 return stream

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
+from js_async import ordered
 from js_models import StreamConfig
 from tests._async.flow import eventually
 from tests._async.streams import filled
@@ -163,3 +164,21 @@ async def test_idle_reads_do_not_reset(opened, name):
             await jet.publish(f"{name}.x")
             assert await read(messages, 1) == [2]
             assert messages.resets == 0
+
+
+async def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(
+    opened, name, monkeypatch
+):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        messages = stream.ordered()
+        own = ordered.create_consumer
+
+        async def closed_meanwhile(*args):
+            info = await own(*args)
+            await messages.close()
+            return info
+
+        monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
+        assert [each async for each in messages] == []
+        assert [each async for each in stream.consumer_names()] == []

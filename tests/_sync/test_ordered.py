@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from js_models import StreamConfig
+from js_sync import ordered
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 
@@ -164,3 +165,19 @@ def test_idle_reads_do_not_reset(opened, name):
             jet.publish(f"{name}.x")
             assert read(messages, 1) == [2]
             assert messages.resets == 0
+
+
+def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(opened, name, monkeypatch):
+    with opened() as jet:
+        stream = filled(jet, name, 3)
+        messages = stream.ordered()
+        own = ordered.create_consumer
+
+        def closed_meanwhile(*args):
+            info = own(*args)
+            messages.close()
+            return info
+
+        monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
+        assert [each for each in messages] == []
+        assert [each for each in stream.consumer_names()] == []
