@@ -199,7 +199,10 @@ def _consumer(job: Job) -> ConsumerConfig:
 
 def _environment() -> dict[str, str]:
     paths = [str(ROOT / "src"), str(ROOT)]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    # What is imported at first use would be compiled by each process anew, and be measured.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 @contextmanager
