@@ -71,6 +71,9 @@ class JetStreamDataSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Make the source known to a session that does not find it by itself.
 
-    Sessions started where this package is installed know it already.
+    Sessions started where this package is installed know it already, but Spark looks for sources
+    once only: when the Python process that does it is killed or too slow (ten seconds), Java
+    answers ``DATA_SOURCE_NOT_FOUND`` from then on. After this call it does not. Registering a
+    source that is known does no harm.
     """
     spark.dataSource.register(JetStreamDataSource)

@@ -51,13 +51,13 @@ def files(server: NatsServer, stream: Stream, tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def begin(files: list[Path], tmp_path: Path) -> Iterator[Callable[[], Life]]:
+def begin(files: list[Path], tmp_path: Path) -> Iterator[Callable[..., Life]]:
     """Begins lives of the program that lands; what is left of them ends with the test."""
     lives: list[Life] = []
 
-    def start() -> Life:
+    def start(chosen: list[Path] = files) -> Life:
         log = tmp_path / f"life-{len(lives)}.log"
-        lives.append(Life("land_all.py", *map(str, files), log=log))
+        lives.append(Life("land_all.py", *map(str, chosen), log=log))
         return lives[-1]
 
     yield start
@@ -97,6 +97,32 @@ def test_soak_killed_landings_are_exact(
         (verdict,) = verify(read_config(file))
         assert (verdict.problems, verdict.rows, verdict.held) == ([], expected, expected)
     state(f"{wanted} rounds a sink: {expected} messages, rows and sequences are the same; {kills}")
+
+
+def test_a_failed_look_for_sources_is_survived(
+    files: list[Path],
+    begin: Callable[..., Life],
+    stream: Stream,
+    fill: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark looks for sources once in the life of its Java, and remembers that it failed."""
+    marker, python = tmp_path / "failed", tmp_path / "python"
+    python.write_text(
+        f"""#!/bin/sh
+case "$*" in *lookup_data_sources*) touch {marker}; exit 9;; esac
+exec {sys.executable} "$@"
+"""
+    )
+    python.chmod(0o755)
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, str(python))
+    fill(stream, [{"id": at} for at in range(10)])
+    life = begin(files[:1])
+    assert life.wait() == 0, life.said
+    assert marker.exists()
+    assert rows_of(tmp_path / SINKS[0] / "lake", SINKS[0]) == (10, 10)
 
 
 def end_early(life: Life, victim: str, dice: random.Random) -> list[str]:

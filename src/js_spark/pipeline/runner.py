@@ -14,6 +14,7 @@ from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.happenings import Happening
 from js_spark.pipeline.lock import locked
 from js_spark.pipeline.query import SourceQuery
+from js_spark.source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +59,8 @@ def run(
     process works on the folder, and `SparkSourceError` for a session of Spark Connect.
     """
     refuse_connect(spark)
+    # A pipeline outlives the failure of the process that looks for sources, which is asked once.
+    register(spark)
     heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path), f"pipeline run of {config.name}"), parquet_settings(spark):
         sources = [
