@@ -112,7 +112,11 @@ async def test_who_is_evicted_is_told(opened, name):
             assert await locks.evict(taken)
         lost = await lease.wait_lost(timeout=30)
         assert "its record is gone" in str(lost)
-        assert told == [lease]
+
+        async def is_told():
+            return told == [lease]
+
+        await eventually(is_told)
         with pytest.raises(js.LeaseLost, match="its record is gone"):
             await lease.close()
 

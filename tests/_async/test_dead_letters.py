@@ -79,7 +79,11 @@ async def test_each_failure_becomes_a_letter_with_its_cause(opened, name):
         assert (letters.stored, letters.known, letters.skipped) == (2, 0, 0)
         assert await letters.get(one.seq) == one
         failures = await jet.get_stream(f"{name}-failures")
-        assert (await failures.info()).state.messages == 0
+        await eventually(is_empty, failures)
+
+
+async def is_empty(stream):
+    return (await stream.info()).state.messages == 0
 
 
 async def test_they_are_made_beside_other_work(opened, name):

@@ -40,15 +40,21 @@ async def test_handlers_overlap_up_to_the_limit(opened, name):
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         meter = Meter()
 
+        async def all_are_busy():
+            return meter.most == 4
+
         async def handler(message):
             meter.enter(message)
-            await pause(0.01)
+            await eventually(all_are_busy)
             meter.leave(message)
             await message.ack()
 
+        async def all_handled():
+            return consuming.handled == 40
+
         async with consumer.consume(handler, concurrency=4) as consuming:
             await eventually(settled, consumer, 40)
-            assert consuming.handled == 40
+            await eventually(all_handled)
         assert sorted(meter.seen) == list(range(1, 41))
         assert meter.most == 4
 

@@ -14,7 +14,7 @@ class Candidate:
     def __init__(self, coordination, **options):
         self.told = []
         self.leader = coordination.leader(
-            "cron", ttl=2, on_elected=self.elected, on_lost=self.lost, **options
+            "cron", ttl=30, on_elected=self.elected, on_lost=self.lost, **options
         )
 
     async def elected(self, lease):
@@ -25,7 +25,9 @@ class Candidate:
         self.told.append(("lost", lease.token))
 
     async def leads(self):
-        return self.leader.is_leader
+        """Tell whether it leads, and its handler knows."""
+        lease = self.leader.lease
+        return lease is not None and ("elected", lease.token) in self.told
 
     async def has_led(self):
         return self.leader.terms

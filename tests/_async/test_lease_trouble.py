@@ -45,7 +45,11 @@ async def test_who_is_cut_off_stops_to_believe_before_another_gets_the_lock(serv
                 assert not lease.is_held
                 assert "not renewed in time" in str(lease.lost)
                 assert await lease.wait_lost(timeout=10)
-                assert told == [lease]
+
+                async def is_told():
+                    return told == [lease]
+
+                await eventually(is_told)
                 assert other.token > lease.token
                 register.write("second", other.token)
                 # What a holder sends that does not know yet, or never looks.

@@ -28,11 +28,14 @@ async def test_every_message_is_handled_once(opened, name):
         seen = []
         now = most = 0
 
+        async def all_are_busy():
+            return most == 4
+
         async def handler(message):
             nonlocal now, most
             now += 1
             most = max(most, now)
-            await pause(0.005)
+            await eventually(all_are_busy)
             seen.append(message.metadata.stream_seq)
             now -= 1
 
@@ -43,7 +46,7 @@ async def test_every_message_is_handled_once(opened, name):
         assert most == 4
         assert (worker.handled, worker.retried, worker.rejected) == (60, 0, 0)
         assert (worker.in_hand, worker.waiting) == (0, 0)
-        assert await settled(await jet.get_consumer(name, "c"), 60)
+        await eventually(settled, await jet.get_consumer(name, "c"), 60)
 
 
 @pytest.mark.parametrize("order", ["subject", "key", "total"])
@@ -111,8 +114,12 @@ async def test_one_key_that_fails_does_not_hold_up_others(opened, name):
             seen.append(message.metadata.stream_seq)
 
         async with jet.worker(name, PATIENT, handler, order="subject") as worker:
+
+            async def all_wait():
+                return (worker.retried, worker.waiting) == (1, 3)
+
             await eventually(count_is, seen, 17)
-            assert (worker.retried, worker.waiting) == (1, 3)
+            await eventually(all_wait)
         # What was not done goes back, in order, for whoever comes next.
         consumer = await jet.get_consumer(name, "c")
         batch = await consumer.fetch(3, timeout=10)
@@ -235,7 +242,7 @@ async def test_a_handler_may_have_the_last_word(opened, name):
 
         async with jet.worker(name, PATIENT, handler) as worker:
             await eventually(count_is, seen, 3)
-        assert await settled(await jet.get_consumer(name, "c"), 3)
+        await eventually(settled, await jet.get_consumer(name, "c"), 3)
         assert (worker.handled, worker.retried, worker.rejected) == (2, 0, 0)
 
 
@@ -245,16 +252,21 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
         await filled(jet, name, 200)
         seen = []
 
+        async def may_end():
+            return len(seen) < target or worker._stopping
+
         async def handler(message):
             await pause(0.002)
             seen.append(message.metadata.stream_seq)
+            # However late the end is told: it comes in the middle.
+            await eventually(may_end)
 
         ends = 0
         while len(seen) < 200:
-            target = len(seen) + 30
+            target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
             async with jet.worker(name, PATIENT, handler, **settings) as worker:
-                await eventually(count_is, seen, min(target, 200), patience=30)
+                await eventually(count_is, seen, target, patience=30)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1
         assert ends > 2
@@ -281,17 +293,18 @@ async def test_a_handler_can_end_the_work(opened, name):
 async def test_a_handler_that_does_not_end_is_told(opened, name):
     async with opened() as jet:
         await filled(jet, name, 1)
-        begun = []
+        begun, freed = [], []
 
         async def handler(message):
             begun.append(message)
-            await pause(1.5)
+            await eventually(count_is, freed, 1)
 
         worker = jet.worker(name, PATIENT, handler)
         await worker.start()
         await eventually(count_is, begun, 1)
         with pytest.raises(js.RequestTimeout, match="still running"):
             await worker.stop(timeout=0.05)
+        freed.append(True)
         await worker.stop()
         assert worker.handled == 1
 

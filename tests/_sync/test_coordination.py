@@ -113,7 +113,11 @@ def test_who_is_evicted_is_told(opened, name):
             assert locks.evict(taken)
         lost = lease.wait_lost(timeout=30)
         assert "its record is gone" in str(lost)
-        assert told == [lease]
+
+        def is_told():
+            return told == [lease]
+
+        eventually(is_told)
         with pytest.raises(js.LeaseLost, match="its record is gone"):
             lease.close()
 

@@ -80,7 +80,11 @@ def test_each_failure_becomes_a_letter_with_its_cause(opened, name):
         assert (letters.stored, letters.known, letters.skipped) == (2, 0, 0)
         assert letters.get(one.seq) == one
         failures = jet.get_stream(f"{name}-failures")
-        assert (failures.info()).state.messages == 0
+        eventually(is_empty, failures)
+
+
+def is_empty(stream):
+    return (stream.info()).state.messages == 0
 
 
 def test_they_are_made_beside_other_work(opened, name):

@@ -41,15 +41,21 @@ def test_handlers_overlap_up_to_the_limit(opened, name):
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         meter = Meter()
 
+        def all_are_busy():
+            return meter.most == 4
+
         def handler(message):
             meter.enter(message)
-            pause(0.01)
+            eventually(all_are_busy)
             meter.leave(message)
             message.ack()
 
+        def all_handled():
+            return consuming.handled == 40
+
         with consumer.consume(handler, concurrency=4) as consuming:
             eventually(settled, consumer, 40)
-            assert consuming.handled == 40
+            eventually(all_handled)
         assert sorted(meter.seen) == list(range(1, 41))
         assert meter.most == 4
 

@@ -15,7 +15,7 @@ class Candidate:
     def __init__(self, coordination, **options):
         self.told = []
         self.leader = coordination.leader(
-            "cron", ttl=2, on_elected=self.elected, on_lost=self.lost, **options
+            "cron", ttl=30, on_elected=self.elected, on_lost=self.lost, **options
         )
 
     def elected(self, lease):
@@ -26,7 +26,9 @@ class Candidate:
         self.told.append(("lost", lease.token))
 
     def leads(self):
-        return self.leader.is_leader
+        """Tell whether it leads, and its handler knows."""
+        lease = self.leader.lease
+        return lease is not None and ("elected", lease.token) in self.told
 
     def has_led(self):
         return self.leader.terms

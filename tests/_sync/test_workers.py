@@ -29,11 +29,14 @@ def test_every_message_is_handled_once(opened, name):
         seen = []
         now = most = 0
 
+        def all_are_busy():
+            return most == 4
+
         def handler(message):
             nonlocal now, most
             now += 1
             most = max(most, now)
-            pause(0.005)
+            eventually(all_are_busy)
             seen.append(message.metadata.stream_seq)
             now -= 1
 
@@ -44,7 +47,7 @@ def test_every_message_is_handled_once(opened, name):
         assert most == 4
         assert (worker.handled, worker.retried, worker.rejected) == (60, 0, 0)
         assert (worker.in_hand, worker.waiting) == (0, 0)
-        assert settled(jet.get_consumer(name, "c"), 60)
+        eventually(settled, jet.get_consumer(name, "c"), 60)
 
 
 @pytest.mark.parametrize("order", ["subject", "key", "total"])
@@ -112,8 +115,12 @@ def test_one_key_that_fails_does_not_hold_up_others(opened, name):
             seen.append(message.metadata.stream_seq)
 
         with jet.worker(name, PATIENT, handler, order="subject") as worker:
+
+            def all_wait():
+                return (worker.retried, worker.waiting) == (1, 3)
+
             eventually(count_is, seen, 17)
-            assert (worker.retried, worker.waiting) == (1, 3)
+            eventually(all_wait)
         # What was not done goes back, in order, for whoever comes next.
         consumer = jet.get_consumer(name, "c")
         batch = consumer.fetch(3, timeout=10)
@@ -236,7 +243,7 @@ def test_a_handler_may_have_the_last_word(opened, name):
 
         with jet.worker(name, PATIENT, handler) as worker:
             eventually(count_is, seen, 3)
-        assert settled(jet.get_consumer(name, "c"), 3)
+        eventually(settled, jet.get_consumer(name, "c"), 3)
         assert (worker.handled, worker.retried, worker.rejected) == (2, 0, 0)
 
 
@@ -246,16 +253,21 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
         filled(jet, name, 200)
         seen = []
 
+        def may_end():
+            return len(seen) < target or worker._stopping
+
         def handler(message):
             pause(0.002)
             seen.append(message.metadata.stream_seq)
+            # However late the end is told: it comes in the middle.
+            eventually(may_end)
 
         ends = 0
         while len(seen) < 200:
-            target = len(seen) + 30
+            target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
             with jet.worker(name, PATIENT, handler, **settings) as worker:
-                eventually(count_is, seen, min(target, 200), patience=30)
+                eventually(count_is, seen, target, patience=30)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1
         assert ends > 2
@@ -282,17 +294,18 @@ def test_a_handler_can_end_the_work(opened, name):
 def test_a_handler_that_does_not_end_is_told(opened, name):
     with opened() as jet:
         filled(jet, name, 1)
-        begun = []
+        begun, freed = [], []
 
         def handler(message):
             begun.append(message)
-            pause(1.5)
+            eventually(count_is, freed, 1)
 
         worker = jet.worker(name, PATIENT, handler)
         worker.start()
         eventually(count_is, begun, 1)
         with pytest.raises(js.RequestTimeout, match="still running"):
             worker.stop(timeout=0.05)
+        freed.append(True)
         worker.stop()
         assert worker.handled == 1
 
