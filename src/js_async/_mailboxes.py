@@ -26,7 +26,8 @@ class Mailboxes:
     def __init__(self, link: Link) -> None:
         self._link: Final = link
         self._sids = count(1)
-        self._tells = False
+        self.is_open = False
+        """Whether the server understands what it is told: it has logged us in."""
         self.boxes: Final[dict[bytes, Box]] = {}
         self.sinks: Final[dict[bytes, Sink]] = {}
 
@@ -37,7 +38,7 @@ class Mailboxes:
         # The sink first: a link that is made just now may subscribe whatever is listed.
         self.sinks[sid] = box.frames.append if sink is None else sink(box)
         self.boxes[sid] = box
-        if self._tells:
+        if self.is_open:
             self._link.write(subscribe_command(subject, queue, sid))
         return box
 
@@ -47,7 +48,7 @@ class Mailboxes:
 
     def unsubscribe(self, box: Box) -> None:
         """Tell the server of one that was taken out."""
-        if self._tells:
+        if self.is_open:
             self._link.write(unsubscribe_command(box.sid))
 
     def forget(self, box: Box) -> None:
@@ -58,7 +59,7 @@ class Mailboxes:
     def subscribe(self) -> None:
         """Tell the server of a new link of all there are."""
         # Before they are looked through: what is opened from now on is told of by its owner.
-        self._tells = True
+        self.is_open = True
         for box in list(self.boxes.values()):
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
@@ -67,7 +68,7 @@ class Mailboxes:
 
     def pause(self) -> None:
         """Tell nobody any more, until there is another link."""
-        self._tells = False
+        self.is_open = False
 
     def wake(self) -> None:
         """Raise every flag: the link has changed."""

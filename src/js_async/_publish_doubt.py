@@ -123,7 +123,7 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
     replies = api.transport.replies
     answer = await replies.start(check_subject(request.subject), headers, b"", deadline, is_pub_ack)
     try:
-        await api.transport.wait(answer.signal, deadline)
+        await replies.wait(answer, deadline)
     finally:
         replies.forget(answer)
     return read_pub_ack(answer.take(request.subject), request.subject)

@@ -177,6 +177,14 @@ class Replies:
             self.forget(answer)
         return answer.take(subject)
 
+    async def wait(self, answer: Answer, deadline: Deadline) -> None:
+        """Return when an answer is here, or at the deadline; what else comes is passed over."""
+        while not answer.is_here():
+            # What somebody else sends raises the flag too.
+            answer.signal.clear()
+            if answer.is_here() or not await self._transport.wait(answer.signal, deadline):
+                return
+
     async def _insist(
         self, answer: Answer, headers: bytes, payload: bytes, deadline: Deadline
     ) -> None:

@@ -281,9 +281,19 @@ class Connection:
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )
         await subscription.open()
-        self._subscriptions = [each for each in self._subscriptions if not each.is_closed]
+        # Listed before it is looked which have ended: others subscribe meanwhile.
         self._subscriptions.append(subscription)
+        for each in list(self._subscriptions):
+            if each.is_closed:
+                self._forget(each)
         return subscription
+
+    def _forget(self, subscription: Subscription) -> None:
+        try:
+            self._subscriptions.remove(subscription)
+        except ValueError:
+            # Somebody else was quicker.
+            pass
 
     async def flush(self, timeout: Seconds | None = None) -> None:
         """Return when the server has handled everything sent so far.

@@ -84,7 +84,7 @@ class Worker:
     @property
     def waiting(self) -> int:
         """Messages that are here and not worked on now."""
-        return len(self._queue) - self._queue.in_hand
+        return self._queue.waiting
 
     # ---- life
 

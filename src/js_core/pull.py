@@ -127,7 +127,8 @@ class PullEngine:
     @property
     def outstanding(self) -> int:
         """Messages that were asked for and have not arrived."""
-        return sum(request.left for request in self._requests.values())
+        # Out of a copy: others may ask while the owner is at it.
+        return sum(request.left for request in tuple(self._requests.values()))
 
     @property
     def outstanding_bytes(self) -> int:

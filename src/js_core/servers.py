@@ -92,6 +92,7 @@ class ServerPool:
     """The servers to try, in the order of this client.
 
     The given ones are shuffled, discovered ones are added behind, the last good one is tried first.
+    Whoever reads discovers; the rest is for who makes the links, perhaps in another thread.
     """
 
     def __init__(
@@ -100,24 +101,27 @@ class ServerPool:
         shuffle: Callable[[list[ServerAddress]], object] | None,
     ) -> None:
         self._servers = list(servers)
+        # A list of its own that only grows: nothing that is being put in order changes.
+        self._found: Final[list[ServerAddress]] = []
         if shuffle is not None:
             shuffle(self._servers)
 
     def round(self) -> list[ServerAddress]:
         """Return the servers for one round of attempts."""
-        return list(self._servers)
+        ordered = self._servers
+        return [*ordered, *(each for each in tuple(self._found) if each not in ordered)]
 
     def prefer(self, good: ServerAddress) -> None:
         """Put a server that took the connection first."""
-        self._servers.sort(key=lambda server: server != good)
+        self._servers = sorted(self.round(), key=lambda server: server != good)
 
     def demote(self, bad: ServerAddress) -> None:
         """Put a server that ended the connection last."""
-        self._servers.sort(key=lambda server: server == bad)
+        self._servers = sorted(self.round(), key=lambda server: server == bad)
 
     def discover(self, urls: Iterable[str], template: ServerAddress) -> list[ServerAddress]:
         """Add servers that INFO named, with the user info of `template`; return the new ones."""
-        known = {(server.host, server.port) for server in self._servers}
+        known = {(server.host, server.port) for server in self.round()}
         new: list[ServerAddress] = []
         for url in urls:
             try:
@@ -132,5 +136,5 @@ class ServerPool:
                         found.host, found.port, template.tls, template.user, template.password
                     )
                 )
-        self._servers += new
+        self._found.extend(new)
         return new

@@ -35,6 +35,11 @@ class WorkQueue(Generic[T]):
         """Return how many items wait or are in hand."""
         return self._size + self.in_hand
 
+    @property
+    def waiting(self) -> int:
+        """How many items are not in hand."""
+        return self._size
+
     def put(self, key: Hashable, item: T) -> None:
         """Add an item behind those of its key."""
         self._size += 1

@@ -120,7 +120,7 @@ def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
     replies = api.transport.replies
     answer = replies.start(check_subject(request.subject), headers, b"", deadline, is_pub_ack)
     try:
-        api.transport.wait(answer.signal, deadline)
+        replies.wait(answer, deadline)
     finally:
         replies.forget(answer)
     return read_pub_ack(answer.take(request.subject), request.subject)

@@ -42,14 +42,6 @@ def publish(
                 return ack
 
 
-def _wait(api: Api, answer: Answer, deadline: Deadline) -> None:
-    while not answer.is_here():
-        # What somebody else sends raises the flag too.
-        answer.signal.clear()
-        if answer.is_here() or not api.transport.wait(answer.signal, deadline):
-            return
-
-
 class _Attempts:
     """The attempts at one message."""
 
@@ -115,18 +107,18 @@ class _Attempts:
         """
         subject = self._request.subject
         if answer.stray is not None:
-            _wait(self._api, answer, end.earlier(monotonic() + self._policy.wait))
+            self._api.transport.replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
             if not answer.is_here():
                 why = _publish_doubt.reason(self._api, subject, end)
                 if isinstance(why, NoStream):
                     raise self._bad_answer(answer.stray, why) from why
-                _wait(self._api, answer, end)
+                self._api.transport.replies.wait(answer, end)
         if answer.is_here():
             return
         if self._repeatable and self._left:
             raise RequestTimeout(f"{subject}: no acknowledgement in time")
         why = _publish_doubt.reason(self._api, subject, self._deadline)
-        _wait(self._api, answer, self._deadline)
+        self._api.transport.replies.wait(answer, self._deadline)
         if answer.is_here():
             return
         if answer.stray is not None:

@@ -354,7 +354,7 @@ class Session:
             self._tell(ServersDiscovered(tuple(str(address) for address in new)))
 
     def _refused(self, text: str) -> None:
-        if not self.is_connected:
+        if not self._mailboxes.is_open:
             self._refusal = text
             self._greeting.set()
             self._pings.wake()

@@ -276,6 +276,23 @@ async def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, know
 
 
 @both
+async def test_what_somebody_else_says_when_asked_what_was_stored_is_passed_over(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        refuse(peer, peer.expect(ORDERS), 10071)
+        question = peer.expect(ORDERS)
+        peer.answer(question, b"heard you")
+        peer.fence()
+        stored(peer, question, 4, duplicate=True)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            assert (await way(jet, timeout=3, msg_id="1", expected_last_seq=3)).seq == 4
+
+
+@both
 async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -110,3 +110,20 @@ def test_discovered_servers_inherit_credentials() -> None:
 def test_a_strange_address_among_the_discovered_is_passed_over() -> None:
     pool = ServerPool([A], None)
     assert pool.discover(["b:99999", "http://x", "", "c:4222"], A) == [C]
+
+
+def test_servers_are_found_while_others_are_put_in_order() -> None:
+    """Whoever makes a link puts them in order, whoever reads it finds others."""
+
+    class Good:
+        def __ne__(self, other: object) -> bool:
+            pool.discover(["b:1", "c:1"], A)
+            return other != B
+
+        __hash__ = None  # type: ignore[assignment]
+
+    pool = ServerPool([A, B], None)
+    pool.prefer(Good())  # type: ignore[arg-type]
+    assert [str(server) for server in pool.round()] == ["b:4222", "a:4222", "b:1", "c:1"]
+    pool.demote(B)
+    assert [str(server) for server in pool.round()] == ["a:4222", "b:1", "c:1", "b:4222"]

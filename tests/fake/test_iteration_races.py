@@ -250,3 +250,38 @@ def test_a_refusal_that_comes_before_writing_returns_is_the_messages(monkeypatch
         request = js.PublishRequest(subject="a", data=b"x")
         [outcome] = connection.jetstream().fast_ingest("S", [request], timeout=10)
         assert isinstance(outcome.error, js.PermissionDenied)
+
+
+def test_what_is_outstanding_may_be_asked_for_by_others():
+    with FakeServer(silent) as server, js.connect(server.url) as connection:
+        messages = opened(connection)
+        requests = messages._engine._requests
+
+        class Request:
+            @property
+            def left(self):
+                # The owner sends another one meanwhile.
+                requests[b"new %d" % len(requests)] = self
+                return 1
+
+        requests[b"a"] = requests[b"b"] = Request()
+        assert messages.outstanding > 2
+        requests.clear()
+
+
+def test_subscriptions_that_are_made_at_the_same_time_are_all_drained():
+    made = []
+
+    class Other:
+        @property
+        def is_closed(self):
+            if not made:
+                made.append(None)
+                made.append(connection.subscribe("a"))
+            return False
+
+    with FakeServer(silent) as server, js.connect(server.url) as connection:
+        connection._subscriptions.append(Other())
+        made.append(connection.subscribe("b"))
+        assert set(made[1:]) < set(connection._subscriptions)
+        connection._subscriptions.clear()

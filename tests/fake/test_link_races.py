@@ -85,6 +85,16 @@ def test_a_subscription_that_ends_while_a_link_is_made_ends_there_too():
         eventually(lambda: server.reached("ended"))
 
 
+def test_a_refusal_that_comes_before_a_link_counts_is_told_to_the_subscription():
+    def meanwhile(connection):
+        connection._session._refused('Permissions Violation for Subscription to "news"')
+
+    with mended(whole, meanwhile=meanwhile) as (server, connection):
+        eventually(lambda: server.reached("whole"))
+        with pytest.raises(js.PermissionDenied):
+            connection._subscriptions[0].next(timeout=10)
+
+
 def test_a_link_that_breaks_before_it_counts_is_mended_too():
     def meanwhile(connection):
         connection._session._link.abort(js.ConnectionLost("at the worst moment"))
