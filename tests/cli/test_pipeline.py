@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import js_sync
+from js_cli.failures import Failure
+from js_cli.pipeline.spark_words import SparkWords
 from js_models import StreamConfig
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.folders import Folders
@@ -182,6 +186,30 @@ def test_the_report_of_nothing(run: Run, config: Path, tmp_path: Path) -> None:
     assert run("pipeline", "report", "-c", str(config), "-o", str(file)).exit_code == 0
     assert "Nothing is landed yet." in file.read_text("utf-8")
     assert "none yet" in run("pipeline", "verify", "--config", str(config)).stdout
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_spark_prints_is_kept_for_a_failure(
+    fails: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = "import sys; print('Traceback\\nof a worker', file=sys.stderr)"
+    with suppress(Failure), SparkWords() as words:
+        with words.taken():
+            subprocess.run([sys.executable, "-c", program], check=True)
+        print("our own", file=sys.stderr)
+        if fails:
+            raise Failure("a source failed")
+    own, _, told = capfd.readouterr().err.partition("\n")
+    assert own == "our own"
+    if not fails:
+        assert told == ""
+        return
+    file = Path(told.strip().rpartition(" ")[2])
+    try:
+        assert file.read_text() == "Traceback\nof a worker\n"
+        assert file.stat().st_mode & 0o77 == 0
+    finally:
+        file.unlink()
 
 
 def test_a_declarative_project_is_python_without_secrets(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from js_cli.failures import Failure
+from js_cli.pipeline.spark_words import SparkWords
 from js_cli.target import SERVER_VARIABLES
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
 def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[SparkSession]:
     """Start Spark as the file says, and stop it at the end.
 
-    Spark reports each failed query with a Java traceback; without ``verbose`` it is kept quiet,
-    for the command itself says in one line what went wrong.
+    Spark reports each failure with tracebacks. Without ``verbose`` they go to a file, which is
+    named where the command fails: the command itself says in one line what went wrong.
     """
     from pyspark.sql import SparkSession
 
@@ -94,16 +95,18 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
 
     own = SparkSession.getActiveSession() is None
     settings = {"spark.sql.streaming.noDataMicroBatches.enabled": "false", **config.settings}
-    spark = local_session(
-        f"twinstream pipeline {config.name}", master=config.master, settings=settings
-    )
-    if own and not verbose:
-        spark.sparkContext.setLogLevel("OFF")
-    try:
-        yield spark
-    finally:
-        if own:
-            _stop(spark)
+    with SparkWords() if own and not verbose else nullcontext() as words:
+        with words.taken() if words is not None else nullcontext():
+            spark = local_session(
+                f"twinstream pipeline {config.name}", master=config.master, settings=settings
+            )
+        if words is not None:
+            spark.sparkContext.setLogLevel("OFF")
+        try:
+            yield spark
+        finally:
+            if own:
+                _stop(spark)
 
 
 def _stop(spark: SparkSession) -> None:

@@ -63,8 +63,8 @@ def run(
             failed = run_pipeline(
                 spark, config, once=once, recover=recover, tell=watcher.hear, asked=asked
             )
-    if failed:
-        raise Failure("\n".join(f"source {name}: {error}" for name, error in failed.items()))
+        if failed:
+            raise Failure("\n".join(f"source {name}: {error}" for name, error in failed.items()))
 
 
 def _watcher(config: PipelineConfig, *, as_json: bool) -> Watcher:
