@@ -155,6 +155,9 @@ class Messages(Iteration[Message]):
             self._channel.box.take_all()
             now = monotonic()
             self._engine = PullEngine(self._limits, self._channel.token, now)
+            if self._draining:
+                # Before there was anything to stop.
+                self._engine.stop()
             self._epoch = self._transport.epoch
             self._taken_at = now
             if self._ack_wait is not None and self._give_back:

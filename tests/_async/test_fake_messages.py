@@ -209,6 +209,19 @@ async def test_a_refill_that_meets_a_broken_link_raises_nothing():
         assert reports == []
 
 
+async def test_what_is_drained_before_it_begins_asks_for_nothing():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+            await messages.drain()
+            assert [message async for message in messages] == []
+        assert server.operations("MSG.NEXT") == []
+
+
 async def test_leaving_gives_back_what_was_not_handed_over():
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -210,6 +210,19 @@ def test_a_refill_that_meets_a_broken_link_raises_nothing():
         assert reports == []
 
 
+def test_what_is_drained_before_it_begins_asks_for_nothing():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+            messages.drain()
+            assert [message for message in messages] == []
+        assert server.operations("MSG.NEXT") == []
+
+
 def test_leaving_gives_back_what_was_not_handed_over():
     def script(peer: FakePeer) -> None:
         peer.handshake()
