@@ -259,8 +259,13 @@ class Ingest:
         began = monotonic() if self._stuck_since is None else self._stuck_since
         self._stuck_since = began
         passed = batch.passed
+        box = self._box
+        if box is not None and box.error is not None:
+            # Told before there was this batch, or the mailbox was at hand.
+            batch.fail(box.error)
         try:
-            self._transport.wait(self._signal, Deadline.after(patience / _SHARES))
+            if not batch.is_over:
+                self._transport.wait(self._signal, Deadline.after(patience / _SHARES))
         except TwinstreamError as error:
             batch.fail(error)
         came = self._signal.is_set()

@@ -62,6 +62,8 @@ class Mailboxes:
         # Before they are looked through: what is opened from now on is told of by its owner.
         self.is_open = True
         for box in list(self.boxes.values()):
+            # Whether it may be is for this link to say.
+            box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
                 # Closed meanwhile, and its owner may have told of that too soon.

@@ -247,6 +247,12 @@ class Pipeline:
         if box is self._box:
             self.note(None, error)
 
+    def _look_for_denial(self) -> None:
+        """Notice messages that were sent when the inbox was refused, or about to be."""
+        box = self._box
+        if box is not None and box.error is not None and self._waiting:
+            self.note(None, box.error)
+
     def _stumble(self, entry: UnderWay, error: TwinstreamError) -> None:
         if entry.trouble is not None:
             # The reason of a silence is being asked for, and here is an answer after all.
@@ -276,6 +282,7 @@ class Pipeline:
             if self._to_mend:
                 self.mend()
                 continue
+            self._look_for_denial()
             # One flag for all who wait for it. Whoever lowers it looks again, for the others too.
             signal = entry.flag()
             signal.clear()
@@ -302,7 +309,8 @@ class Pipeline:
         return entry.attempts <= self._policy.retries and entry.repeatable
 
     def expire(self) -> None:
-        """Notice messages that had no answer in time."""
+        """Notice messages that had no answer in time, or can have none."""
+        self._look_for_denial()
         now = monotonic()
         for entry in list(self._waiting.values()):
             if self._due(entry) <= now:

@@ -8,6 +8,7 @@ import pytest
 
 import js_sync as js
 from js_sync import _pipeline
+from js_sync._ingest import Ingest
 from js_sync._io import Signal
 from js_sync._replies import Answer
 from js_testing import FakePeer, FakeServer
@@ -162,6 +163,47 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
         replies.fail(js.ConnectionLost("broken"))
         assert all(each.error for each in answers)
         assert list(replies._answers) == [b"other"]
+
+
+@pytest.mark.parametrize("way", ["publish_many", "publisher", "fast_ingest"])
+def test_an_inbox_of_many_that_is_refused_at_once_is_told_to_each(way, monkeypatch):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        session, jet = connection._session, connection.jetstream()
+        own = session.open_mailbox
+
+        def refused(subject, *args, **options):
+            box = own(subject, *args, **options)
+            text = f'Permissions Violation for Subscription to "{subject.decode()}"'
+            session._refused(text)
+            return box
+
+        monkeypatch.setattr(session, "open_mailbox", refused)
+        requests = [js.PublishRequest(subject="orders", data=b"x")] * 2
+        if way == "publish_many":
+            errors = [outcome.error for outcome in jet.publish_many(requests, timeout=10)]
+        elif way == "publisher":
+            publisher = jet.publisher(timeout=10)
+            for request in requests:
+                publisher.send_request(request)
+            with pytest.raises(js.PublishFailures) as caught:
+                publisher.close()
+            errors = [failure.error for failure in caught.value.failures]
+        else:
+            monkeypatch.setattr(Ingest, "open", opened)
+            errors = [outcome.error for outcome in jet.fast_ingest("S", requests, timeout=10)]
+        assert len(errors) == 2
+        # Fast ingest says that it may be stored, and why that is not known.
+        assert all(isinstance(error.__cause__ or error, js.PermissionDenied) for error in errors)
+
+
+def opened(ingest):
+    """Listen without asking what the stream is like."""
+    ingest._box = ingest._transport.open_mailbox(ingest._inbox + b".>", sink=ingest._sink)
+    ingest._transport.replies.watch(ingest)
 
 
 def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypatch):
