@@ -234,7 +234,7 @@ class Messages(Iteration[Message]):
             if self._ready:
                 continue
             await self._decide(channel, engine)
-            if self._ends():
+            if self._ends(channel):
                 break
             wake_at = deadline.earlier(engine.wake_at())
             self._waited = True
@@ -248,9 +248,10 @@ class Messages(Iteration[Message]):
             await self._return_rest(channel)
         return None
 
-    def _ends(self) -> bool:
-        if self._error is not None:
-            raise self._error
+    def _ends(self, channel: PullChannel) -> bool:
+        error = self._error or channel.box.error
+        if error is not None:
+            raise error
         if self._drained:
             return True
         if self._transport.is_closed:

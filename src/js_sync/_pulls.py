@@ -80,6 +80,8 @@ class PullChannel:
                 box.signal.clear()
                 if self._collect(fetch):
                     break
+                if box.error is not None:
+                    raise box.error
                 if transport.epoch != epoch or not transport.is_connected:
                     fetch.lost()
                 fetch.check(monotonic(), box.heard_at)

@@ -99,6 +99,8 @@ class PushMessages(Iteration[Message]):
                     ack_wait = ack_wait_of(self._info)
                     return Message(frame, Delivery(self._api.transport, box.heard_at, ack_wait))
                 self._answer(frame)
+            if box.error is not None:
+                raise box.error
             if self._api.transport.is_closed:
                 raise self._api.transport.closed_error()
             self._watch(box)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import js_async as js
+from js_async.push import PushMessages
+from js_models import ConsumerConfig
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 
@@ -146,6 +150,33 @@ async def test_requests_in_flight_learn_that_the_link_broke():
         async with js.connect(server.url, reconnect=QUICK) as connection:
             with pytest.raises(js.ConnectionLost, match="before the answer came"):
                 await connection.request("question", timeout=20)
+
+
+@pytest.mark.parametrize("way", ["fetch", "messages", "push"])
+async def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        subject = peer.expect("^SUB ").subject
+        peer.error(f'Permissions Violation for Subscription to "{subject}"')
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            consumer = jet.bind_consumer("S", "c")
+            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+
+            async def wait():
+                if way == "fetch":
+                    await consumer.fetch(1, timeout=20)
+                elif way == "messages":
+                    await consumer.messages().next(20)
+                else:
+                    await push.open(SimpleNamespace(name="c", config=None))
+                    await push.next(20)
+
+            with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
+                await wait()
 
 
 async def test_closing_wakes_every_wait():

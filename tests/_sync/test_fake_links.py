@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import js_sync as js
+from js_models import ConsumerConfig
+from js_sync.push import PushMessages
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 
@@ -147,6 +151,33 @@ def test_requests_in_flight_learn_that_the_link_broke():
         with js.connect(server.url, reconnect=QUICK) as connection:
             with pytest.raises(js.ConnectionLost, match="before the answer came"):
                 connection.request("question", timeout=20)
+
+
+@pytest.mark.parametrize("way", ["fetch", "messages", "push"])
+def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        subject = peer.expect("^SUB ").subject
+        peer.error(f'Permissions Violation for Subscription to "{subject}"')
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            consumer = jet.bind_consumer("S", "c")
+            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+
+            def wait():
+                if way == "fetch":
+                    consumer.fetch(1, timeout=20)
+                elif way == "messages":
+                    consumer.messages().next(20)
+                else:
+                    push.open(SimpleNamespace(name="c", config=None))
+                    push.next(20)
+
+            with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
+                wait()
 
 
 def test_closing_wakes_every_wait():
