@@ -225,5 +225,5 @@ def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypat
 
         monkeypatch.setattr(session, "open_mailbox", refused)
         with pytest.raises(js.PermissionDenied):
-            connection.request("question", timeout=1)
+            connection.request("question", timeout=20)
         assert session.replies.open_requests == 0
