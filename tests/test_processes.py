@@ -13,10 +13,12 @@ import pytest
 from js_testing import NatsServer
 
 PRELUDE = """
-import os, sys
+import os, signal, sys
 import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
 
+# Programs in the background of a shell may be told to ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 connection = js.connect(sys.argv[1])
 jet = connection.jetstream()
 stream = jet.create_or_update_stream(StreamConfig(name="PROC", subjects=["proc.>"]))

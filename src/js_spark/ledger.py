@@ -16,7 +16,9 @@ the checkpoint is an old one. A zombie attempt that goes on writing after a newe
 a moved fence and stores nothing.
 
 An atomic batch that has no answer, or whose leader went, is sent again behind the same fence. If
-that is refused, the ledger is read: the first attempt was stored after all when its entry is there.
+a batch is refused there, the ledger is read: what its entry counts is stored, by an earlier try or
+by a zombie that was quicker, perhaps by some batches. The attempt goes on behind it, once its own
+rows up to there have the hash of the entry.
 
 The promise lasts as long as the newest entry of each ledger: limits by age or size, purges and
 deletes that remove it open the door again.
@@ -75,7 +77,7 @@ class LedgerWriter:
         """Store the rows that no earlier attempt stored.
 
         Raises `LedgerError` when the rows are not those of the earlier attempt, when the
-        checkpoint is older than the ledger, or when another attempt is writing as well.
+        checkpoint is older than the ledger, or when another attempt writes other rows meanwhile.
         """
         entry = self._last()
         if entry.batch > self._identity.batch:
@@ -87,14 +89,33 @@ class LedgerWriter:
         if entry.batch == self._identity.batch:
             present = entry.rows
             self._skip(rows, entry)
-        count = present
+        count = self._go_on(rows, entry, present)
+        return JetStreamCommit(count - present, present)
+
+    def _go_on(self, rows: Iterator[OutMessage], entry: Entry, count: int) -> int:
+        """Store what follows the first ``count`` rows behind an entry; return how many all are."""
+        ahead: Entry | None = None
         while chunk := list(islice(rows, CHUNK)):
             count += len(chunk)
             for row in chunk:
                 self._digest(row)
             planned = Entry(self._identity.batch, count, self._hash.hexdigest())
-            entry = self._store(planned, entry.seq, chunk)
-        return JetStreamCommit(count - present, present)
+            if ahead is None:
+                ahead = self._store(planned, entry.seq, chunk)
+            # The rows up to the entry of a quicker one are there; they must be those of here.
+            if ahead.rows <= count:
+                self._compare(ahead, planned)
+                entry, ahead = ahead, None
+        if ahead is not None:
+            self._compare(ahead, Entry(self._identity.batch, count, self._hash.hexdigest()))
+        return count
+
+    def _compare(self, found: Entry, planned: Entry) -> None:
+        if not found.says_as(planned):
+            raise LedgerError(
+                f"{self._subject}: another attempt of the same task wrote other rows meanwhile:"
+                f" {found.rows} are stored, which are not the first rows of this attempt"
+            )
 
     def _last(self) -> Entry:
         """Read the newest entry, from the leader."""
@@ -125,7 +146,7 @@ class LedgerWriter:
         self._hash.update(head.encode("utf-8", "surrogatepass") + row.data)
 
     def _store(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
-        """Store an entry and its rows, all or nothing; return the entry with its sequence."""
+        """Store an entry and its rows, all or nothing; return the newest entry of the ledger."""
         batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
         patience = Patience(self._options.ack_timeout)
         tries = 0
@@ -134,15 +155,11 @@ class LedgerWriter:
             try:
                 return batch.send(self._nc, self._options.ack_timeout / _SHARE)
             except WrongLastSequence as error:
-                found = self._last() if tries > 1 else None
-                if found is None or not (found.says_as(entry) or found.seq == before):
-                    raise LedgerError(
-                        f"{self._subject}: another attempt of the same task wrote meanwhile; this"
-                        f" one stored nothing of its last {len(rows)} rows"
-                    ) from error
-                if found.says_as(entry):
+                found = self._last()
+                if found.seq != before:
+                    # An earlier try, or an attempt of the task that is not quite dead yet.
                     return found
-                patience.spend(error)  # the first attempt is being stored just now
+                patience.spend(error)  # what came first is being stored just now
             except TwinstreamError as error:
                 if not may_be_sent_again(error):
                     raise

@@ -99,6 +99,39 @@ def test_each_trouble_at_each_request_is_mended(
     assert stored(stream) == list(range(ROWS))
 
 
+@pytest.mark.parametrize("at", range(2 * BATCHES))
+@pytest.mark.parametrize("batches", range(1, BATCHES + 1))
+def test_an_attempt_that_is_not_dead_yet_stores_nothing_twice(
+    at: int, batches: int, nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    """The attempt before, of the same rows, is some batches ahead when the next has begun."""
+    stream = make_stream(allow_atomic=True)
+
+    def zombie(own: Connection, subject: str, data: bytes, **options: Any) -> Any:
+        write(nc, stream, min(ROWS, (at // 2 + batches) * CHUNK))
+        return own.request(subject, data, **options)
+
+    report = write(Troubled(nc, *[None] * at, zombie), stream, ROWS)
+    assert (report.stored, report.present) == (ROWS, 0)
+    assert stored(stream) == list(range(ROWS))
+
+
+@pytest.mark.parametrize("rows", [CHUNK - 1, CHUNK + 1, ROWS - 1, ROWS + 1])
+def test_a_quicker_attempt_with_other_rows_ends_this_one(
+    rows: int, nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    """Other rows, or cut into other batches: nothing is stored behind what was not compared."""
+    stream = make_stream(allow_atomic=True)
+
+    def other_attempt(own: Connection, subject: str, data: bytes, **options: Any) -> Any:
+        write(nc, stream, rows)
+        return own.request(subject, data, **options)
+
+    with pytest.raises(LedgerError, match=f"other rows meanwhile: {rows} are stored"):
+        write(Troubled(nc, other_attempt), stream, ROWS)
+    assert stored(stream) == list(range(rows))
+
+
 def test_a_batch_whose_leader_went_is_sent_again(
     nc: Connection, make_stream: Callable[..., Stream]
 ) -> None:
@@ -148,9 +181,11 @@ def test_others_in_the_ledger_are_told(nc: Connection, make_stream: Callable[...
         return own.request(subject, data, **options)
 
     # The other one stored other rows behind the same fence.
-    with pytest.raises(LedgerError, match="another attempt of the same task"):
+    with pytest.raises(LedgerError, match=r"another attempt .* other rows meanwhile: 5 are stored"):
         write(Troubled(nc, other_attempt), stream, 10)
     assert stored(stream) == list(range(5))
+    with pytest.raises(LedgerError, match="the 5 rows that an earlier attempt"):
+        write(nc, stream, 3)
     write(nc, stream, 3, batch=4)
     with pytest.raises(LedgerError, match="the ledger is at batch 4, this is batch 3"):
         write(nc, stream, 3, batch=3)
