@@ -8,8 +8,13 @@ VENV ?= .venv
 JOBS ?= 4
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-LOCK := $(BIN)/uv pip compile pyproject.toml --extra all --group dev --group build \
-	--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --quiet $(ARGS)
+
+# WRITTEN what,file: the file of pins that was made of it.
+WRITTEN = { echo "\# $(1), pinned with hashes, for Python 3.11"; \
+	echo "\# and newer. Written by \`make lock\` from pyproject.toml; edit that file instead."; \
+	grep -v '^\#' $(VENV)/$(2); }
 
 # What must be there before the rest: a pip of today and the build backends.
 FIRST := pip|setuptools
@@ -25,7 +30,7 @@ help: ## list the targets
 
 setup: $(VENV)/.ready ## make .venv with the pinned packages (the other targets do this first)
 
-$(VENV)/.packages: constraints.txt
+$(VENV)/.packages: constraints.txt constraints-connect.txt
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' || { echo "Twinstream needs Python 3.11 or newer;" \
 		"here is $$($(or $(PYTHON),python3) --version 2>&1). Say where a newer one is:" \
 		"make PYTHON=/path/to/python3.11"; exit 1; } >&2
@@ -34,6 +39,8 @@ $(VENV)/.packages: constraints.txt
 	@echo "Installing the pinned packages; PySpark is large, so this takes some minutes."
 	$(PIP) install --quiet --require-hashes -r $(VENV)/first.txt
 	$(PIP) install --quiet --require-hashes --no-build-isolation -r constraints.txt
+	$(PIP) install --quiet --require-hashes --no-deps --upgrade --target $(VENV)/connect \
+		-r constraints-connect.txt
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.packages pyproject.toml
@@ -90,12 +97,14 @@ format: setup ## let ruff format the code and sort the imports
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-lock: setup ## write constraints.txt from pyproject.toml; ARGS=--upgrade takes newer versions
+lock: setup ## write the constraints from pyproject.toml; ARGS=--upgrade takes newer versions
 	@cp constraints.txt $(VENV)/lock.txt
-	$(LOCK) $(ARGS) --output-file $(VENV)/lock.txt
-	@{ echo "# Every package of the development environment, pinned with hashes, for Python 3.11"; \
-	echo "# and newer. Written by \`make lock\` from pyproject.toml; edit that file instead."; \
-	grep -v '^#' $(VENV)/lock.txt; } > constraints.txt
+	@cp constraints-connect.txt $(VENV)/lock-connect.txt
+	$(LOCK) pyproject.toml --extra all --group dev --group build --output-file $(VENV)/lock.txt
+	@$(call WRITTEN,Every package of the development environment,lock.txt) > constraints.txt
+	$(LOCK) --group connect --constraints constraints.txt --output-file $(VENV)/lock-connect.txt
+	@$(call WRITTEN,What clients of Spark Connect need in tests,lock-connect.txt) \
+		> constraints-connect.txt
 
 clean: ## remove .venv and all that was built
 	rm -rf $(VENV) dist build demo-out demo-report.html spark-warehouse

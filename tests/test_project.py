@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 PACKAGES = sorted(path.name for path in SRC.iterdir() if (path / "__init__.py").exists())
 LONGEST_FILE = 500
+CONNECT = "constraints-connect.txt"
 
 
 @cache
@@ -75,10 +76,11 @@ def is_generated(text: str) -> bool:
     return bool(re.search(r"^(# |\"\"\")?Generated from", head, re.MULTILINE))
 
 
-def test_every_pin_is_exact_and_hashed() -> None:
-    text = (ROOT / "constraints.txt").read_text("utf-8")
+@pytest.mark.parametrize(("file", "least"), [("constraints.txt", 40), (CONNECT, 9)])
+def test_every_pin_is_exact_and_hashed(file: str, least: int) -> None:
+    text = (ROOT / file).read_text("utf-8")
     requirements = re.findall(r"^[a-z].*?(?=^[a-z#]|\Z)", text, re.MULTILINE | re.DOTALL)
-    assert len(requirements) > 40
+    assert len(requirements) > least
     for requirement in requirements:
         assert re.match(r"[a-z0-9-]+(\[[a-z,]+\])?==\S+", requirement), requirement
         assert "--hash=sha256:" in requirement, requirement
@@ -87,7 +89,8 @@ def test_every_pin_is_exact_and_hashed() -> None:
 
 
 def test_every_dependency_is_pinned() -> None:
-    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "constraints.txt").read_text(), re.M))
+    text = "".join((ROOT / file).read_text() for file in ("constraints.txt", CONNECT))
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", text, re.M))
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     wanted = [
         *settings["project"]["dependencies"],

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +14,7 @@ from js_models import StreamConfig
 from js_spark.worker_python import worker_python
 from js_sync import JetStream, PublishRequest, Stream
 from js_testing import NatsServer
-from tests.spark.processes import SparkProcess
+from tests.spark.processes import SparkProcess, connect_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,8 +39,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
     """A Spark Connect server where this package is installed; clients call at ``found``."""
-    if find_spec("grpc") is None:
-        pytest.skip("needs grpcio and more: pip install 'pyspark[pipelines]' 'pandas<3'")
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
@@ -60,7 +56,7 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
         "connect",
         r"(?<=Connect server started at: )127\.0\.0\.1:\d+",
         [*command, "spark-internal"],
-        PYTHONPATH=str(Path(js_sync.__file__).parents[1]),
+        PYTHONPATH=connect_path(),
         PYSPARK_PYTHON=worker_python(),
     ) as process:
         yield process

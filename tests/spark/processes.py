@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
+import js_sync
 from js_spark.java import ensure
 from js_testing.guard import Guard
 
@@ -18,6 +20,15 @@ def package_folder(name: str) -> Path:
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parent
+
+
+def connect_path() -> str:
+    """What ``PYTHONPATH`` holds of a program on Spark Connect: this package, and what it needs.
+
+    The packages of Spark Connect stand apart, where no other test finds them.
+    """
+    source = Path(js_sync.__file__).parents[1]
+    return os.pathsep.join((str(source), str(Path(sys.prefix) / "connect")))
 
 
 class SparkProcess:

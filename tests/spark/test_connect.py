@@ -18,7 +18,7 @@ from js_models import StreamConfig
 from js_spark.errors import SparkSourceError
 from js_spark.session import local_session
 from js_testing import NatsServer
-from tests.spark.processes import SparkProcess
+from tests.spark.processes import SparkProcess, connect_path
 
 JOB = Path(__file__).with_name("connect_job.py")
 MESSAGES = 300
@@ -57,7 +57,7 @@ def run_job(*arguments: str) -> dict[str, Any]:
         [sys.executable, str(JOB), *arguments],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(js_sync.__file__).parents[1])},
+        env=os.environ | {"PYTHONPATH": connect_path()},
         timeout=500,
         check=False,
     )

@@ -18,20 +18,19 @@ from js_sync import Stream
 from js_testing import NatsServer
 from tests.soak import LONG, rounds
 from tests.spark.pipelines import MAX_DELIVER, config_of
-from tests.spark.processes import SparkProcess, package_folder
+from tests.spark.processes import SparkProcess, connect_path, package_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]
-SOURCE = Path(__file__).parents[2] / "src"
 
 
 def spark_pipelines(project: Path, *arguments: str, **environment: str) -> str:
     variables = {
         "JAVA_HOME": str(ensure()),
-        "PYTHONPATH": str(SOURCE),
+        "PYTHONPATH": connect_path(),
         "PYSPARK_PYTHON": worker_python(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         **environment,
