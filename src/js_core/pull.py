@@ -128,7 +128,7 @@ class PullEngine:
     def outstanding(self) -> int:
         """Messages that were asked for and have not arrived."""
         # Out of a copy: others may ask while the owner is at it.
-        return sum(request.left for request in tuple(self._requests.values()))
+        return sum([request.left for request in tuple(self._requests.values())])
 
     @property
     def outstanding_bytes(self) -> int:

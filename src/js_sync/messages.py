@@ -216,12 +216,12 @@ class Messages(Iteration[Message]):
             channel, engine = self._open()
         self._settle(engine)
         while not self._closed and engine.still_wanted != 0:
-            now = monotonic()
-            if engine.due(now):
-                self._decide(channel, engine)
-            if self._closed:
-                break
             if self._ready:
+                now = monotonic()
+                if engine.due(now):
+                    self._decide(channel, engine)
+                    if self._closed:
+                        break
                 message = self._hand_over(engine, now)
                 if message is not None:
                     return message
@@ -294,6 +294,8 @@ class Messages(Iteration[Message]):
             engine.lost()
         engine.heard(channel.box.heard_at)
         frames = channel.box.frames
+        if not frames:
+            return
         delivery = Delivery(transport, channel.box.heard_at, self._ack_wait)
         # Most frames are plain messages of a pull by count: those need no look inside.
         plain = self._limits.max_bytes is None and self._limits.priority is None
@@ -332,7 +334,8 @@ class Messages(Iteration[Message]):
                 self._do(channel, engine, actions.popleft())
         finally:
             # Cut short in the middle: the rest is done the next time.
-            engine.put_back(actions)
+            if actions:
+                engine.put_back(actions)
 
     def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
         match action:
