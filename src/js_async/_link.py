@@ -256,6 +256,16 @@ class Link:
             self._loop.call_soon(self.flush)
         return True
 
+    def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
+        """Write a long message if the peer keeps up, without joining its pieces; as `offer`."""
+        if self.is_full or self._transport is None:
+            return False
+        self.check_owner()
+        self.flush()
+        for piece in pieces:
+            self._transport.write(piece)
+        return True
+
     def post(self, data: bytes) -> None:
         """Put bytes on the way at once, without ever waiting for the peer."""
         self._out.append(data)

@@ -20,6 +20,7 @@ from attrs import frozen
 
 from js_core.answers import read_object
 from js_core.errors import ProtocolError
+from js_core.pieces import LONG
 
 if TYPE_CHECKING:
     from js_core.bulk_answer import BulkAnswer
@@ -36,6 +37,7 @@ __all__ = [
     "Refusal",
     "Sink",
     "connect_command",
+    "long_publish_command",
     "publish_command",
     "subscribe_command",
     "unsubscribe_command",
@@ -52,10 +54,6 @@ _MAX_LINE: Final = 1 << 20
 
 # Sizes that are remembered, in less than 1 MiB.
 _SIZES: Final = 4096
-
-# Payloads that are joined: the % operator, quicker for short ones, grows its result by copying it
-# into fresh memory, which takes fifty times as long at 256 KiB.
-_LONG: Final = 1 << 16
 
 
 @frozen
@@ -255,8 +253,10 @@ def connect_command(options: Mapping[str, Any]) -> bytes:
 
 def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bytes:
     """Return PUB or HPUB; every part is checked and encoded already."""
-    if len(payload) > _LONG:
-        return _long_command(subject, reply, headers, payload)
+    if len(payload) > LONG:
+        # The % operator, quicker for short ones, grows its result by copying it into fresh memory,
+        # which takes fifty times as long at 256 KiB.
+        return b"".join(long_publish_command(subject, reply, headers, payload))
     if not headers:
         if not reply:
             return b"PUB %b %d\r\n%b\r\n" % (subject, len(payload), payload)
@@ -266,11 +266,15 @@ def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes
     return b"HPUB %b %d %d\r\n%b%b\r\n" % (head, size, size + len(payload), headers, payload)
 
 
-def _long_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bytes:
+def long_publish_command(
+    subject: bytes, reply: bytes, headers: bytes, payload: bytes
+) -> tuple[bytes, bytes, bytes]:
+    """Return PUB or HPUB as what stands before the payload, the payload, and what is behind it."""
     head = b"%b %b" % (subject, reply) if reply else subject
     size = len(headers) + len(payload)
-    line = b"HPUB %b %d %d" % (head, len(headers), size) if headers else b"PUB %b %d" % (head, size)
-    return b"".join((line, b"\r\n", headers, payload, b"\r\n"))
+    if headers:
+        return b"HPUB %b %d %d\r\n%b" % (head, len(headers), size, headers), payload, b"\r\n"
+    return b"PUB %b %d\r\n" % (head, size), payload, b"\r\n"
 
 
 def subscribe_command(subject: bytes, queue: bytes, sid: bytes) -> bytes:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
+from js_core.pieces import Piece, behind, to_write
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Link:
         self.is_full = False
         self._sending: Final = Lock()
         # Appending, copying and cutting a list are one step each, whatever other threads do.
-        self._out: list[bytes] = []
+        self._out: list[Piece] = []
         self._out_size = 0
         self._sent_at = 0.0
         self._nap: Lock | None = None
@@ -390,6 +391,14 @@ class Link:
             self._ask_keeper()
         return True
 
+    def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
+        """Write a long message, without joining its pieces; as `offer`."""
+        self.check_owner()
+        self._out.extend(pieces)
+        self._out_size += sum(map(len, pieces))
+        self._flush(block=True)
+        return True
+
     def post(self, data: bytes) -> None:
         """Put bytes on the way at once, without ever waiting for the peer."""
         self._out.append(data)
@@ -427,42 +436,38 @@ class Link:
 
     def _send_all(self, block: bool) -> bool:
         """Send what is here; tell whether all of it went."""
-        sock = self._socket
-        if sock is None:
+        if (sock := self._socket) is None:
             return True
-        pieces = self._out[:]
+        pieces, size = self._out[:], self._out_size
         del self._out[: len(pieces)]
         self._out_size = 0
-        rest = memoryview(b"")
+        rest: list[memoryview] = []
         try:
-            rest = self._send(sock, b"".join(pieces), block)
+            rest = self._send(sock, to_write(pieces, size), block)
         except OSError as error:
             self._drop(sock, error)
         self._sent_at = monotonic()
         if rest and self._socket is sock:
-            self._out.insert(0, bytes(rest))
-            self._out_size += len(rest)
+            self._out[:0] = rest
+            self._out_size += sum(map(len, rest))
         return not rest
 
-    def _send(self, sock: socket.socket, data: bytes, block: bool) -> memoryview:
+    def _send(self, sock: socket.socket, rest: list[memoryview], block: bool) -> list[memoryview]:
         """Send, and return what the peer did not take, if `block` is off or the socket ended."""
-        rest = memoryview(data)
         while rest:
             try:
                 if self._tls:
                     with self._entering:
-                        sent = sock.send(rest)
+                        sent = sock.send(rest[0])
                 else:
-                    sent = sock.send(rest)
-                rest = rest[sent:]
+                    sent = sock.sendmsg(rest)
+                rest = behind(rest, sent)
             except OSError as error:
                 if not _not_ready(error):
                     raise
-                if not block:
-                    return rest
                 number = sock.fileno()
-                if number < 0:
-                    # Another thread dropped it just now.
+                if not block or number < 0:
+                    # Below 0: another thread dropped it just now.
                     return rest
                 poll = select.poll()
                 reading = type(error).__name__ == _TLS_READ

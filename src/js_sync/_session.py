@@ -32,13 +32,9 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
-from js_core.handshake import (
-    ServerInfo,
-    connect_fields,
-    denied_subject,
-    server_error,
-)
+from js_core.handshake import ServerInfo, connect_fields, denied_subject, server_error
 from js_core.options import ConnectOptions
+from js_core.pieces import LONG
 from js_core.protocol import (
     PING,
     PONG,
@@ -51,6 +47,7 @@ from js_core.protocol import (
     Refusal,
     Sink,
     connect_command,
+    long_publish_command,
     publish_command,
 )
 from js_core.servers import ServerAddress, ServerPool
@@ -412,6 +409,9 @@ class Session:
         size = len(payload)
         if not self.is_connected or size + len(headers) > self._info.max_payload:
             return False
+        if size > LONG:
+            pieces = long_publish_command(subject, reply, headers, payload)
+            return self._link.offer_pieces(pieces)
         if headers or not reply:
             return self._link.offer(publish_command(subject, reply, headers, payload), held)
         # What `publish_command` would return, without the call: most of what is sent is this.

@@ -179,6 +179,40 @@ def test_publishers_do_not_mix_up_their_answers(opened, name):
         assert all(own == sorted(own) for own in sequences)
 
 
+def test_long_and_short_messages_of_several_come_whole(opened, name):
+    sizes = (0, 65_536, 65_537, 100, 900_000, 1)
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+
+        def requests(who):
+            for number, size in enumerate(sizes * 2):
+                headers = {"Number": str(number)} if number % 2 else None
+                data = bytes([16 * who + number]) * size
+                yield js.PublishRequest(subject=f"{name}.{who}", data=data, headers=headers)
+
+        def at_once(who):
+            for outcome in jet.publish_many(requests(who)):
+                assert isinstance(outcome, PubAck)
+
+        def one_by_one(who):
+            for each in requests(who):
+                jet.publish(each.subject, each.data, headers=each.headers)
+
+        together(
+            *(
+                lambda do=do, who=who: do(who)
+                for who, do in enumerate((at_once, one_by_one, at_once, one_by_one))
+            )
+        )
+        for who in range(4):
+            found = [
+                (bytes(each.data), each.headers.get("Number"))
+                for each in stream.read(subjects=f"{name}.{who}")
+            ]
+            wanted = [(each.data, (each.headers or {}).get("Number")) for each in requests(who)]
+            assert sorted(found) == sorted(wanted)
+
+
 def listening(jet, name):
     """Return requests, the last two of which fail."""
     jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))

@@ -250,3 +250,6 @@ def test_long_payloads_are_written_as_short_ones(reply: bytes, head: bytes) -> N
     # The last number is the size of everything.
     expected = line.rpartition(b" ")[0] + b" %d\r\n" % (len(head) + len(long))
     assert written(long) == expected + rest.replace(b"x", long)
+    pieces = protocol.long_publish_command(b"s", reply, head, long)
+    assert b"".join(pieces) == written(long)
+    assert pieces[1] is long
