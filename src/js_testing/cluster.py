@@ -10,8 +10,10 @@ import urllib.request
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from js_testing.config import HOST
+from js_testing.proxy import Proxy
 from js_testing.server import NatsServer, ServerStartError
 
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -22,8 +24,10 @@ class NatsCluster:
     """Servers that know each other, with JetStream over all of them.
 
     Use it as a context manager. ``servers`` are the nodes; ``url`` names all of them. ``config``
-    is appended to each server's configuration, ``version`` picks their release. Returns from the
-    start when the cluster has a leader that sees every node (``start_timeout`` in seconds).
+    is appended to each server's configuration, ``version`` picks their release. What the last node
+    sends to the others, and they to it, takes ``far`` seconds: its replicas lag that much behind a
+    leader elsewhere. Returns from the start when the cluster has a leader that sees every node
+    (``start_timeout`` in seconds).
     """
 
     def __init__(
@@ -33,20 +37,21 @@ class NatsCluster:
         config: str = "",
         version: str | None = None,
         domain: str | None = None,
+        far: float = 0.0,
         start_timeout: float = 60.0,
     ) -> None:
         ports = _free_ports(size)
-        routes = ", ".join(f'"nats-route://{HOST}:{port}"' for port in ports)
         self._start_timeout = start_timeout
         self._stack = ExitStack()
+        self._ways = _ways(ports, far)
         self.servers: Final = tuple(
             NatsServer(
-                f"cluster {{ name: test, listen: '{HOST}:{port}', routes: [{routes}] }}\n{config}",
+                f"{_routes(number, ports, self._ways)}\n{config}",
                 version,
                 domain=domain,
                 name=f"node-{number}",
             )
-            for number, port in enumerate(ports, 1)
+            for number in range(1, size + 1)
         )
 
     @property
@@ -61,6 +66,8 @@ class NatsCluster:
     def start(self) -> Self:
         """Start all servers and return when JetStream has a leader that sees them all."""
         try:
+            for way in self._ways:
+                self._stack.enter_context(way)
             for server in self.servers:
                 self._stack.enter_context(server)
             self.wait_until_ready()
@@ -116,6 +123,27 @@ def _meta(server: NatsServer) -> dict[str, Any] | None:
             return found
     except (urllib.error.URLError, OSError, ValueError):
         return None
+
+
+def _ways(ports: list[int], far: float) -> tuple[Proxy, ...]:
+    """Return a slow way to each node, none where no node is far."""
+    ways = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports) if far else ()
+    for way in ways:
+        way.delay = far
+    return ways
+
+
+def _routes(number: int, ports: list[int], ways: tuple[Proxy, ...]) -> str:
+    """Return how a node listens and finds the others: slowly, where it or they are far."""
+    near = [f"{HOST}:{port}" for port in ports]
+    known, advertise = near, ""
+    if ways:
+        # What they tell of each other later must not lead around the slow ways.
+        slow = [urlsplit(way.url).netloc for way in ways]
+        known = slow[:-1] if number == len(ports) else near[:-1]
+        advertise = f"advertise: '{slow[number - 1]}',"
+    routes = ", ".join(f'"nats-route://{each}"' for each in known)
+    return f"cluster {{ name: test, listen: '{near[number - 1]}', {advertise} routes: [{routes}] }}"
 
 
 def _free_ports(count: int) -> list[int]:

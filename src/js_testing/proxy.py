@@ -53,6 +53,7 @@ class Proxy:
         self._pipes: list[_Pipe] = []
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket()
+        self._listener.bind((HOST, 0))
         self._running = False
         self._thread: threading.Thread | None = None
 
@@ -63,7 +64,6 @@ class Proxy:
 
     def start(self) -> Self:
         """Begin to accept connections."""
-        self._listener.bind((HOST, 0))
         self._listener.listen()
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
