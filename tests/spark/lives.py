@@ -28,7 +28,7 @@ sources up and plan what a stream reads."""
 #: A life is short: what Java translates well and late is never used.
 _QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-_PATIENCE = 500.0
+_PATIENCE: Final = 500.0
 """Seconds until something that must happen is taken for lost, on the busiest machine."""
 
 
