@@ -21,6 +21,9 @@ is a list of actions: send a pull, report something, finish.
 * The same trouble is told once, until something went well again.
 * The buffer is bounded by age too: where the consumer's ack_wait is known, no more is asked for
   than the user's pace can take in half of it. Until a pace is known the buffer starts small.
+* So it does until a size is known, for a buffer by count holds long messages up to a number of
+  bytes only: a server keeps so much for one client (64 MiB unless configured otherwise) and cuts
+  off who takes it too slowly, and what is under way then is late, or lost without acknowledgements.
 """
 
 from __future__ import annotations
@@ -50,7 +53,10 @@ _LONGEST_PAUSE: Final = 5.0
 # A request that lived so long was accepted; its end starts no hurry (seconds).
 _LONG_LIFE: Final = 1.0
 _ASK_AGAIN: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
-# With an age limit and no known pace: enough to learn the pace, few enough to hold for a while.
+# Bytes that a buffer by count holds, by the size of the messages that came. A server counts what it
+# is just writing as held back until all of it is written: so twice that may be on its books.
+_MOST_BYTES: Final = 1 << 24
+# With no known pace or size: enough to learn them, few enough to hold for a while.
 _SMALL_START: Final = 32
 
 
@@ -106,9 +112,11 @@ class PullEngine:
         self.buffered_bytes = 0
         self.still_wanted = limits.stop_after
         """Messages that the owner still wants, the buffered ones included; None is no end."""
-        self._allowed = limits.max_messages
-        if limits.max_age is not None:
-            self._allowed = min(limits.max_messages, _SMALL_START)
+        start = min(limits.max_messages, _SMALL_START)
+        self._by_age = limits.max_messages if limits.max_age is None else start
+        self._by_size = limits.max_messages if limits.max_bytes is not None else start
+        self._allowed = min(self._by_age, self._by_size)
+        self._size = 0
         self._pace = 0.0
         self._handed_at = 0.0
         self._paused_until = 0.0
@@ -160,6 +168,13 @@ class PullEngine:
                 break
         self._sort_out_full()
 
+    def note_size(self, size: int) -> None:
+        """Note how many bytes one of the messages had that arrived; not for a buffer by bytes."""
+        # Up at once, down slowly: the next ones may be as long as those before.
+        self._size = max(size, self._size - (self._size >> 3))
+        self._by_size = max(1, min(self._limits.max_messages, _MOST_BYTES // max(1, self._size)))
+        self._allowed = min(self._by_age, self._by_size)
+
     def _sort_out_full(self) -> None:
         for token in [token for token, each in self._requests.items() if each.is_full]:
             self._presumed_full[token] = self._requests.pop(token)
@@ -201,7 +216,8 @@ class PullEngine:
             mean = (now - self._handed_at) / count
             self._pace += (mean - self._pace) * min(1.0, count / 8)
             fitting = int(max_age / self._pace) if self._pace > 0 else self._limits.max_messages
-            self._allowed = max(1, min(self._limits.max_messages, fitting))
+            self._by_age = max(1, min(self._limits.max_messages, fitting))
+            self._allowed = min(self._by_age, self._by_size)
         self._handed_at = now
 
     def heard(self, at: float) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig
+from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled
 
@@ -22,6 +22,30 @@ async def test_fetch_ends_when_it_is_full(opened, name):
         assert [message.data for message in batch] == [b"0", b"1", b"2", b"3"]
         assert [message.subject for message in batch[:2]] == [f"{name}.0", f"{name}.1"]
         assert len(await consumer.fetch(6)) == 6
+
+
+async def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, name):
+    # A server cuts off a client for whom it has to hold back more than 64 MiB.
+    count, size = 150, 1_000_000
+    with server_factory() as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=30)
+            stream = await jet.create_stream(
+                StreamConfig(name=name, subjects=[name], storage="memory")
+            )
+            request = js.PublishRequest(subject=name, data=b"x" * size)
+            async for outcome in jet.publish_many((request for _ in range(count)), window=8):
+                assert not isinstance(outcome, js.PublishFailure)
+            consumer = await stream.create_consumer(ConsumerConfig(ack_policy="none"))
+            seqs, most = [], 0
+            async with consumer.messages(stop_after=count) as messages:
+                async for message in messages:
+                    assert len(message.data) == size
+                    seqs.append(message.metadata.stream_seq)
+                    most = max(most, messages.buffered + messages.outstanding)
+        assert seqs == list(range(1, count + 1))
+        assert most <= 32
+        assert "Slow Consumer" not in server.log
 
 
 async def test_fetch_says_why_it_ended(opened, name):

@@ -106,6 +106,31 @@ def test_one_message_at_a_time_never_stalls() -> None:
         bench.handed()
 
 
+def test_a_buffer_by_count_starts_small_and_holds_so_many_bytes_only() -> None:
+    bench = Bench(500)
+    assert bench.poll() == [pull(b"1", 32)]
+    bench.arrived(1)
+    bench.engine.note_size(100)
+    assert bench.poll() == [pull(b"2", 468)]
+    bench.arrived(499)
+    bench.engine.note_size(1 << 20)
+    bench.handed(492)
+    assert bench.poll() == [pull(b"3", 8)]
+    bench.arrived(8)
+    bench.engine.note_size(1 << 30)
+    bench.handed(16)
+    assert bench.poll() == [pull(b"4", 1)]
+    # Short ones again: it grows step by step, not at once.
+    asked = []
+    for _ in range(200):
+        bench.arrived(1)
+        bench.engine.note_size(100)
+        bench.handed()
+        asked += [each.batch for each in bench.pulls()]
+    assert asked[:3] == [1, 1, 1]
+    assert bench.engine.outstanding > 250
+
+
 def test_bytes_are_filled_again_at_the_threshold() -> None:
     bench = Bench(None, max_bytes=1000)
     assert bench.poll() == [pull(b"1", 1_000_000, 1000)]
