@@ -8,10 +8,12 @@ once as the SDK reads. The first must lose messages, or the test shows nothing.
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import count
 
 import pytest
 
 import js_sync as js
+from js_core.deadline import Deadline
 from js_core.range_read import AskLeader, RangeRead
 from js_models import StreamConfig
 from js_sync._page_sources import DirectPages
@@ -23,6 +25,7 @@ from tests.conftest import VERSION
 # Seconds from the last node to the others: its replica answers for itself, and lags behind.
 FAR = 0.1
 ROUNDS = 6
+PATIENCE = 60.0
 BURST = 20
 
 
@@ -60,9 +63,12 @@ def lead_near(stream):
     """Have a stream led by the first node, which is near to the second."""
 
     def led():
+        cluster = (stream.info()).cluster
+        if cluster.leader == "node-1":
+            return all(each.current for each in cluster.replicas or [])
         with suppress(js.TwinstreamError):
             stream.replicas.step_down(preferred="node-1")
-        return (stream.info()).cluster.leader == "node-1"
+        return False
 
     eventually(led)
 
@@ -83,9 +89,12 @@ def test_lag_never_shortens_a_read(wide, name, replicated):
 
         def read():
             nonlocal lost, checked
-            start = 1
+            start, deadline = 1, Deadline.after(PATIENCE)
             try:
-                for _ in range(ROUNDS):
+                # The far replica answers from when it has caught up with the stream.
+                for number in count():
+                    if number >= ROUNDS and (lost or deadline.expired()):
+                        break
                     for jet in jets:
                         # Acknowledged this moment: the far replica does not have it yet.
                         end = (jets[0].publish(f"{name}.own")).seq + 1
