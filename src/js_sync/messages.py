@@ -139,6 +139,8 @@ class Messages(Iteration[Message]):
     def _return_rest(self, channel: PullChannel) -> None:
         """Give back what nobody was given; whoever takes a frame out of the buffer has it."""
         frames = channel.box.take_all()
+        # That lowered the flag, and whoever iterates may be just about to wait for it.
+        channel.box.signal.set()
         try:
             while True:
                 frames.append(self._ready.popleft().frame)

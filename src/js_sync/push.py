@@ -91,7 +91,8 @@ class PushMessages(Iteration[Message]):
             # The flag goes down before the mailbox is looked into: nothing is missed.
             box.signal.clear()
             if self._closed:
-                # Whoever closes may have raised it already.
+                # Whoever closes may have raised it already, for somebody else who waits, too.
+                box.signal.set()
                 break
             while box.frames:
                 frame = box.frames.popleft()

@@ -79,6 +79,21 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
         eventually(lambda: server.reached("given back"))
 
 
+def test_who_is_about_to_wait_while_somebody_closes_does_not(monkeypatch):
+    with FakeServer(silent) as server, js.connect(server.url) as connection:
+        messages = opened(connection)
+        own = messages._ends
+
+        def slowly(channel):
+            ends = own(channel)
+            messages.close()
+            return ends
+
+        monkeypatch.setattr(messages, "_ends", slowly)
+        # Not at the end of that time, nor with the next heartbeat that is missing.
+        assert messages.take(Deadline.after(10)) is None
+
+
 def test_a_message_that_is_handed_over_while_somebody_closes_is_given_back(monkeypatch):
     with FakeServer(delivering) as server, js.connect(server.url) as connection:
         messages = opened(connection)
