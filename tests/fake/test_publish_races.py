@@ -165,6 +165,19 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
         assert list(replies._answers) == [b"other"]
 
 
+def refuse_inboxes(session, monkeypatch):
+    """Refuse each inbox before whoever opens it has it in his hands."""
+    own = session.open_mailbox
+
+    def refused(subject, *args, **options):
+        box = own(subject, *args, **options)
+        text = f'Permissions Violation for Subscription to "{subject.decode()}"'
+        session._refused(text)
+        return box
+
+    monkeypatch.setattr(session, "open_mailbox", refused)
+
+
 @pytest.mark.parametrize("way", ["publish_many", "publisher", "fast_ingest"])
 def test_an_inbox_of_many_that_is_refused_at_once_is_told_to_each(way, monkeypatch):
     def script(peer: FakePeer) -> None:
@@ -173,15 +186,7 @@ def test_an_inbox_of_many_that_is_refused_at_once_is_told_to_each(way, monkeypat
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
         session, jet = connection._session, connection.jetstream()
-        own = session.open_mailbox
-
-        def refused(subject, *args, **options):
-            box = own(subject, *args, **options)
-            text = f'Permissions Violation for Subscription to "{subject.decode()}"'
-            session._refused(text)
-            return box
-
-        monkeypatch.setattr(session, "open_mailbox", refused)
+        refuse_inboxes(session, monkeypatch)
         requests = [js.PublishRequest(subject="orders", data=b"x")] * 2
         if way == "publish_many":
             errors = [outcome.error for outcome in jet.publish_many(requests, timeout=10)]
@@ -215,15 +220,7 @@ def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypat
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
         session = connection._session
-        own = session.open_mailbox
-
-        def refused(subject, *args, **options):
-            box = own(subject, *args, **options)
-            text = f'Permissions Violation for Subscription to "{subject.decode()}"'
-            session._refused(text)
-            return box
-
-        monkeypatch.setattr(session, "open_mailbox", refused)
+        refuse_inboxes(session, monkeypatch)
         with pytest.raises(js.PermissionDenied):
             connection.request("question", timeout=20)
         assert session.replies.open_requests == 0
