@@ -6,7 +6,6 @@ once as the SDK reads. The first must lose messages, or the test shows nothing.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import count
 
 import pytest
@@ -15,26 +14,15 @@ import js_async as js
 from js_async._page_sources import DirectPages
 from js_async.range_reader import RangeReader
 from js_core.deadline import Deadline
-from js_core.range_read import AskLeader, RangeRead
 from js_models import StreamConfig
 from js_testing import NatsCluster
 from tests._async.flow import eventually, pause, together
+from tests._async.lagging import FAR, Believing, lead_near
 from tests.conftest import VERSION
 
-# Seconds from the last node to the others: its replica answers for itself, and lags behind.
-FAR = 0.1
 ROUNDS = 6
 PATIENCE = 60.0
 BURST = 20
-
-
-class Believing(RangeRead):
-    """The naive way: the end of a page is the end of what there is."""
-
-    def page_ended(self, *, more):
-        super().page_ended(more=more)
-        if isinstance(self.step, AskLeader):
-            self.leader_has(None)
 
 
 async def naive(jet, name, start, end):
@@ -56,20 +44,6 @@ def replicated(name):
 def wide():
     with NatsCluster(version=VERSION, far=FAR) as running:
         yield running
-
-
-async def lead_near(stream):
-    """Have a stream led by the first node, which is near to the second."""
-
-    async def led():
-        cluster = (await stream.info()).cluster
-        if cluster.leader == "node-1":
-            return all(each.current for each in cluster.replicas or [])
-        with suppress(js.TwinstreamError):
-            await stream.replicas.step_down(preferred="node-1")
-        return False
-
-    await eventually(led)
 
 
 async def test_lag_never_shortens_a_read(wide, name, replicated):

@@ -7,35 +7,23 @@ once as the SDK reads. The first must lose messages, or the test shows nothing.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import count
 
 import pytest
 
 import js_sync as js
 from js_core.deadline import Deadline
-from js_core.range_read import AskLeader, RangeRead
 from js_models import StreamConfig
 from js_sync._page_sources import DirectPages
 from js_sync.range_reader import RangeReader
 from js_testing import NatsCluster
 from tests._sync.flow import eventually, pause, together
+from tests._sync.lagging import FAR, Believing, lead_near
 from tests.conftest import VERSION
 
-# Seconds from the last node to the others: its replica answers for itself, and lags behind.
-FAR = 0.1
 ROUNDS = 6
 PATIENCE = 60.0
 BURST = 20
-
-
-class Believing(RangeRead):
-    """The naive way: the end of a page is the end of what there is."""
-
-    def page_ended(self, *, more):
-        super().page_ended(more=more)
-        if isinstance(self.step, AskLeader):
-            self.leader_has(None)
 
 
 def naive(jet, name, start, end):
@@ -57,20 +45,6 @@ def replicated(name):
 def wide():
     with NatsCluster(version=VERSION, far=FAR) as running:
         yield running
-
-
-def lead_near(stream):
-    """Have a stream led by the first node, which is near to the second."""
-
-    def led():
-        cluster = (stream.info()).cluster
-        if cluster.leader == "node-1":
-            return all(each.current for each in cluster.replicas or [])
-        with suppress(js.TwinstreamError):
-            stream.replicas.step_down(preferred="node-1")
-        return False
-
-    eventually(led)
 
 
 def test_lag_never_shortens_a_read(wide, name, replicated):

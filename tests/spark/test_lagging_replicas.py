@@ -16,27 +16,17 @@ import pytest
 
 import js_sync
 from js_core.arrow_page import ArrowPage
-from js_core.range_read import AskLeader, RangeRead
+from js_core.range_read import RangeRead
 from js_models import StreamConfig
 from js_sync import JetStream, PublishRequest
 from js_sync._page_sources import ConsumerPages, DirectPages
 from js_sync.range_reader import RangeReader
 from js_testing.cluster import NatsCluster
+from tests._sync.lagging import FAR, Believing, lead_near
 
-FAR = 0.1
-"""Seconds from the last node to the others: its replica answers for itself, and lags behind."""
 ROUNDS = {"direct": 6, "consumer": 2}
 PATIENCE = 60.0
 BURST = 20
-
-
-class Believing(RangeRead):
-    """The naive way: the end of a page is the end of what there is."""
-
-    def page_ended(self, *, more: bool) -> None:
-        super().page_ended(more=more)
-        if isinstance(self.step, AskLeader):
-            self.leader_has(None)
 
 
 @pytest.fixture(scope="module")
@@ -98,15 +88,6 @@ def test_lag_never_shortens_a_range(wide: NatsCluster, mode: str) -> None:
     assert checked > ROUNDS[mode] * len(jets)
     # A consumer reads where its leader is, which is mostly near: that part shows completeness.
     assert lost or mode == "consumer", "no replica lagged, so nothing was shown"
-
-
-def lead_near(stream: js_sync.Stream) -> None:
-    """Have a stream led by the first node, which is near to the second."""
-    deadline = time.monotonic() + 60
-    while (led := stream.info().cluster) is None or led.leader != "node-1":
-        assert time.monotonic() < deadline, f"led by {led}"
-        with suppress(js_sync.TwinstreamError):
-            stream.replicas.step_down(preferred="node-1")
 
 
 def produce(url: str, stop: threading.Event) -> None:

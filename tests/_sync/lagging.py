@@ -1,0 +1,36 @@
+# Generated from tests/_async/lagging.py by codegen/twin.py. Edit that file instead.
+"""A cluster whose last node is far, and a reader that believes what its replica says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import js_sync as js
+from js_core.range_read import AskLeader, RangeRead
+from tests._sync.flow import eventually
+
+FAR = 0.1
+"""Seconds from the last node to the others: its replica answers for itself, and lags behind."""
+
+
+class Believing(RangeRead):
+    """The naive way: the end of a page is the end of what there is."""
+
+    def page_ended(self, *, more):
+        super().page_ended(more=more)
+        if isinstance(self.step, AskLeader):
+            self.leader_has(None)
+
+
+def lead_near(stream):
+    """Have a stream led by the first node, which is near to the second."""
+
+    def led():
+        cluster = (stream.info()).cluster
+        if cluster.leader == "node-1":
+            return all(each.current for each in cluster.replicas or [])
+        with suppress(js.TwinstreamError):
+            stream.replicas.step_down(preferred="node-1")
+        return False
+
+    eventually(led)
