@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from js_spark.errors import DataLossError, JournalError, OptionError
 from js_spark.journal import Journal, Plan
+from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport
-from js_spark.split_tables import DEAD_LETTERS, write_events, write_json, write_raw
+from js_spark.split_tables import DEAD_LETTERS, TableNames
+from js_spark.staging import seqs_of, summarized
 from js_spark.stream_state import StreamState, stream_state
-from js_spark.tables import BatchTables, local_url
+from js_spark.tables import BatchTables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["Landing"]
-
-_BOUNDS: Final = frozenset(
-    f"{end}{what}"
-    for end in ("starting", "ending")
-    for what in ("offsets", "timestamp", "offsetsbytimestamp", "offsetsbytimestampstrategy")
-)
 
 
 @frozen
 class Landing:
-    """Lands one batch of one stream below ``root``.
+    """Lands one batch of one stream below ``root``."""
 
-    ``given`` are the options of the source as text, ``options`` the same ones read.
-    """
-
-    given: Mapping[str, str]
     options: SourceOptions
     root: Path
     table: str
@@ -51,8 +41,8 @@ class Landing:
         journal.begin(plan)
         tables = BatchTables(self.root, plan.batch_id, self._stream)
         try:
-            self._write(tables, self._rows(spark, plan))
-            report = self._verified(spark, plan, tables)
+            self._write(spark, plan, tables)
+            report = self._verified(plan, tables)
         finally:
             tables.close()
         journal.commit(plan, report)
@@ -101,38 +91,23 @@ class Landing:
             )
         return max(last.end, state.first)
 
-    def _rows(self, spark: SparkSession, plan: Plan) -> DataFrame:
-        bounds = {
-            "startingOffsets": json.dumps({self._stream: plan.start}),
-            "endingOffsets": json.dumps({self._stream: plan.end}),
-        }
-        own = {name: text for name, text in self.given.items() if name.lower() not in _BOUNDS}
-        return spark.read.format("jetstream").options(**own, **bounds).load()
+    def _write(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> None:
+        names = TableNames(table=self.table, dead_letters=self._dead)
+        job = LandJob(self.options, names, tables.folder)
+        with Leader(self.options) as leader:
+            ranges = ranges_of(leader, self.options, plan.start, plan.end, plan.created)
+        for table, files in by_table(job.run(spark, ranges)).items():
+            tables.put(table, files)
 
-    def _write(self, tables: BatchTables, rows: DataFrame) -> None:
-        match self.options.value_format:
-            case "raw":
-                write_raw(tables, rows, self.table)
-            case "json":
-                write_json(tables, rows, self.table, self._dead)
-            case "advisory":
-                write_events(tables, rows, self._dead)
-
-    def _verified(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> LandReport:
+    def _verified(self, plan: Plan, tables: BatchTables) -> LandReport:
         """Read the sequences back from the files and count them, before the batch is committed."""
-        from pyspark.sql import functions as f
-
-        count = distinct = first = last = 0
-        seqs = self._landed(spark, plan, tables)
-        if seqs is not None:
-            counts = (f.count("*"), f.count_distinct("seq"), f.min("seq"), f.max("seq"))
-            row = cast(tuple[int | None, ...], seqs.agg(*counts).collect()[0])
-            count, distinct, first, last = (value or 0 for value in row)
+        column = "seq" if self.options.value_format == "raw" else "_seq"
+        seqs = summarized(seqs_of(tables.files, column))
         dead = sum(each.rows for each in tables.reports if each.name == self._dead)
-        if count != distinct:
+        if seqs.count != seqs.distinct:
             raise JournalError(
-                f"batch {plan.batch_id} of {self._stream} holds {count} rows of {distinct}"
-                " sequences; files of another origin lie in its folders"
+                f"batch {plan.batch_id} of {self._stream} holds {seqs.count} rows of"
+                f" {seqs.distinct} sequences; files of another origin lie in its folders"
             )
         return LandReport(
             stream=self._stream,
@@ -140,26 +115,14 @@ class Landing:
             batch_id=plan.batch_id,
             start=plan.start,
             end=plan.end,
-            messages=count,
-            rows=count - dead,
+            messages=seqs.count,
+            rows=seqs.count - dead,
             dead_letters=dead,
-            distinct_seqs=distinct,
-            first_seq=first,
-            last_seq=last,
+            distinct_seqs=seqs.distinct,
+            first_seq=seqs.first,
+            last_seq=seqs.last,
             tables=tables.reports,
         )
-
-    def _landed(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> DataFrame | None:
-        """Return the sequences of the batch in all its tables, ``None`` when it has no tables."""
-        from pyspark.sql import functions as f
-
-        column = "seq" if self.options.value_format == "raw" else "_seq"
-        found: DataFrame | None = None
-        for each in tables.reports:
-            folder = local_url(Path(each.path) / f"batch_id={plan.batch_id}")
-            part = spark.read.parquet(folder).select(f.col(column).alias("seq"))
-            found = part if found is None else found.unionAll(part)
-        return found
 
     def _nothing(self, plan: Plan) -> LandReport:
         return LandReport(

@@ -1,4 +1,4 @@
-"""What a task does: read one range over a connection of its own and yield record batches."""
+"""What a task does: read one range over a connection of its own and yield its messages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ if TYPE_CHECKING:
     from js_sync import JetStream
     from js_sync.range_reader import RangeReader
 
-__all__ = ["read_batches"]
+__all__ = ["read_batches", "read_pages"]
 
 
 def read_batches(
     options: SourceOptions, batcher: Batcher, part: SequenceRange
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a range as record batches, in the order of their sequences."""
+    for page in read_pages(options, part):
+        yield batcher.build(page, part.stream)
+
+
+def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPage]:
     """Yield the messages of a range, in the order of their sequences.
 
     The next page is asked for before one is handed on. A query that takes its time does not leave
@@ -39,7 +45,7 @@ def read_batches(
         reader, page = _begin(jet, options, part)
         try:
             while page is not None:
-                yield batcher.build(ArrowPage.of(page), part.stream)
+                yield ArrowPage.of(page)
                 page = reader.next_page()
         finally:
             reader.close()

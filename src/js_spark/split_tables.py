@@ -1,16 +1,26 @@
-"""Divide the rows of a batch among tables: one for each kind, one for what does not fit."""
+"""Divide messages among tables: one for each kind, one for what does not fit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from pyspark.sql.types import StructField, StructType
+
+from js_spark import fields
+from js_spark.batcher import Batcher
+from js_spark.decode import arrow_type
 from js_spark.events import EVENT_COLUMNS
-from js_spark.layout import ERROR, EXTRA
+from js_spark.layout import ERROR, EXTRA, Layout
+from js_spark.options import SourceOptions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from js_core.arrow_page import ArrowPage
 
-__all__ = ["DEAD_LETTERS", "OTHER_EVENTS", "TableWriter", "write_events", "write_json", "write_raw"]
+__all__ = ["BATCH_COLUMN", "DEAD_LETTERS", "OTHER_EVENTS", "TableNames", "TableSplit"]
 
 DEAD_LETTERS: Final = "dead_letters"
 """Table of messages that do not fit, with the reason and the payload."""
@@ -18,91 +28,117 @@ DEAD_LETTERS: Final = "dead_letters"
 OTHER_EVENTS: Final = "other_events"
 """Table of events whose type this release does not know; the document is in ``_extra``."""
 
-_RAW: Final = "_raw"
+BATCH_COLUMN: Final = "_batch_id"
+"""Column with the number of the batch that landed the row."""
+
+_KIND: Final = "kind"
+_KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
 
 
-class TableWriter(Protocol):
-    """Writes the tables of one batch."""
+@frozen(kw_only=True)
+class TableNames:
+    """What the tables of one read are called.
 
-    def has(self, table: str) -> bool:
-        """Tell whether the table has the batch already, so that writing does nothing."""
-        ...
-
-    def write(self, table: str, rows: DataFrame) -> object:
-        """Write one table's rows of the batch."""
-        ...
-
-
-def write_raw(tables: TableWriter, rows: DataFrame, table: str) -> None:
-    """Write messages as they are."""
-    tables.write(table, rows)
-
-
-def write_json(tables: TableWriter, rows: DataFrame, table: str, dead: str) -> None:
-    """Write typed rows, and dead letters where there are any.
-
-    The misfits are counted while the rows are written, so the range is read a second time only
-    when there are some, or when an attempt before this one wrote the rows.
+    ``table`` has the rows; events have a table a kind instead, whose names begin with ``prefix``.
     """
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
 
-    fits = f.col(ERROR).isNull()
-    if tables.has(table):
-        # Nothing will run that could be watched; an observation would be waited for in vain.
-        tables.write(table, rows.filter(fits).drop(ERROR, _RAW))
-        has_misfits = not rows.filter(~fits).isEmpty()
-    else:
-        counted = Observation()
-        watched = rows.observe(counted, f.count(ERROR).alias("misfits"))
-        tables.write(table, watched.filter(fits).drop(ERROR, _RAW))
-        has_misfits = bool(counted.get["misfits"])
-    if has_misfits:
-        _write_dead(tables, rows, dead)
+    table: str
+    dead_letters: str
+    prefix: str = ""
 
 
-def write_events(tables: TableWriter, rows: DataFrame, dead: str, prefix: str = "") -> None:
-    """Write one table for each kind of event that occurs, and dead letters.
+class TableSplit:
+    """Turns pages of one stream into rows of tables.
 
-    ``prefix`` is what the names of the tables of events begin with.
+    With ``batch`` each row gets that number in a column of its own.
     """
-    from pyspark.sql import functions as f
 
-    kept = rows.persist()
-    try:
-        fits = kept.filter(f.col(ERROR).isNull())
-        found = {row["kind"] for row in fits.select("kind").distinct().collect()}
-        known = [name for name in EVENT_COLUMNS.names if name in found and name != "kind"]
-        for kind in known:
-            own = [f.col(f"{kind}.{name}").alias(name) for name in _members(kind)]
-            of_kind = fits.filter(f.col("kind") == kind).select(*own, EXTRA, *_beside(rows))
-            tables.write(prefix + kind, of_kind.coalesce(1))
-        if found - set(known):
-            others = fits.filter(~f.col("kind").isin(known)).select("kind", EXTRA, *_beside(rows))
-            tables.write(prefix + OTHER_EVENTS, others.coalesce(1))
-        if not kept.filter(f.col(ERROR).isNotNull()).isEmpty():
-            _write_dead(tables, kept, dead)
-    finally:
-        kept.unpersist()
+    def __init__(self, options: SourceOptions, names: TableNames, batch: int | None = None) -> None:
+        layout = Layout(options)
+        self._names: Final = names
+        self._batch: Final = batch
+        self._format: Final = options.value_format
+        self._raw: Final = layout.raw_column
+        self._layout: Final = layout.columns
+        self._beside: Final = [
+            each
+            for each in layout.beside
+            if options.value_format == "raw" or each.name not in {EXTRA, ERROR, self._raw}
+        ]
+        self._batcher: Final = Batcher(options, layout.columns)
+        self._schemas: Final[dict[str, pa.Schema]] = {}
+
+    def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of a page by table, tables without any left out."""
+        rows = self._batcher.build(page, stream)
+        if self._format == "raw":
+            yield from self._rows(self._names.table, rows)
+            return
+        reasons = rows.column(ERROR)
+        if reasons.null_count < len(reasons):
+            yield from self._rows(self._names.dead_letters, rows.filter(reasons.is_valid()))
+            rows = rows.filter(reasons.is_null())
+        if self._format == "json":
+            yield from self._rows(self._names.table, rows)
+        else:
+            yield from self._events(rows)
+
+    def columns(self, table: str) -> StructType:
+        """Return the columns of a table as Spark knows them."""
+        found = StructType([*self._own(table)])
+        if self._batch is not None:
+            found.add(StructField(BATCH_COLUMN, fields.LONG, nullable=False))
+        return found
+
+    def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        kinds = rows.column(_KIND)
+        for kind in kinds.unique().to_pylist():
+            others = rows.filter(pc.equal(kinds, kind))
+            if kind in _KINDS:
+                # A type of another origin may end in the same word: its column is null.
+                known = others.column(kind).is_valid()
+                events = _opened(others.filter(known), kind)
+                yield from self._rows(self._names.prefix + kind, events)
+                others = others.filter(pc.invert(known))
+            yield from self._rows(self._names.prefix + OTHER_EVENTS, others)
+
+    def _rows(self, table: str, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if not rows.num_rows:
+            return
+        schema = self._schema(table)
+        arrays = [rows.column(name) for name in schema.names if name != BATCH_COLUMN]
+        if self._batch is not None:
+            arrays.append(pa.repeat(pa.scalar(self._batch, pa.int64()), rows.num_rows))
+        yield table, pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _schema(self, table: str) -> pa.Schema:
+        found = self._schemas.get(table)
+        if found is None:
+            found = self._schemas[table] = pa.schema(
+                [pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in self.columns(table)]
+            )
+        return found
+
+    def _own(self, table: str) -> list[StructField]:
+        named = {each.name: each for each in self._layout}
+        if table == self._names.dead_letters:
+            return [*self._beside, named[ERROR], named[self._raw]]
+        if self._format != "advisory":
+            return [each for each in self._layout if each.name not in {ERROR, self._raw}]
+        kind = table.removeprefix(self._names.prefix)
+        if kind == OTHER_EVENTS:
+            return [named[_KIND], named[EXTRA], *self._beside]
+        return [*_members(kind), named[EXTRA], *self._beside]
 
 
-def _write_dead(tables: TableWriter, rows: DataFrame, table: str) -> None:
-    from pyspark.sql import functions as f
-
-    columns = [*_beside(rows), ERROR, _RAW]
-    letters = rows.filter(f.col(ERROR).isNotNull()).select(*columns)
-    tables.write(table, letters.coalesce(1))
-
-
-def _beside(rows: DataFrame) -> list[str]:
-    """Return the columns of the message itself."""
-    wanted = ("_stream", "_subject", "_seq", "_timestamp", "_headers", "_batch_id")
-    return [name for name in wanted if name in rows.columns]
+def _opened(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+    """Return the members of an event as columns of their own, beside those of the message."""
+    beside = [name for name in rows.schema.names if name not in EVENT_COLUMNS.names]
+    arrays = [*rows.column(kind).flatten(), *(rows.column(name) for name in beside)]
+    return pa.RecordBatch.from_arrays(arrays, [*_members(kind).names, *beside])
 
 
-def _members(kind: str) -> list[str]:
-    from pyspark.sql.types import StructType
-
-    columns = EVENT_COLUMNS[kind].dataType
-    assert isinstance(columns, StructType)
-    return columns.names
+def _members(kind: str) -> StructType:
+    members = EVENT_COLUMNS[kind].dataType
+    assert isinstance(members, StructType)
+    return members

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import uuid
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow.parquet as pq
 
 from js_spark.report import TableReport
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from js_spark.staging import Staging, files_in
 
 __all__ = ["BatchTables", "local_url"]
 
@@ -29,53 +26,48 @@ def local_url(path: Path) -> str:
 
 
 class BatchTables:
-    """Writes the tables of one batch below a landing folder.
+    """Puts files into the tables of one batch below a landing folder.
 
-    Files are written aside and moved into place with one rename a table. A table of this batch
-    that is there already is left as it is: it came from an attempt with the same bounds. What
-    attempts that were killed left aside is removed first; ``writer`` names whose that is.
+    The files are written into ``folder`` first and moved into place with one rename a table. A
+    table of this batch that is there already is left as it is: it came from an attempt with the
+    same bounds. ``writer`` names whose attempts they are.
     """
 
     def __init__(self, root: Path, batch_id: int, writer: str) -> None:
         self._root: Final = root
         self._batch: Final = f"batch_id={batch_id}"
-        self._staging: Final = root / _STAGING / f"{writer}.{uuid.uuid4().hex}"
+        self._staging: Final = Staging(root / _STAGING, writer)
         self._found: list[TableReport] = []
-        for left in self._staging.parent.glob(f"{writer}.*"):
-            shutil.rmtree(left)
 
-    def has(self, table: str) -> bool:
-        """Tell whether the table has this batch already."""
-        return (self._root / table / self._batch).exists()
+    @property
+    def folder(self) -> Path:
+        """Where files of the batch are written before they are put into tables."""
+        return self._staging.folder
 
-    def write(self, table: str, rows: DataFrame) -> TableReport:
-        """Write one table's rows of this batch; ``table`` is a path below the landing folder."""
+    def put(self, table: str, files: Sequence[Path]) -> None:
+        """Put the files of a table's rows into it, a path below the landing folder."""
         target = self._root / table / self._batch
-        if not self.has(table):
-            aside = self._staging / table
-            rows.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
-                local_url(aside)
-            )
-            target.parent.mkdir(parents=True, exist_ok=True)
-            aside.rename(target)
-        report = _report(table, self._root / table, target)
-        self._found.append(report)
-        return report
+        if not target.exists():
+            self._staging.put(files, target)
+        self._found.append(_report(table, self._root / table, target))
 
     @property
     def reports(self) -> tuple[TableReport, ...]:
-        """The tables written, in order."""
+        """The tables put to, in order."""
         return tuple(self._found)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of the batch in all its tables."""
+        folders = [self._root / each.name / self._batch for each in self._found]
+        return tuple(file for folder in folders for file in files_in(folder))
+
     def close(self) -> None:
-        """Remove what was written aside and not moved."""
-        shutil.rmtree(self._staging, ignore_errors=True)
-        staging = self._staging.parent
-        if staging.is_dir() and not any(staging.iterdir()):
-            staging.rmdir()
+        """Remove what was written and not put anywhere."""
+        self._staging.close()
 
 
 def _report(table: str, folder: Path, batch: Path) -> TableReport:
-    files = sorted(batch.glob("*.parquet"))
+    files = files_in(batch)
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     return TableReport(name=table, path=str(folder), rows=rows, files=len(files))

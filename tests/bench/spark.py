@@ -1,8 +1,9 @@
 """``python -m tests.bench.spark``: what the Spark source costs, as ratios within one run.
 
-``landing``: a stream into Parquet, raw and typed, beside Spark reading the same payloads, typed,
-from files of JSON lines into Parquet; one session, in turns, by the clock and by the CPU seconds
-of all processes, the server's included, which other work on the machine changes less.
+``landing``: a stream into Parquet, raw and typed, by `land` and through a data frame, beside Spark
+reading the same payloads, typed, from files of JSON lines into Parquet; one session, in turns, by
+the clock and by the CPU seconds of all processes, the server's included, which other work on the
+machine changes less.
 ``reader``: the work of one task in a plain process beside a socket that only counts. Every run
 checks its counts.
 """
@@ -27,6 +28,7 @@ import js_sync
 from js_cli.screen import plain_table, results
 from js_models import StreamConfig
 from js_spark import local_session
+from js_spark.pipeline import land
 from js_testing import NatsServer
 from tests.bench.processes import cpu_seconds
 from tests.bench.spark_reader import STREAM
@@ -52,7 +54,7 @@ DDL: Final = (
     "id BIGINT, customer STRING, amount DOUBLE, paid BOOLEAN, placed TIMESTAMP, note STRING"
 )
 
-Land = Callable[[], "DataFrame"]
+Land = Callable[[Path], object]
 
 
 def payload(number: int) -> bytes:
@@ -90,22 +92,31 @@ def _requests(count: int) -> Iterator[js_sync.PublishRequest]:
 
 
 def ways(spark: SparkSession, url: str, files: Path) -> dict[str, Land]:
-    """Return what is landed: by name, the rows."""
+    """Return what lands into a folder, by name."""
 
-    def source(columns: str = "", **options: str) -> DataFrame:
+    def landed(**given: str) -> Land:
+        return lambda to: land(spark, servers=url, stream=STREAM, path=str(to), **given)
+
+    def frame(columns: str = "", **options: str) -> Land:
         given = {"nats.servers": url, "stream": STREAM, **options}
         reader = spark.read.format("jetstream").options(**given)
-        return (reader.schema(columns) if columns else reader).load()
+        return _written(lambda: (reader.schema(columns) if columns else reader).load())
 
     schema = json.dumps(SCHEMA)
     return {
-        "files": lambda: spark.read.schema(DDL).json(str(files)),
-        "raw": lambda: source(),
-        "typed": lambda: source(valueFormat="json", jsonSchema=schema),
+        "files": _written(lambda: spark.read.schema(DDL).json(str(files))),
+        "land, raw": landed(),
+        "land, typed": landed(value_format="json", json_schema=schema),
+        "data frame, raw": frame(),
+        "data frame, typed": frame(valueFormat="json", jsonSchema=schema),
         # Spark asks a Python source for all of its columns, whatever a query selects of them; the
         # schema of a read is how to ask for fewer, here for those that the files have.
-        "typed, payload only": lambda: source(DDL, valueFormat="json", jsonSchema=schema),
+        "data frame, payload only": frame(DDL, valueFormat="json", jsonSchema=schema),
     }
+
+
+def _written(rows: Callable[[], DataFrame]) -> Land:
+    return lambda to: rows().write.parquet(str(to))
 
 
 def landing(url: str, folder: Path, count: int, rounds: int) -> None:
@@ -113,8 +124,8 @@ def landing(url: str, folder: Path, count: int, rounds: int) -> None:
     spark = local_session("bench", master="local[2]")
     try:
         lands = ways(spark, url, folder / "json")
-        for land in lands.values():
-            _timed(land, folder / "out", count)  # the first of each compiles
+        for way in lands.values():
+            _timed(way, folder / "out", count)  # the first of each compiles
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in lands}
         for number in range(rounds):
             for name in list(lands) if number % 2 == 0 else list(reversed(lands)):
@@ -141,12 +152,12 @@ def landing(url: str, folder: Path, count: int, rounds: int) -> None:
     results().print(table)
 
 
-def _timed(land: Land, target: Path, count: int) -> tuple[float, float]:
+def _timed(way: Land, target: Path, count: int) -> tuple[float, float]:
     """Land once; return the seconds by the clock, and the CPU seconds of all processes."""
     cpu, began = cpu_seconds(), time.perf_counter()
-    land().write.parquet(str(target))
+    way(target)
     took = time.perf_counter() - began, cpu_seconds() - cpu
-    rows = sum(pq.read_metadata(file).num_rows for file in target.glob("*.parquet"))
+    rows = sum(pq.read_metadata(file).num_rows for file in target.rglob("*.parquet"))
     shutil.rmtree(target)
     if rows != count:
         raise click.ClickException(f"{rows} of {count} rows")

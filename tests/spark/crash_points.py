@@ -1,7 +1,7 @@
 """A program that dies at the n-th thing it does to files, for every n.
 
 `python crash_points.py SINK FOLDER SEED COUNT` lands three batches into tables of one kind, joins
-their files, replaces a batch and vacuums; Spark has no part in it, its files are written by Arrow.
+their files, replaces a batch and vacuums; Spark has no part in it.
 For COUNT of the points (0: all) a process dies there without any cleaning up, and another one does
 the same work again, as a new run does. Prints how many points there are and which were tried; ends
 with an error when rows are missing or doubled.
@@ -21,39 +21,24 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import frozen
 from pyspark.sql.types import LongType, StructField, StructType
 
-from js_spark.pipeline import PipelineConfig, delta_sink, parquet_sink
+from js_spark.pipeline import PipelineConfig
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.compact import compact
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.landed import read_landed, tables_of
 from js_spark.pipeline.sink import open_sink
-from js_spark.pipeline.staging import files_in, sync
 from js_spark.pipeline.vacuum import vacuum
+from js_spark.staging import Staging
+from js_spark.table_files import TableFiles
 from tests.spark.pipelines import config_of
 
 BATCHES, ROWS = 3, 10
+COLUMNS = StructType([StructField(name, LongType()) for name in ("_seq", "_batch_id")])
 DIED = 9
 CHANGES = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate"}
-
-
-@frozen
-class Rows:
-    """Rows of one table, in place of a data frame."""
-
-    batch: int
-    seqs: list[int]
-
-    @property
-    def schema(self) -> StructType:
-        return StructType([StructField(name, LongType()) for name in ("_seq", "_batch_id")])
-
-    def table(self) -> Any:
-        columns = {"_seq": self.seqs, "_batch_id": [self.batch] * len(self.seqs)}
-        return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
 
 
 @frozen
@@ -62,18 +47,16 @@ class Writer:
     id: str = "identity"
 
 
-def stage(rows: Rows, folder: Path) -> tuple[Path, ...]:
+def write(folder: Path, batch: int, seqs: list[int]) -> list[Path]:
     """Write two files, as two tasks of Spark would."""
-    folder.mkdir(parents=True)
-    half = len(rows.seqs) // 2
-    for number, seqs in enumerate((rows.seqs[:half], rows.seqs[half:])):
-        pq.write_table(Rows(rows.batch, seqs).table(), folder / f"part-{number}.parquet")
-    sync([*files_in(folder), folder])
-    return files_in(folder)
-
-
-parquet_sink.stage = stage  # type: ignore[assignment]
-delta_sink.stage = stage  # type: ignore[assignment]
+    found: list[Path] = []
+    half = len(seqs) // 2
+    for part in (seqs[:half], seqs[half:]):
+        files = TableFiles(folder)
+        columns = [pa.array(values, pa.int64()) for values in (part, [batch] * len(part))]
+        files.add("orders", pa.RecordBatch.from_arrays(columns, COLUMNS.names))
+        found += [each.path for each in files.finish()]
+    return found
 
 
 def seqs_of(batch: int) -> tuple[list[int], list[int]]:
@@ -102,15 +85,16 @@ def work(config: PipelineConfig) -> None:
         )  # fmt: skip
         log.begin(entry)
         tables = sink.batch(batch, Writer())
-        tables.write(source.table, Rows(batch, rows))  # type: ignore[arg-type]
-        tables.write(source.dead_letters, Rows(batch, dead))  # type: ignore[arg-type]
+        tables.put(source.table, write(tables.folder, batch, rows), COLUMNS)
+        tables.put(source.dead_letters, write(tables.folder, batch, dead), COLUMNS)
         assert sum(each.rows for each in tables.written) == ROWS, tables.written
         tables.close()
         log.landed(entry)
     committed.touch()
     list(compact(config))
-    again = stage(Rows(1, seqs_of(1)[0]), folders.staging / f"_replay.{os.getpid()}")
-    sink.replace(source.table, 1, again)
+    staging = Staging(folders.staging, "_replay")
+    sink.replace(source.table, 1, write(staging.folder, 1, seqs_of(1)[0]))
+    staging.close()
     vacuum(config, keep=0)
 
 

@@ -224,6 +224,40 @@ def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
     assert counted(table, sink) == (15, 15)
 
 
+@pytest.mark.parametrize("sink", SINKS)
+def test_what_an_attempt_has_landed_counts_when_its_messages_are_gone(
+    sink: str,
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
+    lenient = "options = { failOnDataLoss = false }\n"
+    config = config_of(tmp_path, sink, server.url, orders(stream, lenient))
+    runs(config)
+    fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
+    troubles = iter([RuntimeError("disk on fire")])
+    landed = BatchLog.landed
+
+    def purge_and_fail_at_first(self: BatchLog, entry: BatchEntry) -> None:
+        for trouble in troubles:
+            stream.purge()
+            raise trouble
+        landed(self, entry)
+
+    monkeypatch.setattr(BatchLog, "landed", purge_and_fail_at_first)
+    heard = runs(config)
+    assert Failed("orders", "disk on fire", 0.1) in heard
+    (entry,) = [each.entry for each in heard if isinstance(each, Landed)]
+    assert (entry.messages, entry.dead_letters) == (10, 1)
+    assert counted(tmp_path / "lake" / "orders", sink) == (18, 18)
+    assert counted(tmp_path / "lake" / "dead_letters" / "source=orders", sink) == (2, 2)
+
+
 def test_runs_until_somebody_asks_to_stop(
     spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill, tmp_path: Path
 ) -> None:

@@ -16,8 +16,7 @@ disks, HDFS; not object stores).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,14 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["LandReport", "SubjectSummary", "land", "summary"]
 
 _RESERVED: Final = frozenset({DEAD_LETTERS, "journal"})
-
-#: Timestamps as 64-bit microseconds, as every reader understands them, the year 1 included: the
-#: server writes 0001-01-01 for "never".
-_PARQUET: Final[Mapping[str, str]] = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-}
 
 
 def land(
@@ -76,9 +67,8 @@ def land(
         **({"subject": subject} if subject else {}),
         **({"jsonSchema": json_schema} if json_schema else {}),
     }
-    job = Landing(given, SourceOptions.parse(given), Path(path).absolute(), _table(table, stream))
-    with parquet_settings(spark):
-        return job.run(spark)
+    job = Landing(SourceOptions.parse(given), Path(path).absolute(), _table(table, stream))
+    return job.run(spark)
 
 
 def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
@@ -114,16 +104,3 @@ def _table(table: str | None, stream: str) -> str:
             " hold no '/' or '=' nor begin with '_' or '.'",
         )
     return name
-
-
-@contextmanager
-def parquet_settings(spark: SparkSession) -> Generator[None]:
-    """Set for a while how Spark writes times into Parquet, so that every reader agrees."""
-    before = {name: str(spark.conf.get(name)) for name in _PARQUET}
-    for name, value in _PARQUET.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)

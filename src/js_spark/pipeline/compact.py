@@ -15,7 +15,7 @@ from js_spark.pipeline.landed import tables_of
 from js_spark.pipeline.parquet_files import Part
 from js_spark.pipeline.rebuild import Rebuilt, batch_folders
 from js_spark.pipeline.settled import settled
-from js_spark.pipeline.staging import files_in
+from js_spark.staging import files_in
 
 __all__ = ["TARGET", "Compacted", "all_tables", "compact"]
 

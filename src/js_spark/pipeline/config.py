@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 from attrs import field, frozen
 
 from js_spark.options import SourceOptions, ValueFormat
+from js_spark.split_tables import DEAD_LETTERS, TableNames
 
 __all__ = ["CommitMode", "PipelineConfig", "Restarts", "SinkKind", "SourceConfig"]
 
@@ -18,8 +19,6 @@ CommitMode: TypeAlias = Literal["none", "bookmark", "purge"]
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 """What a pipeline, a source or a table may be called: it becomes the name of a folder."""
-
-DEAD_LETTERS: Final = "dead_letters"
 
 
 @frozen(kw_only=True)
@@ -55,6 +54,11 @@ class SourceConfig:
     def dead_letters(self) -> str:
         """Folder of its dead letters, below the pipeline's."""
         return f"{DEAD_LETTERS}/source={self.name}"
+
+    @property
+    def tables(self) -> TableNames:
+        """What its tables are called."""
+        return TableNames(table=self.table, dead_letters=self.dead_letters, prefix=self.prefix)
 
     @property
     def seq_column(self) -> str:

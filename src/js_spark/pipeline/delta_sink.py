@@ -25,11 +25,11 @@ from deltalake.transaction import AddAction
 from js_spark.errors import SchemaError
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import schema_of
-from js_spark.pipeline.sink import BATCH_COLUMN, Writer
-from js_spark.pipeline.staging import Written, stage, sync
+from js_spark.pipeline.sink import Writer
+from js_spark.split_tables import BATCH_COLUMN
+from js_spark.staging import Staging, Written, sync
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
@@ -50,41 +50,51 @@ def open_table(folder: Path) -> DeltaTable | None:
 
 
 class DeltaBatch:
-    """Writes a batch: files first, then one transaction a table."""
+    """Puts a batch into its tables: the files first, then one transaction a table."""
 
-    def __init__(self, root: Path, number: int, writer: Writer) -> None:
-        self._root: Final = root
+    def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
+        self._root: Final = folders.root
+        self._staging: Final = Staging(folders.staging, writer.name)
         self._number: Final = number
         self._writer: Final = writer
         self._name: Final = f"{writer.name}-{number:09d}-"
         self._written: list[Written] = []
+
+    @property
+    def folder(self) -> Path:
+        """Where files of the batch are written before they are put into tables."""
+        return self._staging.folder
 
     def has(self, table: str) -> bool:
         """Tell whether the table has the batch already."""
         delta = open_table(self._root / table)
         return delta is not None and self._is_in(delta)
 
-    def write(self, table: str, rows: DataFrame) -> Written:
-        """Write one table's rows of the batch."""
+    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+        """Put the files of a table's rows into it."""
         folder = self._root / table
         delta = open_table(folder)
         if delta is None or not self._is_in(delta):
             for left in (folder / _DATA).glob(f"{self._name}*"):
                 shutil.rmtree(left)  # of an attempt that was killed before its transaction
-            files = stage(rows, folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}")
-            delta = _fitting(delta, folder, rows.schema)
-            self._commit(delta, folder, files)
+            delta = _fitting(delta, folder, columns)
+            home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
+            self._commit(delta, folder, self._staging.put(files, home))
         written = Written(table, self._files(delta, folder))
         self._written.append(written)
         return written
 
     @property
     def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were written to."""
+        """What the batch has in the tables that were put to."""
         return self._written
 
     def close(self) -> None:
-        """Do nothing: files outside of the log are removed with the next attempt or a vacuum."""
+        """Remove what was written and not put anywhere.
+
+        Files that no transaction took are removed with the next attempt or a vacuum.
+        """
+        self._staging.close()
 
     def _is_in(self, delta: DeltaTable) -> bool:
         last = delta.transaction_version(self._writer.id)
@@ -117,7 +127,7 @@ class DeltaSink:
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
         """Begin a batch, or begin one again that was interrupted."""
-        return DeltaBatch(self.folders.root, number, writer)
+        return DeltaBatch(self.folders, number, writer)
 
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from js_spark.errors import CheckpointError, JournalError
+from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.identity import Identity
-from js_spark.pipeline.sink import BATCH_COLUMN, BatchWriter, Sink
-from js_spark.pipeline.staging import Seqs, seqs_of, summarized
-from js_spark.split_tables import TableWriter, write_events, write_json, write_raw
+from js_spark.pipeline.landed import possible_tables
+from js_spark.pipeline.sink import BatchWriter, Sink
+from js_spark.staging import Seqs, seqs_of, summarized
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BatchLander", "write_tables"]
+__all__ = ["BatchLander"]
 
 
 @frozen
@@ -58,9 +59,12 @@ class BatchLander:
         """What the last batch raised: Spark hands on only its text."""
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
-        """Land the rows of a batch. Raises what went wrong."""
+        """Land a batch. Raises what went wrong.
+
+        ``rows`` tell the session only: they would bring each message through Java.
+        """
         try:
-            self._land(rows, spark_batch)
+            self._land(rows.sparkSession, spark_batch)
         except Exception as error:
             self.failure = error
             raise
@@ -69,12 +73,12 @@ class BatchLander:
         """Close the connection."""
         self._leader.close()
 
-    def _land(self, rows: DataFrame, spark_batch: int) -> None:
+    def _land(self, spark: SparkSession, spark_batch: int) -> None:
         started = time.monotonic()
         entry = self._plan(spark_batch)
         tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
         try:
-            write_tables(tables, rows, self._source, entry.batch)
+            self._write(spark, entry, tables)
             entry = self._counted(entry, tables)
         finally:
             tables.close()
@@ -86,6 +90,17 @@ class BatchLander:
         )
         self._log.landed(entry)
         self._landed(entry)
+
+    def _write(self, spark: SparkSession, entry: BatchEntry, tables: BatchWriter) -> None:
+        """Let Spark's tasks write the files, and put them into the tables of the source."""
+        options = self._source.source_options
+        job = LandJob(options, self._source.tables, tables.folder, entry.batch)
+        ranges = ranges_of(self._leader, options, entry.start, entry.end, entry.created)
+        files = by_table(job.run(spark, ranges))
+        # An attempt before this one may have found messages that are gone now.
+        before = {name for name in possible_tables(self._source) if tables.has(name)}
+        for table in sorted(files.keys() | before):
+            tables.put(table, files.get(table, ()), job.columns(table))
 
     def _plan(self, spark_batch: int) -> BatchEntry:
         """Note the bounds of the batch, or find them noted."""
@@ -145,17 +160,3 @@ class BatchLander:
                 f" {entry.end - 1}) has {seqs.count} rows of {seqs.distinct} sequences from"
                 f" {seqs.first} to {seqs.last} in its files; something else writes to the tables"
             )
-
-
-def write_tables(tables: TableWriter, rows: DataFrame, source: SourceConfig, batch: int) -> None:
-    """Divide the rows of a batch among the tables of the source."""
-    from pyspark.sql import functions as f
-
-    marked = rows.withColumn(BATCH_COLUMN, f.lit(batch).cast("bigint"))
-    match source.format:
-        case "raw":
-            write_raw(tables, marked, source.table)
-        case "json":
-            write_json(tables, marked, source.table, source.dead_letters)
-        case "advisory":
-            write_events(tables, marked, source.dead_letters, source.prefix)

@@ -12,8 +12,8 @@ from attrs import frozen
 from js_spark.events import EVENT_COLUMNS
 from js_spark.pipeline.batch_log import BatchEntry
 from js_spark.pipeline.config import SourceConfig
-from js_spark.pipeline.sink import BATCH_COLUMN, Sink
-from js_spark.split_tables import OTHER_EVENTS
+from js_spark.pipeline.sink import Sink
+from js_spark.split_tables import BATCH_COLUMN, OTHER_EVENTS
 
 __all__ = ["LandedRows", "missing_of", "possible_tables", "read_landed", "tables_of"]
 

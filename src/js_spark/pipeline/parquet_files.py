@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from js_spark.errors import SchemaError
-from js_spark.pipeline.staging import sync
+from js_spark.staging import sync
 
 __all__ = ["Part", "merge", "schema_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,39 +13,39 @@ import pyarrow.dataset as ds
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part
 from js_spark.pipeline.rebuild import BATCH_FOLDER, Rebuilt, batch_folders
-from js_spark.pipeline.sink import BATCH_COLUMN, Writer
-from js_spark.pipeline.staging import Written, files_in, stage, sync
+from js_spark.pipeline.sink import Writer
+from js_spark.split_tables import BATCH_COLUMN
+from js_spark.staging import Staging, Written, files_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 __all__ = ["ParquetBatch", "ParquetSink"]
 
 
 class ParquetBatch:
-    """Writes a batch: each table aside, then into place with one rename."""
+    """Puts a batch into its tables: each with one rename."""
 
     def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
         self._root: Final = folders.root
         self._number: Final = number
-        self._staging: Final = folders.staging / f"{writer.name}.{uuid.uuid4().hex}"
+        self._staging: Final = Staging(folders.staging, writer.name)
         self._written: list[Written] = []
-        for left in folders.staging.glob(f"{writer.name}.*"):
-            shutil.rmtree(left)  # of an attempt that was killed: there is one writer at a time
+
+    @property
+    def folder(self) -> Path:
+        """Where files of the batch are written before they are put into tables."""
+        return self._staging.folder
 
     def has(self, table: str) -> bool:
         """Tell whether the table has the batch already."""
         return self._home(table).exists()
 
-    def write(self, table: str, rows: DataFrame) -> Written:
-        """Write one table's rows of the batch."""
+    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+        """Put the files of a table's rows into it."""
         target = self._home(table)
         if not self.has(table):
-            aside = self._staging / table
-            stage(rows, aside)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            aside.rename(target)
-            sync([target.parent])
+            self._staging.put(files, target)
         written = Written(table, files_in(target))
         self._written.append(written)
         return written
@@ -56,15 +55,12 @@ class ParquetBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were written to."""
+        """What the batch has in the tables that were put to."""
         return self._written
 
     def close(self) -> None:
-        """Remove what was written aside and not moved."""
-        shutil.rmtree(self._staging, ignore_errors=True)
-        staging = self._staging.parent
-        if staging.is_dir() and not any(staging.iterdir()):
-            staging.rmdir()
+        """Remove what was written and not put anywhere."""
+        self._staging.close()
 
 
 class ParquetSink:

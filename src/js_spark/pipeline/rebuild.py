@@ -17,7 +17,7 @@ from typing import Final, Self
 from js_spark.pipeline import swap
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part, merge
-from js_spark.pipeline.staging import files_in, sync
+from js_spark.staging import files_in, sync
 
 __all__ = ["BATCH_FOLDER", "Rebuilt", "batch_folders"]
 

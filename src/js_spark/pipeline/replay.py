@@ -6,48 +6,27 @@ the tables have of them. So it can be repeated, and it can be repeated after a c
 
 from __future__ import annotations
 
-import json
-import shutil
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
 from js_spark.errors import DataLossError, OptionError
+from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
-from js_spark.pipeline.batch import parquet_settings
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.land_batch import write_tables
 from js_spark.pipeline.landed import missing_of, read_landed, tables_of
 from js_spark.pipeline.settled import settled
 from js_spark.pipeline.sink import Sink, open_sink
-from js_spark.pipeline.staging import Written, seqs_of, stage, summarized
+from js_spark.staging import Staging, Written, seqs_of, summarized
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["batches_of", "replay"]
-
-
-class _Aside:
-    """Writes tables into a folder that no reader looks into."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder: Final = folder
-        self.written: dict[str, Written] = {}
-
-    def has(self, table: str) -> bool:
-        """Say no: each replay begins anew."""
-        return False
-
-    def write(self, table: str, rows: DataFrame) -> Written:
-        """Write one table's rows."""
-        found = self.written[table] = Written(table, stage(rows, self._folder / table))
-        return found
 
 
 def batches_of(
@@ -79,7 +58,7 @@ def replay(
     """
     folders = Folders(config.path)
     log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
-    with settled(config, "replay"), parquet_settings(spark):
+    with settled(config, "replay"):
         due = batches_of(config, source, low, high)
         if not due:
             raise OptionError(
@@ -113,11 +92,10 @@ def _again(
     entry: BatchEntry,
     tables: list[str],
 ) -> BatchEntry:
-    folder = folders.staging / f"_replay.{uuid.uuid4().hex}"
-    aside = _Aside(folder)
+    staging = Staging(folders.staging, "_replay")
     try:
-        write_tables(aside, _rows(spark, source, entry), source, entry.batch)
-        new = seqs_of([file for w in aside.written.values() for file in w.files], source.seq_column)
+        written = _landed_aside(spark, source, entry, staging.folder)
+        new = seqs_of([file for each in written.values() for file in each.files], source.seq_column)
         old = read_landed(sink, source, tables, entry.start, entry.end, entry.batch)
         lost = missing_of(old.up_to(entry.batch).seqs.combine_chunks(), new)
         if lost:
@@ -125,41 +103,43 @@ def _again(
                 f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
                 f" holds {len(lost)} of its messages no more, the first has sequence {lost[0]}"
             )
-        for table in _order(source, tables, aside):
-            written = aside.written.get(table)
-            sink.replace(table, entry.batch, written.files if written and written.rows else ())
-        return _entry(entry, source, aside)
+        for table in _order(source, tables, written):
+            found = written.get(table)
+            sink.replace(table, entry.batch, found.files if found else ())
+        return _entry(entry, source, written)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        staging.close()
 
 
-def _order(source: SourceConfig, tables: list[str], aside: _Aside) -> list[str]:
+def _landed_aside(
+    spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
+) -> dict[str, Written]:
+    """Write the rows of the batch by table into a folder that no reader looks into."""
+    # What is missing is found message by message instead, by comparing with what the tables have.
+    options = evolve(source.source_options, fail_on_data_loss=False)
+    job = LandJob(options, source.tables, folder, entry.batch)
+    with Leader(options) as leader:
+        ranges = ranges_of(leader, options, entry.start, entry.end, entry.created)
+    files = by_table(job.run(spark, ranges))
+    return {table: Written(table, tuple(paths)) for table, paths in files.items()}
+
+
+def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Written]) -> list[str]:
     """Return all tables concerned, dead letters last.
 
     A message that is no dead letter any more is in its table before it leaves them: interrupted
     between, it is there twice and not gone.
     """
-    names = sorted({*tables, *aside.written} - {source.dead_letters})
+    names = sorted({*tables, *written} - {source.dead_letters})
     return [*names, source.dead_letters]
 
 
-def _rows(spark: SparkSession, source: SourceConfig, entry: BatchEntry) -> DataFrame:
-    bounds = {
-        "startingOffsets": json.dumps({source.stream: entry.start}),
-        "endingOffsets": json.dumps({source.stream: entry.end}),
-        # Compared message by message instead, with what the tables have.
-        "failOnDataLoss": "false",
-    }
-    given = {k: v for k, v in source.options.items() if k.lower() != "failondataloss"}
-    return spark.read.format("jetstream").options(**given, **bounds).load()
-
-
-def _entry(entry: BatchEntry, source: SourceConfig, aside: _Aside) -> BatchEntry:
-    files = [file for each in aside.written.values() for file in each.files]
+def _entry(entry: BatchEntry, source: SourceConfig, written: Mapping[str, Written]) -> BatchEntry:
+    files = [file for each in written.values() for file in each.files]
     seqs = summarized(seqs_of(files, source.seq_column))
     tables = {
         each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
-        for each in aside.written.values()
+        for each in written.values()
     }
     dead = tables.get(source.dead_letters)
     return evolve(

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from js_spark.connect import refuse_connect
-from js_spark.pipeline.batch import parquet_settings
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.happenings import Happening
@@ -62,7 +61,7 @@ def run(
     # A pipeline outlives the failure of the process that looks for sources, which is asked once.
     register(spark)
     heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
-    with locked(Folders(config.path), f"pipeline run of {config.name}"), parquet_settings(spark):
+    with locked(Folders(config.path), f"pipeline run of {config.name}"):
         sources = [
             SourceQuery(spark, config, each, heard.put, once=once, recover=recover)
             for each in config.sources

@@ -11,15 +11,12 @@ import pyarrow as pa
 from js_spark.errors import SparkSourceError
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.staging import Written
+from js_spark.staging import Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
-__all__ = ["BATCH_COLUMN", "BatchWriter", "Sink", "Writer", "open_sink"]
-
-BATCH_COLUMN = "_batch_id"
-"""Column with the number of the batch that landed the row."""
+__all__ = ["BatchWriter", "Sink", "Writer", "open_sink"]
 
 
 class Writer(Protocol):
@@ -37,19 +34,27 @@ class Writer(Protocol):
 
 
 class BatchWriter(Protocol):
-    """Writes the tables of one batch; a table that has the batch already is left as it is."""
+    """Puts files into the tables of one batch; a table that has the batch already is left alone.
+
+    The files are written into ``folder`` first.
+    """
+
+    @property
+    def folder(self) -> Path:
+        """Where files of the batch are written before they are put into tables."""
+        ...
 
     def has(self, table: str) -> bool:
         """Tell whether the table has the batch already."""
         ...
 
-    def write(self, table: str, rows: DataFrame) -> Written:
-        """Write one table's rows of the batch, all of them or none."""
+    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+        """Put the files of a table's rows into it, all of them or none."""
         ...
 
     @property
     def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were written to."""
+        """What the batch has in the tables that were put to."""
         ...
 
     def close(self) -> None:

@@ -13,10 +13,10 @@ from js_core.subjects import check_name
 from js_spark.errors import ConfigError, OptionError, SchemaError
 from js_spark.events import EVENT_COLUMNS
 from js_spark.layout import Layout
-from js_spark.pipeline.config import DEAD_LETTERS, NAME, PipelineConfig, Restarts, SourceConfig
+from js_spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
 from js_spark.pipeline.toml_table import TomlTable
 from js_spark.session import LOCAL_MASTER
-from js_spark.split_tables import OTHER_EVENTS
+from js_spark.split_tables import DEAD_LETTERS, OTHER_EVENTS
 
 __all__ = ["read_config"]
 

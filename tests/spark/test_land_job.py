@@ -1,0 +1,137 @@
+"""What tasks write when they land a range: files by table, each message in one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import LongType
+
+from js_spark.errors import DataLossError
+from js_spark.land_job import LandJob, by_table, ranges_of
+from js_spark.leader import Leader
+from js_spark.options import SourceOptions
+from js_spark.plan import SequenceRange
+from js_spark.split_tables import TableNames
+from js_spark.staging import Staging
+from js_sync import JetStream, Stream
+from js_testing import NatsServer
+from tests.spark.pipelines import MAX_DELIVER, SCHEMA
+
+Make = Callable[..., Stream]
+Fill = Callable[..., None]
+NAMES = TableNames(table="orders", dead_letters="dead", prefix="on_")
+
+
+def job(
+    server: NatsServer, stream: Stream, folder: Path, batch: int | None = None, **given: str
+) -> LandJob:
+    options = {"nats.servers": server.url, "stream": stream.name, **given}
+    return LandJob(SourceOptions.parse(options), NAMES, folder, batch)
+
+
+def test_events_go_to_a_table_of_their_own_and_strangers_to_another(
+    server: NatsServer, make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    namesake = {"type": "io.example.max_deliver", "x": 1}
+    known = {**MAX_DELIVER, "stream_seq": 5, "unheard": True}
+    fill(stream, [known, namesake, {"type": "io.example.kind"}, b"broken", {"no": "type"}])
+    landing = job(server, stream, tmp_path, batch=7, valueFormat="advisory", includeHeaders="true")
+    files = by_table(landing.land(SequenceRange(stream.name, 1, 6, "direct")))
+    found = {table: pq.read_table(path).to_pylist() for table, (path,) in files.items()}
+    assert {table: [row["_seq"] for row in rows] for table, rows in found.items()} == {
+        "dead": [4, 5],
+        "on_max_deliver": [1],
+        "on_other_events": [2, 3],
+    }
+    (event,) = found["on_max_deliver"]
+    assert (event["stream_seq"], json.loads(event["_extra"])) == (5, {"unheard": True})
+    assert json.loads(found["on_other_events"][0]["_extra"]) == namesake
+    assert [row["_raw"] for row in found["dead"]] == [b"broken", b'{"no": "type"}']
+    for table, rows in found.items():
+        assert {row["_batch_id"] for row in rows} == {7}
+        assert {row["_stream"] for row in rows} == {stream.name}
+        assert landing.columns(table).names == list(rows[0])
+        assert landing.columns(table)["_batch_id"].dataType == LongType()
+
+
+def test_a_large_range_becomes_row_groups_in_order(
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} if at % 10 else b"broken" for at in range(100)])
+    monkeypatch.setattr("js_spark.table_files._HELD", 2000)
+    given = {"valueFormat": "json", "jsonSchema": json.dumps(SCHEMA), "fetchMessages": "10"}
+    files = job(server, stream, tmp_path, **given).land(
+        SequenceRange(stream.name, 1, 101, "direct")
+    )
+    assert {each.table: each.rows for each in files} == {"orders": 90, "dead": 10}
+    rows = {each.table: pq.read_table(each.path) for each in files}
+    assert rows["orders"].column("id").to_pylist() == [at for at in range(100) if at % 10]
+    assert rows["dead"].column("_seq").to_pylist() == list(range(1, 101, 10))
+    (orders,) = (each.path for each in files if each.table == "orders")
+    assert 2 < pq.read_metadata(orders).num_row_groups < 10
+
+
+def test_only_files_that_an_attempt_reported_are_taken(
+    server: NatsServer, make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"1", b"2", b"3"])
+    staging = Staging(tmp_path / "staging", "writer")
+    part = SequenceRange(stream.name, 1, 4, "direct")
+    landing = job(server, stream, staging.folder)
+    lost = landing.land(part)
+    (taken,) = landing.land(part)
+    target = tmp_path / "orders" / "batch_id=0"
+    (file,) = staging.put([taken.path], target)
+    assert pq.read_table(file).column("seq").to_pylist() == [1, 2, 3]
+    assert all(each.path.exists() for each in lost)
+    staging.close()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [file.name]
+    # What a worker still writes that nobody waits for any more comes to nothing.
+    with pytest.raises(FileNotFoundError):
+        landing.land(part)
+
+
+def test_attempts_that_were_killed_are_cleared_but_not_those_of_others(tmp_path: Path) -> None:
+    killed = Staging(tmp_path / "staging", "writer")
+    other = Staging(tmp_path / "staging", "other")
+    (killed.folder / "left.parquet").touch()
+    mine = Staging(tmp_path / "staging", "writer")
+    assert not killed.folder.exists()
+    mine.close()
+    assert other.folder.exists()
+    other.close()
+    assert not (tmp_path / "staging").exists()
+
+
+def test_what_was_planned_is_compared_with_the_stream(
+    server: NatsServer, jet: JetStream, make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [b""] * 9)
+    options = SourceOptions.parse({"nats.servers": server.url, "stream": stream.name})
+    lenient = SourceOptions.parse(
+        {"nats.servers": server.url, "stream": stream.name, "failOnDataLoss": "false"}
+    )
+    with Leader(options) as leader:
+        (state,) = leader.states()
+        (part,) = ranges_of(leader, options, 3, 8, state.created)
+        assert (part.start, part.end) == (3, 8)
+        assert ranges_of(leader, options, 10, 10, state.created) == []
+        stream.purge(before_seq=5)
+        with pytest.raises(DataLossError, match="from 3 to 4"):
+            ranges_of(leader, options, 3, 8, state.created)
+        (part,) = ranges_of(leader, lenient, 3, 8, state.created)
+        assert (part.start, part.end) == (5, 8)
+        with pytest.raises(DataLossError, match="deleted and made again"):
+            ranges_of(leader, options, 5, 8, "1970-01-01T00:00:00Z")
