@@ -1,7 +1,7 @@
 """The driver program of the cluster tests: ``python cluster_job.py MASTER SERVER FOLDER [ZIP]``.
 
-Reads a stream as a batch and as a streaming query, writes it into another one, and prints what it
-found as JSON. With a zip, executors have nothing but what is in it.
+Reads a stream as a batch and as a streaming query, lands it, writes it into another one, and prints
+what it found as JSON. With a zip, executors have nothing but what is in it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 from typing import Any
 
+from js_spark.pipeline import land
 from js_spark.session import local_session
 
 
@@ -37,11 +38,17 @@ def main(master: str, server: str, folder: str, package: str = "") -> dict[str, 
     query.awaitTermination(240)
     landed = spark.read.parquet(f"{folder}/table")
     streamed = landed.selectExpr("count(*) AS n", "count(DISTINCT seq) AS seqs").collect()[0]
+    report = land(spark, servers=server, stream="ORDERS", path=f"{folder}/lake", options=options)
     copy = rows.selectExpr("concat('copy.', seq) AS subject", "data")
     sink = {"nats.servers": server, "stream": "COPY", "idempotence": "insert"}
     copy.write.format("jetstream").options(**sink).mode("append").save()
     spark.stop()
-    return {"batch": list(batch), "streamed": list(streamed), "executors": executors}
+    return {
+        "batch": list(batch),
+        "streamed": list(streamed),
+        "landed": [report.messages, report.distinct_seqs, report.files],
+        "executors": executors,
+    }
 
 
 if __name__ == "__main__":

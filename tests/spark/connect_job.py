@@ -41,7 +41,7 @@ def without_the_package(spark: SparkSession, nats: str, folder: str) -> dict[str
 
 def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
     import js_spark
-    from js_spark.pipeline import PipelineConfig
+    from js_spark.pipeline import PipelineConfig, land
     from js_spark.pipeline.runner import run
 
     js_spark.register(spark)
@@ -56,6 +56,7 @@ def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
         refused = str(error)
     return {
         "registered": spark.sql("SELECT max(seq) FROM orders").collect()[0][0],
+        "landed": land(spark, servers=nats, stream="ORDERS", path=f"{folder}/lake").distinct_seqs,
         "session": js_spark.local_session() is spark,
         "refused": refused,
     }

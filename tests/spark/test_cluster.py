@@ -87,7 +87,12 @@ def submit(
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found == {"batch": [MESSAGES] * 2, "streamed": [MESSAGES] * 2, "executors": 2}
+    assert found == {
+        "batch": [MESSAGES] * 2,
+        "streamed": [MESSAGES] * 2,
+        "landed": [MESSAGES, MESSAGES, 4],
+        "executors": 2,
+    }
     with js_sync.connect(server.url) as nc:
         assert nc.jetstream().get_stream("COPY").cached_info.state.messages == MESSAGES
 

@@ -40,7 +40,13 @@ def test_reads_and_writes_as_batch_and_as_stream(
         copied = list(jet.get_stream("COPY").read(subjects="copy.orders.*"))
         told = dict(jet.get_stream("COPY").subjects("copy.told"))
     assert "needs Spark in its own process" in found.pop("refused")
-    assert found == {"read": MESSAGES, "foreign": True, "registered": MESSAGES, "session": True}
+    assert found == {
+        "read": MESSAGES,
+        "foreign": True,
+        "registered": MESSAGES,
+        "landed": MESSAGES,
+        "session": True,
+    }
     assert sorted(int(each.data) for each in copied) == list(range(MESSAGES))
     assert told == {"copy.told": 10}
 
