@@ -94,8 +94,15 @@ def _requests(count: int) -> Iterator[js_sync.PublishRequest]:
 def ways(spark: SparkSession, url: str, files: Path) -> dict[str, Land]:
     """Return what lands into a folder, by name."""
 
-    def landed(**given: str) -> Land:
-        return lambda to: land(spark, servers=url, stream=STREAM, path=str(to), **given)
+    def landed(value_format: str, json_schema: str | None = None) -> Land:
+        return lambda to: land(
+            spark,
+            servers=url,
+            stream=STREAM,
+            path=str(to),
+            value_format=value_format,
+            json_schema=json_schema,
+        )
 
     def frame(columns: str = "", **options: str) -> Land:
         given = {"nats.servers": url, "stream": STREAM, **options}
@@ -105,8 +112,8 @@ def ways(spark: SparkSession, url: str, files: Path) -> dict[str, Land]:
     schema = json.dumps(SCHEMA)
     return {
         "files": _written(lambda: spark.read.schema(DDL).json(str(files))),
-        "land, raw": landed(),
-        "land, typed": landed(value_format="json", json_schema=schema),
+        "land, raw": landed("raw"),
+        "land, typed": landed("json", schema),
         "data frame, raw": frame(),
         "data frame, typed": frame(valueFormat="json", jsonSchema=schema),
         # Spark asks a Python source for all of its columns, whatever a query selects of them; the
