@@ -6,6 +6,7 @@ from typing import Final
 
 from attrs import define
 
+from js_async._io import Lock
 from js_async.message import Message
 from js_async.work_settings import WorkSettings
 from js_core.dead_letter import stored_reason
@@ -51,10 +52,12 @@ class Outcomes:
         self.handled = 0
         self.retried = 0
         self.rejected = 0
+        self._counting: Final = Lock()
 
     async def succeeded(self, job: Job) -> None:
         """Acknowledge a message whose handler returned."""
-        self.handled += 1
+        async with self._counting:
+            self.handled += 1
         if not job.message.is_acknowledged:
             try:
                 await job.message.ack()
@@ -77,7 +80,8 @@ class Outcomes:
         if delay is None:
             await self._give_up(job, error)
             return None
-        self.retried += 1
+        async with self._counting:
+            self.retried += 1
         if self._settings.is_ordered:
             return delay
         await self._nak(job, nak_delay(delay, about.num_delivered, self._config.backoff))
@@ -105,7 +109,8 @@ class Outcomes:
                 await letters.store(job.message, reason)
                 reason = stored_reason(reason)
             await job.message.term(reason)
-            self.rejected += 1
+            async with self._counting:
+                self.rejected += 1
         except _TRANSIENT as trouble:
             self._warn(job, "given up", trouble)
             await self._nak(job, _AGAIN)

@@ -108,9 +108,12 @@ class Pipeline:
     @property
     def oldest(self) -> UnderWay | None:
         """The message that is under way for the longest time."""
-        for entry in self._waiting.values():
-            return entry
-        return None
+        while True:
+            try:
+                return next(iter(self._waiting.values()), None)
+            except RuntimeError:
+                # Another thread changed it just now, on an interpreter that lets both run.
+                continue
 
     def under_way(self) -> list[UnderWay]:
         """Return all messages without an outcome, in the order of sending."""

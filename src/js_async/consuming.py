@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final, Literal, Self
 from zlib import crc32
 
-from js_async._io import Handler, Signal, Task, call, spawn
+from js_async._io import Handler, Lock, Signal, Task, call, spawn
 from js_async.message import Message
 from js_async.messages import Messages
 from js_core.deadline import NEVER, Deadline, Seconds
@@ -87,6 +87,7 @@ class Consuming:
         self._tasks: list[Task] = []
         self._error: BaseException | None = None
         self._stopping = False
+        self._counting: Final = Lock()
         self.handled = 0
         """Messages whose handler returned."""
 
@@ -175,7 +176,8 @@ class Consuming:
             self._messages.hold(message)
         try:
             await call(self._handler, message)
-            self.handled += 1
+            async with self._counting:
+                self.handled += 1
         finally:
             self._messages.release(message)
 

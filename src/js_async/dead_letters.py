@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from js_async import _control
 from js_async._api import Api
+from js_async._io import Lock, Task, spawn
 from js_async._io import Stream as Generated
-from js_async._io import Task, spawn
 from js_async.consumer import Consumer
 from js_async.message import Message
 from js_async.messages import Messages
@@ -82,6 +82,7 @@ class DeadLetters:
         self._messages: Messages | None = None
         self._task: Task | None = None
         self._error: BaseException | None = None
+        self._counting: Final = Lock()
         self.stored = 0
         """Dead letters that this object stored."""
         self.known = 0
@@ -212,10 +213,11 @@ class DeadLetters:
             if error.err_code != MESSAGE_TOO_LARGE:
                 raise
             new = await self._without_body(failure, created, original, error)
-        if new:
-            self.stored += 1
-        else:
-            self.known += 1
+        async with self._counting:
+            if new:
+                self.stored += 1
+            else:
+                self.known += 1
 
     async def _without_body(
         self,

@@ -19,6 +19,7 @@ from js_core.processing import Reject
 from js_core.reports import HandlerFailed, PullWarning, WorkReport
 from js_core.retry import TryLater, nak_delay
 from js_models import ConsumerConfig
+from js_sync._io import Lock
 from js_sync.message import Message
 from js_sync.work_settings import WorkSettings
 
@@ -52,10 +53,12 @@ class Outcomes:
         self.handled = 0
         self.retried = 0
         self.rejected = 0
+        self._counting: Final = Lock()
 
     def succeeded(self, job: Job) -> None:
         """Acknowledge a message whose handler returned."""
-        self.handled += 1
+        with self._counting:
+            self.handled += 1
         if not job.message.is_acknowledged:
             try:
                 job.message.ack()
@@ -78,7 +81,8 @@ class Outcomes:
         if delay is None:
             self._give_up(job, error)
             return None
-        self.retried += 1
+        with self._counting:
+            self.retried += 1
         if self._settings.is_ordered:
             return delay
         self._nak(job, nak_delay(delay, about.num_delivered, self._config.backoff))
@@ -106,7 +110,8 @@ class Outcomes:
                 letters.store(job.message, reason)
                 reason = stored_reason(reason)
             job.message.term(reason)
-            self.rejected += 1
+            with self._counting:
+                self.rejected += 1
         except _TRANSIENT as trouble:
             self._warn(job, "given up", trouble)
             self._nak(job, _AGAIN)

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, RequestTimeout
-from js_sync._io import Handler, Signal, Task, call, spawn
+from js_sync._io import Handler, Lock, Signal, Task, call, spawn
 from js_sync.message import Message
 from js_sync.messages import Messages
 
@@ -88,6 +88,7 @@ class Consuming:
         self._tasks: list[Task] = []
         self._error: BaseException | None = None
         self._stopping = False
+        self._counting: Final = Lock()
         self.handled = 0
         """Messages whose handler returned."""
 
@@ -176,7 +177,8 @@ class Consuming:
             self._messages.hold(message)
         try:
             call(self._handler, message)
-            self.handled += 1
+            with self._counting:
+                self.handled += 1
         finally:
             self._messages.release(message)
 

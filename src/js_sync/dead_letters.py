@@ -45,8 +45,8 @@ from js_models import PubAck, StreamConfig, StreamInfo, Timestamp
 from js_models.error_codes import MESSAGE_TOO_LARGE
 from js_sync import _control
 from js_sync._api import Api
+from js_sync._io import Lock, Task, spawn
 from js_sync._io import Stream as Generated
-from js_sync._io import Task, spawn
 from js_sync.consumer import Consumer
 from js_sync.message import Message
 from js_sync.messages import Messages
@@ -83,6 +83,7 @@ class DeadLetters:
         self._messages: Messages | None = None
         self._task: Task | None = None
         self._error: BaseException | None = None
+        self._counting: Final = Lock()
         self.stored = 0
         """Dead letters that this object stored."""
         self.known = 0
@@ -211,10 +212,11 @@ class DeadLetters:
             if error.err_code != MESSAGE_TOO_LARGE:
                 raise
             new = self._without_body(failure, created, original, error)
-        if new:
-            self.stored += 1
-        else:
-            self.known += 1
+        with self._counting:
+            if new:
+                self.stored += 1
+            else:
+                self.known += 1
 
     def _without_body(
         self,
