@@ -11,7 +11,7 @@ from attrs import frozen
 
 from js_async._api import Api
 from js_async._backup_files import read_backup, verify
-from js_async._io import Signal, aside
+from js_async._io import Signal, aside, sleep
 from js_async._replies import Answer
 from js_core.answers import read_answer
 from js_core.backup import DATA_FILE, Backup, TransferProgress
@@ -33,6 +33,10 @@ __all__ = ["restore"]
 
 #: Bytes under way: enough for a link of some milliseconds at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
+
+#: Seconds for which the first chunk is sent again while nobody takes it, and between two tries.
+_PATIENCE: Final = 2.0
+_PAUSE: Final = 0.05
 
 
 @frozen
@@ -149,6 +153,8 @@ class _Sending:
         window = max(1, _WINDOW // self._wish.chunk_size)
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
+        for chunk in await aside(lambda: self._read(file, 1)):
+            await self._knock(chunk)
         while True:
             # Many chunks at a time: going aside costs more than reading one.
             chunks = await aside(lambda: self._read(file, window // 2 + 1))
@@ -161,6 +167,25 @@ class _Sending:
                 break
         while self._under_way:
             await self._settle()
+
+    async def _knock(self, chunk: bytes) -> None:
+        """Send the first chunk, again until somebody takes it.
+
+        In a cluster the word of where to send it may be here before all nodes know of the
+        subscription there (seen once on 2.15.1, with a node 0.1 s away).
+        """
+        patience = Deadline.after(_PATIENCE)
+        while True:
+            deadline = self._api.deadline(self._wish.timeout)
+            try:
+                frame = await self._api.transport.ask(self._subject, b"", chunk, deadline)
+            except NoResponders:
+                if patience.expired():
+                    raise
+                await sleep(_PAUSE)
+                continue
+            self._take_note(_payload(frame), chunk)
+            return
 
     def _read(self, file: BinaryIO, count: int) -> list[bytes]:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))
@@ -179,6 +204,10 @@ class _Sending:
             word = _payload(answer.take(self._subject))
         finally:
             self._api.transport.replies.forget(answer)
+        self._take_note(word, chunk)
+
+    def _take_note(self, word: bytes, chunk: bytes) -> None:
+        """Count a chunk that the server has, or raise what it said of it."""
         if word:
             read_answer(word, self._subject)
         self._sent += len(chunk)

@@ -27,13 +27,17 @@ from js_core.subjects import check_subject
 from js_models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
 from js_sync._api import Api
 from js_sync._backup_files import read_backup, verify
-from js_sync._io import Signal, aside
+from js_sync._io import Signal, aside, sleep
 from js_sync._replies import Answer
 
 __all__ = ["restore"]
 
 #: Bytes under way: enough for a link of some milliseconds at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
+
+#: Seconds for which the first chunk is sent again while nobody takes it, and between two tries.
+_PATIENCE: Final = 2.0
+_PAUSE: Final = 0.05
 
 
 @frozen
@@ -150,6 +154,8 @@ class _Sending:
         window = max(1, _WINDOW // self._wish.chunk_size)
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
+        for chunk in aside(lambda: self._read(file, 1)):
+            self._knock(chunk)
         while True:
             # Many chunks at a time: going aside costs more than reading one.
             chunks = aside(lambda: self._read(file, window // 2 + 1))
@@ -162,6 +168,25 @@ class _Sending:
                 break
         while self._under_way:
             self._settle()
+
+    def _knock(self, chunk: bytes) -> None:
+        """Send the first chunk, again until somebody takes it.
+
+        In a cluster the word of where to send it may be here before all nodes know of the
+        subscription there (seen once on 2.15.1, with a node 0.1 s away).
+        """
+        patience = Deadline.after(_PATIENCE)
+        while True:
+            deadline = self._api.deadline(self._wish.timeout)
+            try:
+                frame = self._api.transport.ask(self._subject, b"", chunk, deadline)
+            except NoResponders:
+                if patience.expired():
+                    raise
+                sleep(_PAUSE)
+                continue
+            self._take_note(_payload(frame), chunk)
+            return
 
     def _read(self, file: BinaryIO, count: int) -> list[bytes]:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))
@@ -180,6 +205,10 @@ class _Sending:
             word = _payload(answer.take(self._subject))
         finally:
             self._api.transport.replies.forget(answer)
+        self._take_note(word, chunk)
+
+    def _take_note(self, word: bytes, chunk: bytes) -> None:
+        """Count a chunk that the server has, or raise what it said of it."""
         if word:
             read_answer(word, self._subject)
         self._sent += len(chunk)

@@ -344,6 +344,29 @@ async def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
             assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
 
+async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path):
+    (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
+    (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
+        peer.message(asked.reply, b'{"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"}')
+        for status in ("503", "503", ""):
+            chunk = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
+            assert chunk.payload == ARCHIVE
+            peer.message(chunk.reply, b"", status=status)
+        end = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
+        assert end.payload == b""
+        made = {"config": CONFIG, "state": STATE, "created": "2026-01-01T00:00:00Z"}
+        peer.answer(end, made)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            restored = await connection.jetstream().restore(tmp_path)
+            assert restored.cached_info.state.last_seq == 1
+
+
 async def test_many_messages_come_back_equal(opened, name, tmp_path):
     count = rounds(5000, 1_000_000)
     async with opened(timeout=60) as jet:

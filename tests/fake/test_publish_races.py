@@ -224,3 +224,29 @@ def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypat
         with pytest.raises(js.PermissionDenied):
             connection.request("question", timeout=20)
         assert session.replies.open_requests == 0
+
+
+def test_the_oldest_message_is_found_while_another_thread_takes_answers(monkeypatch):
+    """Without the GIL the table of what is under way may change in the middle of a look at it."""
+
+    class Changing(dict):
+        looks = 0
+
+        def values(self):
+            for entry in super().values():
+                self.looks += 1
+                if self.looks == 1:
+                    raise RuntimeError("dictionary changed size during iteration")
+                yield entry
+
+    with FakeServer(answering(stored())) as server, js.connect(server.url) as connection:
+        publisher = connection.jetstream().publisher(timeout=30)
+        handle = publisher.send("orders")
+        eventually(lambda: server.reached("sent"))
+        waiting = Changing(publisher._pipeline._waiting)
+        monkeypatch.setattr(publisher._pipeline, "_waiting", waiting)
+        assert publisher._pipeline.oldest is handle._entry
+        assert waiting.looks == 2
+        server.tell("answer")
+        assert handle.result().seq == 1
+        publisher.close()

@@ -98,8 +98,8 @@ class BatchLander:
         ranges = ranges_of(self._leader, options, entry.start, entry.end, entry.created)
         files = by_table(job.run(spark, ranges))
         # An attempt before this one may have found messages that are gone now.
-        before = {name for name in possible_tables(self._source) if tables.has(name)}
-        for table in sorted(files.keys() | before):
+        others = (name for name in possible_tables(self._source) if name not in files)
+        for table in sorted([*files, *filter(tables.has, others)]):
             tables.put(table, files.get(table, ()), job.columns(table))
 
     def _plan(self, spark_batch: int) -> BatchEntry:
