@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.session import local_session
 
 if TYPE_CHECKING:
@@ -66,11 +68,13 @@ class Copy:
         # A subject of its own for each row, which `insert` needs.
         prefix = self._sink["stream"].lower()
         rows = spark.readStream.format("jetstream").options(**self._source).load()
+        checkpoint = Path(self._folder, self._mode)
+        Checkpoint(checkpoint, self._source["stream"]).clear_unfinished()
         writer = rows.selectExpr(f"concat('{prefix}.n.', seq) subject", "data").writeStream
         return (
             writer.format("jetstream")
             .options(**self._sink, idempotence=self._mode)
-            .option("checkpointLocation", f"{self._folder}/{self._mode}")
+            .option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True)
             .start()
         )

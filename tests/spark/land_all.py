@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def tell(happening: Happening) -> None:
-    print(type(happening).__name__, happening.source, flush=True)
+    why = getattr(happening, "error", "").replace("\n", " ")
+    print(type(happening).__name__, happening.source, why[:500], flush=True)
 
 
 def land(spark: SparkSession, config: PipelineConfig) -> dict[str, str]:

@@ -224,6 +224,27 @@ def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
     assert counted(table, sink) == (15, 15)
 
 
+def test_goes_on_where_spark_was_killed_before_its_first_batch(
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    """Spark counts the file that it was writing and says the folder "should be empty"."""
+    stream = make_stream()
+    config = config_of(tmp_path, "parquet", server.url, orders(stream))
+    offsets = Folders(config.path).source("orders").checkpoint / "offsets"
+    offsets.mkdir(parents=True)
+    unfinished = ".0.876819d8-a4df-468e-94f5-e4c9f04821eb.tmp"
+    (offsets / unfinished).touch()
+    (offsets / f".{unfinished}.crc").touch()
+    fill(stream, [{"id": at} for at in range(10)])
+    runs(config)
+    assert counted(tmp_path / "lake" / "orders", "parquet") == (10, 10)
+    assert not list(offsets.glob("*.tmp*"))
+
+
 @pytest.mark.parametrize("sink", SINKS)
 def test_what_an_attempt_has_landed_counts_when_its_messages_are_gone(
     sink: str,

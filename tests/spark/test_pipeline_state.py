@@ -108,6 +108,24 @@ def test_the_bounds_of_batches_come_from_the_checkpoint(tmp_path: Path) -> None:
     assert (none.query_id(), none.last_begun(), none.last_committed()) == (None, -1, -1)
 
 
+def test_only_what_spark_did_not_finish_is_cleared(tmp_path: Path) -> None:
+    unfinished = ".0.876819d8-a4df-468e-94f5-e4c9f04821eb.tmp"
+    offsets = tmp_path / "c" / "offsets"
+
+    def cleared(*given: str) -> list[str]:
+        offsets.mkdir(parents=True, exist_ok=True)
+        for name in (*given, unfinished, f".{unfinished}.crc"):
+            (offsets / name).touch()
+        Checkpoint(tmp_path / "c", "ORDERS").clear_unfinished()
+        return sorted(file.name for file in offsets.iterdir())
+
+    Checkpoint(tmp_path / "none", "ORDERS").clear_unfinished()
+    assert cleared() == []
+    assert cleared("notes.tmp") == ["notes.tmp"]
+    # Batches have begun: Spark passes over the file, and so do we.
+    assert cleared("0") == [f".{unfinished}.crc", unfinished, "0", "notes.tmp"]
+
+
 @pytest.mark.parametrize(("start", "origin"), [("earliest", 5), ("latest", 21), (7, 7), (21, 21)])
 def test_a_source_decides_once_where_it_begins(
     tmp_path: Path, start: str | int, origin: int

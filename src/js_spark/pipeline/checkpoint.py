@@ -8,6 +8,7 @@ for each source.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,9 @@ from js_spark.offsets import Offset, Position
 __all__ = ["Bounds", "Checkpoint"]
 
 _FORMATS: Final = ("v1", "v2")
+
+_UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
+"""A file that Spark writes before it gives it its name, a number."""
 
 
 @frozen
@@ -56,6 +60,20 @@ class Checkpoint:
     def last_committed(self) -> int:
         """Return the number of the last batch that is landed, -1 when there is none."""
         return _last(self._folder / "commits")
+
+    def clear_unfinished(self) -> None:
+        """Remove what Spark left when it was killed while it wrote the range of the first batch.
+
+        It would never start again: since 4.1 it begins only with an empty folder, and counts this
+        file. Nobody else may use the checkpoint meanwhile.
+        """
+        folder = self._folder / "offsets"
+        if not folder.is_dir() or self.last_begun() >= 0:
+            return
+        for file in list(folder.iterdir()):
+            if _UNFINISHED.fullmatch(file.name):
+                file.unlink()
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     def bounds(self, batch: int, origin: int) -> Bounds:
         """Return the range of a batch; ``origin`` is where the first one begins."""

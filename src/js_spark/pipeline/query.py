@@ -125,6 +125,7 @@ class SourceQuery:
         if self._recover:
             identity = recovered(self.source, identity, self._folder, self._sink, state)
         identity.check(self.source, self._checkpoint, landed=last is not None)
+        self._checkpoint.clear_unfinished()
         position = self._position(identity)
         self._release.prepare(self._leader.jet(), position)
         self._lander = BatchLander(
