@@ -1,7 +1,8 @@
-"""The driver program of the cluster tests: ``python cluster_job.py MASTER SERVER FOLDER [ZIP]``.
+"""The driver program of the cluster tests: ``cluster_job.py MASTER SERVER FOLDER [PACKAGE]``.
 
 Reads a stream as a batch and as a streaming query, lands it, writes it into another one, and prints
-what it found as JSON. With a zip, executors have nothing but what is in it.
+what it found as JSON. With a zip, executors have nothing but what is in it; an archive is unpacked
+for them as ``env``, the environment to run in.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ def main(master: str, server: str, folder: str, package: str = "") -> dict[str, 
     """Run and return what was found."""
     settings = {"spark.executor.memory": "700m", "spark.cores.max": "2"}
     if package:
-        settings["spark.submit.pyFiles"] = package
+        if package.endswith(".zip"):
+            settings["spark.submit.pyFiles"] = package
+        else:
+            settings["spark.archives"] = f"{package}#env"
     spark = local_session("cluster", master=master, settings=settings)
     options = {"nats.servers": server, "stream": "ORDERS", "minPartitions": "4"}
     rows = spark.read.format("jetstream").options(**options).load()

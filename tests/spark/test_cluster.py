@@ -1,7 +1,7 @@
 """The source on a standalone cluster: a master and two workers, started from the pip package.
 
-Once where the package is installed on the executors, and once where they have nothing but pyarrow
-and get the rest as one zip.
+Where the package is installed on the executors, where they have nothing but pyarrow and get the
+rest as one zip, and where they have nothing and get a whole environment.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import venv
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -74,7 +75,12 @@ def orders(server_factory: Callable[[], NatsServer]) -> NatsServer:
 
 
 def submit(
-    master: str, server: NatsServer, folder: Path, environment: dict[str, str], *more: str
+    master: str,
+    server: NatsServer,
+    folder: Path,
+    environment: dict[str, str],
+    *more: str,
+    cwd: Path | None = None,
 ) -> None:
     command = [sys.executable, str(JOB), master, server.url, str(folder), *more]
     done = subprocess.run(
@@ -82,6 +88,7 @@ def submit(
         capture_output=True,
         text=True,
         env=os.environ | environment,
+        cwd=cwd,
         timeout=500,
         check=False,
     )
@@ -112,6 +119,34 @@ def test_shipped_as_one_file(master: str, orders: NatsServer, tmp_path: Path) ->
     assert "No module named 'js_spark'" in missing.stderr
     paths = os.pathsep.join([str(package), str(ROOT / "src")])
     submit(master, orders, tmp_path, {"PYTHONPATH": paths, "PYSPARK_PYTHON": python}, str(package))
+
+
+@pytest.mark.skipif(not LONG, reason="the long form alone: packs and unpacks 200 MiB")
+def test_soak_shipped_as_an_environment(master: str, orders: NatsServer, tmp_path: Path) -> None:
+    """The driver runs in the same environment, unpacked where it works."""
+    package = packed_environment(tmp_path)
+    with tarfile.open(package) as archive:
+        archive.extractall(tmp_path / "env", filter="fully_trusted")
+    environment = {"PYTHONPATH": str(ROOT / "src")}
+    environment |= dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), "./env/bin/python")
+    submit(master, orders, tmp_path, environment, str(package), cwd=tmp_path)
+
+
+def packed_environment(folder: Path) -> Path:
+    """Pack an interpreter with pyarrow and the package, all its files in it."""
+    python = Path(bare_python(folder / "bare"))
+    site = next(folder.glob("bare/lib/python*/site-packages"))
+    target = folder / "env.tar.gz"
+    with tarfile.open(target, "w:gz", compresslevel=1, dereference=True) as archive:
+        archive.add(python.parents[1], arcname=".")
+        for name in PACKAGES:
+            found = find_spec(name)
+            assert found is not None
+            assert found.origin is not None
+            origin = Path(found.origin)
+            source = origin if found.submodule_search_locations is None else origin.parent
+            archive.add(source, arcname=str(site.relative_to(folder / "bare") / source.name))
+    return target
 
 
 def bare_python(folder: Path) -> str:
