@@ -11,7 +11,7 @@ from js_async._pulls import PullChannel
 from js_async.delivery import Delivery
 from js_async.iteration import Iteration
 from js_async.message import Message
-from js_async.missing import Missing
+from js_async.missing import DELETION, Missing
 from js_core.acks import IN_PROGRESS
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.doubt import Doubt
@@ -84,6 +84,7 @@ class Messages(Iteration[Message]):
         self._waited = False
         self._error: TwinstreamError | None = None
         self._doubt: Final = Doubt()
+        self._remake_at: float | None = None
         self._draining = False
         self._drained = False
         self._closed = False
@@ -334,6 +335,8 @@ class Messages(Iteration[Message]):
     # ---- doing what the engine decided
 
     async def _decide(self, channel: PullChannel, engine: PullEngine) -> None:
+        if self._remake_at is not None:
+            await self._remake(engine, self._remake_at)
         engine.heard(channel.box.heard_at)
         actions = deque(engine.poll(monotonic(), watch=self._waited))
         try:
@@ -358,7 +361,7 @@ class Messages(Iteration[Message]):
                 if priority is not None and self._channels.pins.drop(priority.group):
                     self._report(Unpinned(priority.group))
             case Finish(error):
-                await self._mend_or_end(engine, error)
+                self._mend_or_end(engine, error)
 
     async def _pull(
         self, channel: PullChannel, token: bytes, batch: int, max_bytes: int | None
@@ -389,17 +392,30 @@ class Messages(Iteration[Message]):
             return
         error = self._doubt.grow(monotonic()) if self._doubt.is_known else gone
         if error is not None:
-            await self._mend_or_end(engine, error)
+            self._mend_or_end(engine, error)
 
-    async def _mend_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
+    def _mend_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
         is_gone = isinstance(error, ConsumerDeleted | NoResponders)
         if not is_gone or self._missing.policy == "raise":
             engine.stop()
             self._error = error
+        elif self._missing.policy == "recreate":
+            self._remake_at = engine.go_on(monotonic(), DELETION)
+        else:
+            engine.go_on(monotonic())
+
+    async def _remake(self, engine: PullEngine, at: float) -> None:
+        """Make the consumer anew once its deletion is over."""
+        if monotonic() < at:
             return
-        if self._missing.policy == "recreate" and await self._missing.recreate():
-            self._report(Recreated(self._missing.name))
-        engine.go_on(monotonic())
+        try:
+            if await self._missing.recreate():
+                self._report(Recreated(self._missing.name))
+        except (NoResponders, RequestTimeout, ConnectionLost):
+            # Nobody can make it now: later.
+            self._remake_at = engine.go_on(monotonic(), DELETION)
+        else:
+            self._remake_at = None
 
     def _note_pin(self, frame: Frame) -> None:
         if self._limits.priority is None:

@@ -302,11 +302,13 @@ class PullEngine:
         self._requests.clear()
         self._presumed_full.clear()
 
-    def go_on(self, now: float) -> None:
-        """Pull again after an end that the owner mends: soon, and ever later."""
+    def go_on(self, now: float, at_least: float = 0.0) -> float:
+        """Pull again after an end that the owner mends, ever later; return when."""
         self._stopped = False
         self._void()
         self._back_off(now)
+        self._paused_until = max(self._paused_until, now + at_least)
+        return self._paused_until
 
     def stop(self) -> None:
         """Pull no more; what is buffered stays to be handed over."""

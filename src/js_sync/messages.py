@@ -32,7 +32,7 @@ from js_sync._pulls import PullChannel
 from js_sync.delivery import Delivery
 from js_sync.iteration import Iteration
 from js_sync.message import Message
-from js_sync.missing import Missing
+from js_sync.missing import DELETION, Missing
 
 __all__ = ["Messages"]
 
@@ -85,6 +85,7 @@ class Messages(Iteration[Message]):
         self._waited = False
         self._error: TwinstreamError | None = None
         self._doubt: Final = Doubt()
+        self._remake_at: float | None = None
         self._draining = False
         self._drained = False
         self._closed = False
@@ -335,6 +336,8 @@ class Messages(Iteration[Message]):
     # ---- doing what the engine decided
 
     def _decide(self, channel: PullChannel, engine: PullEngine) -> None:
+        if self._remake_at is not None:
+            self._remake(engine, self._remake_at)
         engine.heard(channel.box.heard_at)
         actions = deque(engine.poll(monotonic(), watch=self._waited))
         try:
@@ -395,10 +398,23 @@ class Messages(Iteration[Message]):
         if not is_gone or self._missing.policy == "raise":
             engine.stop()
             self._error = error
+        elif self._missing.policy == "recreate":
+            self._remake_at = engine.go_on(monotonic(), DELETION)
+        else:
+            engine.go_on(monotonic())
+
+    def _remake(self, engine: PullEngine, at: float) -> None:
+        """Make the consumer anew once its deletion is over."""
+        if monotonic() < at:
             return
-        if self._missing.policy == "recreate" and self._missing.recreate():
-            self._report(Recreated(self._missing.name))
-        engine.go_on(monotonic())
+        try:
+            if self._missing.recreate():
+                self._report(Recreated(self._missing.name))
+        except (NoResponders, RequestTimeout, ConnectionLost):
+            # Nobody can make it now: later.
+            self._remake_at = engine.go_on(monotonic(), DELETION)
+        else:
+            self._remake_at = None
 
     def _note_pin(self, frame: Frame) -> None:
         if self._limits.priority is None:

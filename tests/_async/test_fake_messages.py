@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from js_async.missing import DELETION
+from js_core.deadline import monotonic
 from js_core.reports import PullWarning
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
@@ -330,3 +332,36 @@ async def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did()
                 for seq in range(1, 6):
                     assert (await messages.next(5)).metadata.stream_seq == seq
             assert len(reports) == 1
+
+
+async def test_a_deleted_consumer_is_made_anew_once_its_deletion_is_over():
+    """And again where nobody answered."""
+    at = []
+    nowhere = {"consumer_seq": 0, "stream_seq": 0}
+    info = {"stream_name": "S", "name": "c", "config": {"durable_name": "c"}}
+    info |= {"created": "2026-01-01T00:00:00Z", "delivered": nowhere, "ack_floor": nowhere}
+    info |= dict.fromkeys(("num_ack_pending", "num_redelivered", "num_waiting", "num_pending"), 0)
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), info)
+        pull = peer.expect_pull()
+        at.append(monotonic())
+        peer.status(pull, 409, "Consumer Deleted")
+        peer.expect(r"CONSUMER\.CREATE")
+        at.append(monotonic())
+        peer.answer(peer.expect(r"CONSUMER\.CREATE"), info)
+        peer.deliver(peer.expect_pull(), 1, b"fine")
+
+    reports = []
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream(timeout=0.5).bind_consumer("S", "c")
+            await consumer.info()
+            options = {"max_messages": 10, "on_report": reports.append}
+            async with consumer.messages(on_deleted="recreate", **options) as messages:
+                assert (await messages.next(20)).data == b"fine"
+        assert reports == [js.Recreated("c")]
+        told, asked = at
+        assert asked - told > DELETION * 0.9
+        assert len(server.operations(r"MSG\.NEXT")) == 2

@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 
 import js_async as js
 from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import Proxy
 from tests._async.flow import eventually, pause, together
-from tests._async.streams import filled
+from tests._async.streams import filled, waiting
 from tests.soak import rounds, state
 
 # How long a server may need to settle after trouble (seconds).
@@ -365,3 +366,45 @@ async def test_an_ordered_read_survives_leaders_and_cuts(cluster, name):
             # Each message once and in order, whatever happened.
             assert order == list(range(1, count + 1))
         await reader.close()
+
+
+async def test_soak_consumers_made_anew_outlive_a_restart(server_factory):
+    """A server tells of a deletion before it has removed the consumer's folder."""
+    count = rounds(5, 150)
+    names = [f"S{lane}-{number}" for lane in range(4) for number in range(count)]
+    with server_factory() as server:
+
+        async def lose(lane):
+            async with js.connect(server.url) as connection:
+                for name in names[lane * count : (lane + 1) * count]:
+                    await delete_under(connection.jetstream(timeout=10), name)
+
+        # Several at once, so that the server is busy.
+        await together(*(partial(lose, lane) for lane in range(4)))
+        server.restart()
+        async with js.connect(server.url) as connection:
+            gone = []
+            for name in names:
+                try:
+                    await connection.jetstream(timeout=10).get_consumer(name, "c")
+                except js.ConsumerNotFound:
+                    gone.append(name)
+    state(f"consumers made anew: {len(names)}, gone after a restart: {gone}")
+    assert not gone
+
+
+async def delete_under(jet, name):
+    """Delete a consumer while its messages are waited for; they come again from a new one."""
+    stream = await filled(jet, name, 1)
+    consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+    async with consumer.messages(on_deleted="recreate") as messages:
+        await (await messages.next(10)).double_ack()
+
+        async def take():
+            await (await messages.next(10)).double_ack()
+
+        async def delete():
+            await eventually(waiting, consumer)
+            await stream.delete_consumer("c")
+
+        await together(take, delete)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -72,9 +71,7 @@ def test_a_deleted_consumer_comes_back(opened, name, policy):
 
             def delete():
                 eventually(waiting, consumer)
-                # 2.11 stumbles over its folder when the consumer is made anew so quickly (10051).
-                with suppress(js.JetStreamError):
-                    stream.delete_consumer("c")
+                stream.delete_consumer("c")
                 if policy == "wait":
                     stream.create_consumer(config)
 

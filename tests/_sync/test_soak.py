@@ -10,13 +10,14 @@ from __future__ import annotations
 import random
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 
 import js_sync as js
 from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import Proxy
 from tests._sync.flow import eventually, pause, together
-from tests._sync.streams import filled
+from tests._sync.streams import filled, waiting
 from tests.soak import rounds, state
 
 # How long a server may need to settle after trouble (seconds).
@@ -362,3 +363,45 @@ def test_an_ordered_read_survives_leaders_and_cuts(cluster, name):
             # Each message once and in order, whatever happened.
             assert order == list(range(1, count + 1))
         reader.close()
+
+
+def test_soak_consumers_made_anew_outlive_a_restart(server_factory):
+    """A server tells of a deletion before it has removed the consumer's folder."""
+    count = rounds(5, 150)
+    names = [f"S{lane}-{number}" for lane in range(4) for number in range(count)]
+    with server_factory() as server:
+
+        def lose(lane):
+            with js.connect(server.url) as connection:
+                for name in names[lane * count : (lane + 1) * count]:
+                    delete_under(connection.jetstream(timeout=10), name)
+
+        # Several at once, so that the server is busy.
+        together(*(partial(lose, lane) for lane in range(4)))
+        server.restart()
+        with js.connect(server.url) as connection:
+            gone = []
+            for name in names:
+                try:
+                    connection.jetstream(timeout=10).get_consumer(name, "c")
+                except js.ConsumerNotFound:
+                    gone.append(name)
+    state(f"consumers made anew: {len(names)}, gone after a restart: {gone}")
+    assert not gone
+
+
+def delete_under(jet, name):
+    """Delete a consumer while its messages are waited for; they come again from a new one."""
+    stream = filled(jet, name, 1)
+    consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+    with consumer.messages(on_deleted="recreate") as messages:
+        (messages.next(10)).double_ack()
+
+        def take():
+            (messages.next(10)).double_ack()
+
+        def delete():
+            eventually(waiting, consumer)
+            stream.delete_consumer("c")
+
+        together(take, delete)

@@ -539,10 +539,21 @@ def test_what_an_owner_mended_goes_on_after_a_pause() -> None:
     bench.status(409, "Consumer Deleted")
     [end] = bench.poll()
     assert isinstance(end, Finish)
-    bench.engine.go_on(bench.now)
+    due = bench.engine.go_on(bench.now)
     assert bench.poll() == []
-    bench.now = bench.engine.wake_at()
+    assert due == bench.engine.wake_at()
+    bench.now = due
     assert bench.poll() == [pull(b"2", 10)]
+
+
+def test_the_pause_of_what_an_owner_mends_has_a_least_and_grows() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.status(409, "Consumer Deleted")
+    bench.poll()
+    start = bench.now
+    pauses = [bench.engine.go_on(start, 0.25) - start for _ in range(5)]
+    assert pauses == pytest.approx([0.25, 0.25, 0.25, 0.4, 0.8])
 
 
 def test_actions_that_were_not_done_come_again() -> None:
