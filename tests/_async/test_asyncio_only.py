@@ -20,6 +20,7 @@ from js_async._link import _Alarm
 from js_async._pipeline import Pipeline
 from js_core.deadline import monotonic
 from js_testing import FakePeer, FakeServer
+from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
 
 COUNT = 5
@@ -388,3 +389,27 @@ async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is
                 assert (await other).seq == 1
                 assert (await two.result()).seq == 2
             await publisher.close()
+
+
+async def test_who_is_cancelled_while_a_consumer_is_made_anew_makes_it_the_next_time():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
+        peer.status(peer.expect_pull(), 409, "Consumer Deleted")
+        peer.expect(r"CONSUMER\.CREATE")
+        peer.reach("asked")
+        peer.answer(peer.expect(r"CONSUMER\.CREATE"), CONSUMER)
+        peer.deliver(peer.expect_pull(), 1, b"fine")
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
+            await consumer.info()
+            async with consumer.messages(on_deleted="recreate") as messages:
+                taking = asyncio.create_task(messages.next(30))
+                while not server.reached("asked"):
+                    await asyncio.sleep(0.001)
+                taking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await taking
+                assert (await messages.next(10)).data == b"fine"

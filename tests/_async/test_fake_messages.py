@@ -10,6 +10,7 @@ from js_core.deadline import monotonic
 from js_core.reports import PullWarning
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
+from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
 
 CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")
@@ -337,20 +338,16 @@ async def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did()
 async def test_a_deleted_consumer_is_made_anew_once_its_deletion_is_over():
     """And again where nobody answered."""
     at = []
-    nowhere = {"consumer_seq": 0, "stream_seq": 0}
-    info = {"stream_name": "S", "name": "c", "config": {"durable_name": "c"}}
-    info |= {"created": "2026-01-01T00:00:00Z", "delivered": nowhere, "ack_floor": nowhere}
-    info |= dict.fromkeys(("num_ack_pending", "num_redelivered", "num_waiting", "num_pending"), 0)
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        peer.answer(peer.expect(r"CONSUMER\.INFO"), info)
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
         pull = peer.expect_pull()
         at.append(monotonic())
         peer.status(pull, 409, "Consumer Deleted")
         peer.expect(r"CONSUMER\.CREATE")
         at.append(monotonic())
-        peer.answer(peer.expect(r"CONSUMER\.CREATE"), info)
+        peer.answer(peer.expect(r"CONSUMER\.CREATE"), CONSUMER)
         peer.deliver(peer.expect_pull(), 1, b"fine")
 
     reports = []

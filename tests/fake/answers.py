@@ -1,0 +1,20 @@
+"""What a scripted server answers where the answer does not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["CONSUMER"]
+
+_NOWHERE = {"consumer_seq": 0, "stream_seq": 0}
+_COUNTS = ("num_ack_pending", "num_redelivered", "num_waiting", "num_pending")
+CONSUMER: dict[str, Any] = {
+    "stream_name": "S",
+    "name": "c",
+    "config": {"durable_name": "c"},
+    "created": "2026-01-01T00:00:00Z",
+    "delivered": _NOWHERE,
+    "ack_floor": _NOWHERE,
+    **dict.fromkeys(_COUNTS, 0),
+}
+"""The consumer c of the stream S, with nothing to do."""
