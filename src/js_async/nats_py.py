@@ -279,18 +279,14 @@ def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
 
 def _frame(message: Msg) -> Frame:
     """Return a message of nats-py as it came over the wire."""
-    block = b""
-    headers: dict[str, str] = dict(message.headers or {})
-    if headers:
-        status = headers.pop(_STATUS, "")
-        text = headers.pop(_DESCRIPTION, "")
-        block = encode_headers(headers) or b"NATS/1.0\r\n\r\n"
-        if status:
-            block = b"NATS/1.0 " + f"{status} {text}".strip().encode() + block[8:]
-    data = message.data or b""
-    return (
-        message.subject.encode(),
-        (message.reply or "").encode(),
-        len(block),
-        block + data + b"\r\n",
-    )
+    subject, reply = message.subject.encode(), (message.reply or "").encode()
+    if not message.headers:
+        # Most have none; the way below costs them a microsecond.
+        return subject, reply, 0, message.data + b"\r\n"
+    headers: dict[str, str] = dict(message.headers)
+    status = headers.pop(_STATUS, "")
+    text = headers.pop(_DESCRIPTION, "")
+    block = encode_headers(headers) or b"NATS/1.0\r\n\r\n"
+    if status:
+        block = b"NATS/1.0 " + f"{status} {text}".strip().encode() + block[8:]
+    return subject, reply, len(block), block + message.data + b"\r\n"
