@@ -117,6 +117,11 @@ class Pipeline:
                 # Another thread changed it just now, on an interpreter that lets both run.
                 continue
 
+    @property
+    def is_over(self) -> bool:
+        """Tell whether nothing is under way and, as the connection is closed, nothing will be."""
+        return self._transport.is_closed and not self._waiting
+
     def under_way(self) -> list[UnderWay]:
         """Return all messages without an outcome, in the order of sending."""
         return list(self._waiting.values())

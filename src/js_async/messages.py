@@ -449,6 +449,9 @@ class Messages(Iteration[Message]):
         """Tell the server of what is held here, at a third of its patience, until the end."""
         ack_wait = self._ack_wait or 0.0
         while not await self._ended.sleep(Deadline.after(ack_wait / 3)):
+            if self._transport.is_closed:
+                # Nobody closed the iteration: this would go on as long as the program.
+                return
             if not self._transport.is_connected:
                 continue
             try:

@@ -240,3 +240,6 @@ class Publisher:
             self._pipeline.expire()
             if self._pipeline.needs_mending:
                 self._pipeline.mend()
+            if self._pipeline.is_over:
+                # Nobody closed the publisher: this would go on as long as the program.
+                return

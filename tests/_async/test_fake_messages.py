@@ -6,7 +6,7 @@ import pytest
 
 import js_async as js
 from js_async.missing import DELETION
-from js_core.deadline import monotonic
+from js_core.deadline import Deadline, monotonic
 from js_core.reports import PullWarning
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
@@ -362,3 +362,24 @@ async def test_a_deleted_consumer_is_made_anew_once_its_deletion_is_over():
         told, asked = at
         assert asked - told > DELETION * 0.9
         assert len(server.operations(r"MSG\.NEXT")) == 2
+
+
+async def test_what_keeps_messages_alive_ends_with_its_connection():
+    """Also where nobody closes the iteration."""
+    config = {"durable_name": "c", "ack_policy": "explicit", "ack_wait": 30_000_000}
+    info = CONSUMER | {"config": config}
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), info)
+        peer.deliver(peer.expect_pull(), 1, b"fine")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            await consumer.info()
+            messages = consumer.messages()
+            assert (await messages.next(5)).data == b"fine"
+            assert not await messages._keeper.join(Deadline.after(0.05))
+        assert await messages._keeper.join(Deadline.after(10))

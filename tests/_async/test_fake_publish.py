@@ -9,6 +9,7 @@ import pytest
 import js_async as js
 from js_async._pipeline import Pipeline
 from js_core.ack_cutter import AckCutter
+from js_core.deadline import Deadline
 from js_models import PubAck
 from js_testing import FakePeer, FakeServer
 from js_testing.fake_wire import message_frame
@@ -503,6 +504,26 @@ async def test_a_publisher_repeats_and_gives_up_while_nobody_waits():
                 await eventually(is_done, sent)
             with pytest.raises(js.PublishFailures):
                 await publisher.close()
+
+
+async def test_a_publisher_that_nobody_closes_ends_with_its_connection():
+    """And what was under way has an outcome first."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        stored(peer, peer.expect(ORDERS))
+        peer.expect(ORDERS)
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            publisher = connection.jetstream().publisher(timeout=30)
+            assert (await (await publisher.send("orders")).result()).seq == 1
+            lost = await publisher.send("orders")
+            assert not await publisher._keeper.join(Deadline.after(0.3))
+        assert await publisher._keeper.join(Deadline.after(10))
+        with pytest.raises(js.ConnectionClosed):
+            await lost.result()
 
 
 async def test_acknowledgements_in_any_order_are_outcomes_in_order():

@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from js_core.ack_cutter import AckCutter
+from js_core.deadline import Deadline
 from js_models import PubAck
 from js_sync._pipeline import Pipeline
 from js_testing import FakePeer, FakeServer
@@ -504,6 +505,26 @@ def test_a_publisher_repeats_and_gives_up_while_nobody_waits():
                 eventually(is_done, sent)
             with pytest.raises(js.PublishFailures):
                 publisher.close()
+
+
+def test_a_publisher_that_nobody_closes_ends_with_its_connection():
+    """And what was under way has an outcome first."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        stored(peer, peer.expect(ORDERS))
+        peer.expect(ORDERS)
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            publisher = connection.jetstream().publisher(timeout=30)
+            assert ((publisher.send("orders")).result()).seq == 1
+            lost = publisher.send("orders")
+            assert not publisher._keeper.join(Deadline.after(0.3))
+        assert publisher._keeper.join(Deadline.after(10))
+        with pytest.raises(js.ConnectionClosed):
+            lost.result()
 
 
 def test_acknowledgements_in_any_order_are_outcomes_in_order():
