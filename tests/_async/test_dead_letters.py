@@ -175,6 +175,13 @@ async def test_the_stream_may_be_gone_too(opened, name):
         await letters.prepare()
         [message] = await (await worker_of(stream)).fetch(1)
         await message.term("bad")
+        failures = jet.bind_stream(letters._names.failures)
+
+        async def told():
+            return (await failures.info()).state.messages
+
+        # A stream that is deleted takes along what it was about to tell.
+        await eventually(told)
         await jet.delete_stream(name)
         await collected(letters, 1)
         [letter] = await all_of(letters)

@@ -11,6 +11,9 @@ from js_models import ConsumerConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
 
+# A deletion is told by a status, or else by silence for two heartbeats: soon here.
+BRISK = {"expires": 4, "heartbeat": 1}
+
 
 async def test_a_consumer_that_was_never_there_is_told(opened, name):
     async with opened() as jet:
@@ -41,18 +44,18 @@ async def test_a_deleted_stream_takes_its_consumers_along(opened, name):
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
 
         async def read():
-            async with consumer.messages() as messages:
-                await (await messages.next(10)).ack()
-                with pytest.raises(js.ConsumerDeleted):
-                    await messages.next(20)
-            with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
-                await consumer.fetch(1, timeout=20)
+            with pytest.raises(js.ConsumerDeleted):
+                await messages.next(20)
 
         async def delete():
             await eventually(waiting, consumer)
             await jet.delete_stream(name)
 
-        await together(read, delete)
+        async with consumer.messages(**BRISK) as messages:
+            await (await messages.next(10)).ack()
+            await together(read, delete)
+        with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
+            await consumer.fetch(1, timeout=20)
 
 
 @pytest.mark.parametrize("policy", ["wait", "recreate"])
@@ -62,7 +65,8 @@ async def test_a_deleted_consumer_comes_back(opened, name, policy):
         config = ConsumerConfig(durable_name="c")
         consumer = await stream.create_consumer(config)
         reports = []
-        async with consumer.messages(on_deleted=policy, on_report=reports.append) as messages:
+        options = {"on_deleted": policy, "on_report": reports.append}
+        async with consumer.messages(**BRISK, **options) as messages:
             await (await messages.next(10)).ack()
 
             async def take():

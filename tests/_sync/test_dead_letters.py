@@ -176,6 +176,13 @@ def test_the_stream_may_be_gone_too(opened, name):
         letters.prepare()
         [message] = (worker_of(stream)).fetch(1)
         message.term("bad")
+        failures = jet.bind_stream(letters._names.failures)
+
+        def told():
+            return (failures.info()).state.messages
+
+        # A stream that is deleted takes along what it was about to tell.
+        eventually(told)
         jet.delete_stream(name)
         collected(letters, 1)
         [letter] = all_of(letters)

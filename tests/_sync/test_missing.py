@@ -12,6 +12,9 @@ from js_models import ConsumerConfig
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
 
+# A deletion is told by a status, or else by silence for two heartbeats: soon here.
+BRISK = {"expires": 4, "heartbeat": 1}
+
 
 def test_a_consumer_that_was_never_there_is_told(opened, name):
     with opened() as jet:
@@ -42,18 +45,18 @@ def test_a_deleted_stream_takes_its_consumers_along(opened, name):
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
 
         def read():
-            with consumer.messages() as messages:
-                (messages.next(10)).ack()
-                with pytest.raises(js.ConsumerDeleted):
-                    messages.next(20)
-            with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
-                consumer.fetch(1, timeout=20)
+            with pytest.raises(js.ConsumerDeleted):
+                messages.next(20)
 
         def delete():
             eventually(waiting, consumer)
             jet.delete_stream(name)
 
-        together(read, delete)
+        with consumer.messages(**BRISK) as messages:
+            (messages.next(10)).ack()
+            together(read, delete)
+        with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
+            consumer.fetch(1, timeout=20)
 
 
 @pytest.mark.parametrize("policy", ["wait", "recreate"])
@@ -63,7 +66,8 @@ def test_a_deleted_consumer_comes_back(opened, name, policy):
         config = ConsumerConfig(durable_name="c")
         consumer = stream.create_consumer(config)
         reports = []
-        with consumer.messages(on_deleted=policy, on_report=reports.append) as messages:
+        options = {"on_deleted": policy, "on_report": reports.append}
+        with consumer.messages(**BRISK, **options) as messages:
             (messages.next(10)).ack()
 
             def take():
