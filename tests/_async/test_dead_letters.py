@@ -175,7 +175,7 @@ async def test_the_stream_may_be_gone_too(opened, name):
         await letters.prepare()
         [message] = await (await worker_of(stream)).fetch(1)
         await message.term("bad")
-        failures = jet.bind_stream(letters._names.failures)
+        failures = jet.bind_stream(letters.names.failures)
 
         async def told():
             return (await failures.info()).state.messages

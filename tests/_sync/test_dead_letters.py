@@ -176,7 +176,7 @@ def test_the_stream_may_be_gone_too(opened, name):
         letters.prepare()
         [message] = (worker_of(stream)).fetch(1)
         message.term("bad")
-        failures = jet.bind_stream(letters._names.failures)
+        failures = jet.bind_stream(letters.names.failures)
 
         def told():
             return (failures.info()).state.messages
