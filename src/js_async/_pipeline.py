@@ -13,7 +13,7 @@ from typing import Final
 
 from js_async import _publish_doubt
 from js_async._api import Api
-from js_async._io import Signal, sleep
+from js_async._io import Lock, Signal, sleep
 from js_async._transport import Box
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import (
@@ -44,15 +44,26 @@ Outcome = PubAck | PublishFailure
 class UnderWay:
     """A message under way, and in the end what became of it."""
 
-    # What most messages never need is kept on the class: they are made by the hundred thousand.
-    outcome: Outcome | None = None
-    signal: Signal | None = None
-    is_told = False
-    trouble: tuple[TwinstreamError, Step] | None = None
-    stray: TwinstreamError | None = None
-    attempts = 1
-    doubt = False
-    seen = False
+    # Slots not for speed: on Python 3.11 two threads that give an object its first `__dict__` (by
+    # asking for it, or by an attribute that none had before) can break the interpreter, where a
+    # callback of the garbage collector lets the other one run in between.
+    __slots__ = (
+        "attempts",
+        "doubt",
+        "headers",
+        "is_told",
+        "outcome",
+        "reply",
+        "request",
+        "seen",
+        "sent_at",
+        "signal",
+        "size",
+        "started",
+        "stray",
+        "subject",
+        "trouble",
+    )
 
     def __init__(
         self, request: PublishRequest, subject: bytes, reply: bytes, headers: bytes, now: float
@@ -63,16 +74,17 @@ class UnderWay:
         self.headers = headers
         self.size = len(request.data) + len(headers) + len(subject)
         self.started = self.sent_at = now
+        self.outcome: Outcome | None = None
+        self.signal: Signal | None = None
+        self.trouble: tuple[TwinstreamError, Step] | None = None
+        self.stray: TwinstreamError | None = None
+        self.attempts = 1
+        self.is_told = self.doubt = self.seen = False
 
     @property
     def repeatable(self) -> bool:
         """Tell whether sending it again cannot store it twice."""
         return bool(self.headers) and self.request.is_repeatable
-
-    def flag(self) -> Signal:
-        """Return the flag of all who wait for it."""
-        flag: Signal = self.__dict__.setdefault("signal", Signal())
-        return flag
 
 
 class Pipeline:
@@ -104,6 +116,7 @@ class Pipeline:
         self._subjects: dict[str, bytes] = {}
         self._acks: Final = AckReader()
         self._box: Box | None = None
+        self._flagging: Final = Lock()
 
     @property
     def oldest(self) -> UnderWay | None:
@@ -293,7 +306,7 @@ class Pipeline:
                 continue
             self._look_for_denial()
             # One flag for all who wait for it. Whoever lowers it looks again, for the others too.
-            signal = entry.flag()
+            signal = await self._flag(entry)
             signal.clear()
             # It may have come before the flag was there. What somebody else mends just now raises
             # the flag when it has an outcome; to look at it in a circle would keep them from it.
@@ -302,6 +315,13 @@ class Pipeline:
             if not await self._transport.wait(signal, Deadline(self._next_look())):
                 self.expire()
         return entry.outcome
+
+    async def _flag(self, entry: UnderWay) -> Signal:
+        """Return the flag of all who wait for a message."""
+        async with self._flagging:
+            if entry.signal is None:
+                entry.signal = Signal()
+            return entry.signal
 
     def _next_look(self) -> float:
         oldest = self.oldest
