@@ -1,8 +1,8 @@
 """Messages under way into streams: sent one after the other, their answers taken as they come.
 
-What makes it fast: one inbox with a number for each message, answers read by the receiver itself
-into the place of their message, acknowledgements compared with the last one instead of parsed,
-and one flag for who waits, not one for each message.
+What makes it fast: one inbox with a number for each message, answers cut out of a whole read, or
+else compared with the last one instead of parsed, put by the receiver itself into the place of
+their message, and one flag for who waits, not one for each message.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from js_async import _publish_doubt
 from js_async._api import Api
 from js_async._io import Lock, Signal, sleep
 from js_async._transport import Box
+from js_core.ack_cutter import AckCutter
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import (
     BadAnswer,
@@ -117,6 +118,7 @@ class Pipeline:
         self._acks: Final = AckReader()
         self._box: Box | None = None
         self._flagging: Final = Lock()
+        self._cutter: AckCutter | None = None
 
     @property
     def oldest(self) -> UnderWay | None:
@@ -142,6 +144,8 @@ class Pipeline:
         if self._box is None:
             await self._transport.ready(Deadline.after(self._timeout))
             self._box = await self._transport.open_mailbox(self._prefix + b"*", sink=self._sink)
+            self._cutter = AckCutter(self._box.sid, self._prefix, self._deliver_all)
+            self._transport.cut_acks(self._cutter)
             self._transport.replies.watch(self)
 
     async def close(self) -> None:
@@ -222,6 +226,8 @@ class Pipeline:
         if ack is None or entry.outcome is not None:
             self._judge(entry, frame)
             return
+        if self._cutter is not None and self._cutter.is_learning:
+            self._cutter.learn(frame, self._acks.shape)
         # As `_finish` does.
         if self._on_done is not None and not self._on_done(entry, ack):
             return
@@ -230,6 +236,34 @@ class Pipeline:
         if entry.signal is not None:
             entry.signal.set()
 
+    def _deliver_all(self, replies: list[bytes], acks: list[PubAck]) -> None:
+        """Take acknowledgements that came together."""
+        waiting, on_done = self._waiting, self._on_done
+        for reply, ack in zip(replies, acks, strict=True):
+            entry = waiting.get(reply)
+            if entry is None:
+                continue
+            if entry.request.expected_stream is not None and not self._is_expected(entry, ack):
+                continue
+            # As `_finish` does.
+            if entry.outcome is None:
+                if on_done is not None and not on_done(entry, ack):
+                    continue
+                entry.outcome = ack
+            waiting.pop(reply, None)
+            if entry.signal is not None:
+                entry.signal.set()
+
+    def _is_expected(self, entry: UnderWay, ack: PubAck) -> bool:
+        """Tell an acknowledgement of the stream that the request names from a stray one."""
+        expected = entry.request.expected_stream
+        if expected in {None, ack.stream}:
+            return True
+        # Somebody else answers on this subject; the stream's own word may come yet.
+        text = f"{entry.request.subject}: {ack.stream} is not the expected stream"
+        entry.stray = BadAnswer(text)
+        return False
+
     def _judge(self, entry: UnderWay, frame: Frame) -> None:
         """Look at an answer closely."""
         request = entry.request
@@ -237,15 +271,13 @@ class Pipeline:
             if frame[2] and parse_status(frame[3])[0] == _NO_RESPONDERS:
                 raise NoResponders(f"{request.subject}: nobody serves this subject")
             ack = self._acks.read(frame, request.subject)
-            if request.expected_stream is not None and request.expected_stream != ack.stream:
-                raise BadAnswer(f"{request.subject}: {ack.stream} is not the expected stream")
         except BadAnswer as error:
-            # Somebody else answers on this subject; the stream's own word may come yet.
             entry.stray = error
         except TwinstreamError as error:
             self._stumble(entry, error)
         else:
-            self._finish(entry, ack)
+            if self._is_expected(entry, ack):
+                self._finish(entry, ack)
 
     def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
         # Whoever was first has said it: an answer, or the end of its time.

@@ -48,7 +48,6 @@ from js_core.protocol import (
     Frame,
     Info,
     Ok,
-    Parser,
     Ping,
     Pong,
     Refusal,
@@ -82,8 +81,9 @@ class Session:
         # the flag is up or the deadline passes; tell which.
         self.wait: Final = self._link.wait
         self._mailboxes: Final = Mailboxes(self._link)
+        self.cut_acks: Final = self._mailboxes.cut_acks
         self._boxes: Final = self._mailboxes.boxes
-        self._parser = Parser(self._mailboxes.sinks)
+        self._parser = self._mailboxes.parser()
         self._info = ServerInfo({})
         self._address: ServerAddress = options.servers[0]
         self.epoch = 0
@@ -208,7 +208,7 @@ class Session:
         options = self._options
         deadline = Deadline.after(options.connect_timeout)
         await self._link.settle(deadline)
-        self._parser = Parser(self._mailboxes.sinks)
+        self._parser = self._mailboxes.parser()
         self._end = None
         self._refusal = ""
         self._beat_pong = None

@@ -16,6 +16,7 @@ from js_async._replies import Replies
 from js_async._transport import Box
 from js_async.jetstream import JetStream
 from js_async.nats_py_parser import OwnParser, take_over
+from js_core.ack_cutter import AckCutter
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
@@ -213,6 +214,9 @@ class NatsPyTransport:
 
     def hold_back(self, bulk: BulkAnswer) -> None:
         """Do nothing: nats-py parses by itself."""
+
+    def cut_acks(self, cutter: AckCutter) -> None:
+        """Do nothing, for the same reason."""
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Sleep until the flag is up or the deadline passes.

@@ -6,7 +6,10 @@ against 3.0 microseconds for JSON (Python 3.11).
 
 from __future__ import annotations
 
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any, Final
 
 from attrs import fields
 
@@ -15,9 +18,10 @@ from js_core.errors import BadAnswer
 from js_core.protocol import Frame
 from js_models import PubAck
 
-__all__ = ["AckReader", "is_pub_ack", "read_pub_ack"]
+__all__ = ["AckReader", "AckShape", "is_pub_ack", "read_pub_ack"]
 
 _SEQ: Final = b'"seq":'
+_ZERO: Final = ord("0")
 
 # An acknowledgement is made for every message; setting its slots one by one takes half the time
 # of its constructor (0.8 against 1.5 µs, Python 3.13), which knows no more about them.
@@ -58,36 +62,70 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     )
 
 
+class AckShape:
+    """What all acknowledgements of one stream have in common: all but the sequence."""
+
+    __slots__ = ("domain", "head", "stream", "tail")
+
+    def __init__(self, head: bytes, tail: bytes, stream: str, domain: str | None) -> None:
+        self.head: Final = head
+        self.tail: Final = tail
+        self.stream: Final = stream
+        self.domain: Final = domain
+
+    def ack(self, seq: bytes) -> PubAck:
+        """Return the acknowledgement with a sequence, in digits."""
+        ack = _new(PubAck)
+        _put_unknown(ack, {})
+        _put_stream(ack, self.stream)
+        _put_seq(ack, int(seq))
+        _put_domain(ack, self.domain)
+        for put in _put_others:
+            put(ack, None)
+        return ack
+
+    def acks(self, seqs: list[bytes]) -> list[PubAck]:
+        """Return an acknowledgement for each sequence.
+
+        Slot by slot over all of them, in C: some 0.8 of the time of one after the other.
+        """
+        acks = list(map(_new, repeat(PubAck, len(seqs))))
+        columns: list[tuple[Callable[[PubAck, Any], None], Iterable[Any]]] = [
+            (_put_unknown, [{} for _ in seqs]),
+            (_put_stream, repeat(self.stream)),
+            (_put_seq, map(int, seqs)),
+            (_put_domain, repeat(self.domain)),
+            *((put, repeat(None)) for put in _put_others),
+        ]
+        for put, values in columns:
+            deque(map(put, acks, values), maxlen=0)
+        return acks
+
+
 class AckReader:
     """Reads many acknowledgements, quickly where they look like the last one.
 
     May be shared between threads: what it learned is replaced as a whole.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("shape",)
 
     def __init__(self) -> None:
         # No answer begins like this, so the first one is read as JSON.
-        self._known: tuple[bytes, int, bytes, int, str, str | None] = (b"\0", 1, b"", 0, "", None)
+        self.shape = AckShape(b"\0", b"", "", None)
+        """What the last one looked like."""
 
     def like_last(self, frame: Frame) -> PubAck | None:
         """Return the acknowledgement in an answer that looks like the last one, else None."""
-        body = frame[3]
-        head, skip, tail, tail_size, stream, domain = self._known
+        body, shape = frame[3], self.shape
+        head, tail = shape.head, shape.tail
         if not body.startswith(head) or not body.endswith(tail):
             return None
-        digits = body[skip:tail_size]
+        digits = body[len(head) : -len(tail)]
         # Nothing else may stand between the parts: a `duplicate`, say.
-        if not digits.isdigit() or digits == b"0":
+        if not digits.isdigit() or digits[0] == _ZERO:
             return None
-        ack = _new(PubAck)
-        _put_unknown(ack, {})
-        _put_stream(ack, stream)
-        _put_seq(ack, int(digits))
-        _put_domain(ack, domain)
-        for put in _put_others:
-            put(ack, None)
-        return ack
+        return shape.ack(digits)
 
     def read(self, frame: Frame, subject: str) -> PubAck:
         """Return the acknowledgement in an answer, or raise what it says instead."""
@@ -102,8 +140,5 @@ class AckReader:
     def _learn(self, ack: PubAck, body: bytes) -> None:
         head, _, rest = body.partition(_SEQ)
         seq = b"%d" % ack.seq
-        if not rest.startswith(seq):
-            return
-        head += _SEQ
-        tail = rest[len(seq) :]
-        self._known = (head, len(head), tail, -len(tail), ack.stream, ack.domain)
+        if rest.startswith(seq):
+            self.shape = AckShape(head + _SEQ, rest[len(seq) :], ack.stream, ack.domain)

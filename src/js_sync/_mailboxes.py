@@ -7,9 +7,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
+from js_core.ack_cutter import AckCutter
 from js_core.deadline import monotonic
 from js_core.mailbox import Mailbox
-from js_core.protocol import Sink, subscribe_command, unsubscribe_command
+from js_core.protocol import Parser, Sink, subscribe_command, unsubscribe_command
 from js_sync._io import Signal
 from js_sync._link import Link
 from js_sync._transport import Box
@@ -30,18 +31,27 @@ class Mailboxes:
         self.is_open = False
         """Whether the server understands what it is told: it has logged us in."""
         self.boxes: Final[dict[bytes, Box]] = {}
-        self.sinks: Final[dict[bytes, Sink]] = {}
+        self._sinks: Final[dict[bytes, Sink]] = {}
+        self._cutters: Final[list[AckCutter]] = []
+
+    def parser(self) -> Parser:
+        """Return what cuts the bytes of a new link into messages for all that are open."""
+        return Parser(self._sinks, self._cutters)
 
     def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
         """Subscribe, now or over the next link."""
         sid = b"%d" % next(self._sids)
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
         # The sink first: a link that is made just now may subscribe whatever is listed.
-        self.sinks[sid] = box.frames.append if sink is None else sink(box)
+        self._sinks[sid] = box.frames.append if sink is None else sink(box)
         self.boxes[sid] = box
         if self.is_open:
             self._link.write(subscribe_command(subject, queue, sid))
         return box
+
+    def cut_acks(self, cutter: AckCutter) -> None:
+        """Let it take acknowledgements before they are parsed, until its mailbox is closed."""
+        self._cutters.append(cutter)
 
     def remove(self, box: Box) -> bool:
         """Take a mailbox out; tell whether it was there. What comes still has its sink."""
@@ -54,7 +64,8 @@ class Mailboxes:
 
     def forget(self, box: Box) -> None:
         """Drop what comes for a subscription from now on, and wake its owner."""
-        self.sinks.pop(box.sid, None)
+        self._sinks.pop(box.sid, None)
+        self._cutters[:] = [cutter for cutter in self._cutters if cutter.sid != box.sid]
         box.signal.set()
 
     def subscribe(self) -> None:

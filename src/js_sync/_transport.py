@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from js_core.ack_cutter import AckCutter
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline
 from js_core.errors import ConnectionClosed
@@ -123,6 +124,13 @@ class Transport(Protocol):
 
         It is not while an earlier one is under way, nor over a connection of nats-py: the
         messages then come as frames.
+        """
+        ...
+
+    def cut_acks(self, cutter: AckCutter) -> None:
+        """Let it take acknowledgements before they are parsed, until its mailbox is closed.
+
+        Over a connection of nats-py they all come as frames.
         """
         ...
 

@@ -8,10 +8,12 @@ import json
 import pytest
 
 import js_sync as js
+from js_core.ack_cutter import AckCutter
 from js_core.deadline import Deadline
 from js_models import PubAck
 from js_sync._pipeline import Pipeline
 from js_testing import FakePeer, FakeServer
+from js_testing.fake_wire import message_frame
 from tests._sync.flow import ended, eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -538,6 +540,45 @@ def test_acknowledgements_in_any_order_are_outcomes_in_order():
             requests = [js.PublishRequest(subject="orders", data=b"%d" % n) for n in range(6)]
             outcomes = connection.jetstream().publish_many(requests)
             assert [outcome.seq for outcome in outcomes] == [1, 2, 3, 4, 5, 6]
+
+
+def test_acknowledgements_that_come_together_are_told_apart(monkeypatch):
+    """Taken out of a read at once: known ones, late ones, and those of an unexpected stream."""
+    cut = []
+    take = AckCutter.take
+
+    def noted(cutter, data):
+        rest = take(cutter, data)
+        cut.append(len(data) - len(rest))
+        return rest
+
+    monkeypatch.setattr(AckCutter, "take", noted)
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        requests = [peer.expect(ORDERS) for _ in range(6)]
+        # The first is read as JSON, one like it shows the others' shape; this one comes twice.
+        peer.answer(requests[0], ack(1))
+        peer.answer(requests[2], ack(4))
+        peer.fence()
+        peer.send(b"".join(together(peer, each, 2 + at) for at, each in enumerate(requests)))
+        peer.fence()
+        peer.answer(requests[3], {"stream": "T", "seq": 9})
+
+    def together(peer: FakePeer, request, seq: int) -> bytes:
+        return message_frame(request.reply, peer._sid(request.reply), "", b"", ack(seq))
+
+    def ack(seq: int) -> bytes:
+        return b'{"stream":"S", "seq":%d}' % seq
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            names = [None, "S", None, "T", "S", None]
+            requests = [js.PublishRequest(subject="orders", expected_stream=name) for name in names]
+            outcomes = connection.jetstream().publish_many(requests)
+            found = [(outcome.stream, outcome.seq) for outcome in outcomes]
+    assert found == [("S", 1), ("S", 3), ("S", 4), ("T", 9), ("S", 6), ("S", 7)]
+    assert max(cut) > 0
 
 
 def test_the_order_of_what_is_sent_again_is_kept():
