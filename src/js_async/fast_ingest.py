@@ -13,7 +13,7 @@ from js_async._io import Stream as Generated
 from js_async._io import portions
 from js_core.errors import PublishFailures
 from js_core.fast_ingest import Gaps, Ingested
-from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish import PublishFailure, PublishRequest, several
 from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 
@@ -39,7 +39,7 @@ class FastIngest:
         gaps: Gaps,
         limits: PublishLimits,
     ) -> None:
-        self._requests: Final = requests
+        self._requests: Final = several(requests)
         self._ingest: Final = Ingest(api, stream, gaps, limits)
         # In the order of sending, until the outcome is taken.
         self._order: Final[deque[Entry]] = deque()

@@ -12,7 +12,7 @@ from js_async._io import Stream as Generated
 from js_async._io import portions
 from js_async._pipeline import Outcome, Pipeline, UnderWay
 from js_core.errors import PublishFailures
-from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish import PublishFailure, PublishRequest, several
 from js_core.publish_limits import PublishLimits
 
 __all__ = ["PublishMany"]
@@ -35,7 +35,7 @@ class PublishMany:
         requests: Iterable[PublishRequest] | AsyncIterable[PublishRequest],
         limits: PublishLimits,
     ) -> None:
-        self._requests: Final = requests
+        self._requests: Final = several(requests)
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits)
         # In the order of sending; outcomes wait in `_done` until they are taken.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
-
 from js_async._api import Api
 from js_async._io import sleep
 from js_async._publish_doubt import prove
@@ -97,7 +95,7 @@ class SubjectWrites:
         if window:
             deadline = deadline.earlier(monotonic() + window.total_seconds() / 2)
         tries = Tries(deadline)
-        request = evolve(self._identified(request), expected_stream=stream.name)
+        request = self._identified(request)._replace(expected_stream=stream.name)
         rollup = rolls_up(stream.config, history=False) and bool(stream.config.allow_rollup_hdrs)
         return await _Write(self, stream, _rolling_up(request, rollup), tries).upsert()
 
@@ -105,7 +103,7 @@ class SubjectWrites:
         """Give the message an identity, so that it can be told when it is found."""
         if request.msg_id is not None:
             return request
-        return evolve(request, msg_id=self._api.transport.tokens.name())
+        return request._replace(msg_id=self._api.transport.tokens.name())
 
     async def ready(self, deadline: Deadline) -> None:
         """Return when there is a link, so that what is lost after that was sent."""
@@ -229,10 +227,10 @@ class _Write:
 
 
 def _conditional(request: PublishRequest, stream: Stream, seq: int) -> PublishRequest:
-    return evolve(request, expected_stream=stream.name, expected_last_subject_seq=seq)
+    return request._replace(expected_stream=stream.name, expected_last_subject_seq=seq)
 
 
 def _rolling_up(request: PublishRequest, wanted: bool) -> PublishRequest:
     if not wanted:
         return request
-    return evolve(request, rollup="sub")
+    return request._replace(rollup="sub")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
@@ -90,14 +90,14 @@ def _wanted(value: object) -> str:
 
 
 def _identified(result: PublishRequest, id: str, into: str) -> PublishRequest:
-    plain = evolve(result, headers=None, ttl=None)
+    plain = result._replace(headers=None, ttl=None)
     if plain != PublishRequest(subject=result.subject, data=result.data):
         raise BadArgument(
             f"{result.subject}: a result has subject, data, headers and ttl only; its identity and"
             " conditions are set when it is stored"
         )
     subject = result.subject.replace(_PLACE, id)
-    return evolve(result, subject=subject, msg_id=id, expected_stream=into)
+    return result._replace(subject=subject, msg_id=id, expected_stream=into)
 
 
 def processing_holes(config: ConsumerConfig) -> list[Hole]:

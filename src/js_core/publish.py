@@ -6,7 +6,7 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from attrs import frozen
 
@@ -16,7 +16,16 @@ from js_core.headers import Headers, HeaderValues, encode_headers
 from js_core.pub_ack import read_pub_ack
 from js_core.subjects import check_filter
 
-__all__ = ["PublishFailure", "PublishRequest", "publish_headers", "read_pub_ack"]
+__all__ = [
+    "PLAIN",
+    "PublishFailure",
+    "PublishRequest",
+    "publish_headers",
+    "read_pub_ack",
+    "several",
+]
+
+R = TypeVar("R")
 
 MSG_ID: Final = "Nats-Msg-Id"
 EXPECTED_STREAM: Final = "Nats-Expected-Stream"
@@ -30,9 +39,12 @@ TTL: Final = "Nats-TTL"
 _ROLLUPS: Final = ("sub", "all")
 
 
-@frozen(kw_only=True)
-class PublishRequest:
-    """One message for `publish_many`: what `publish` takes, as a value."""
+class PublishRequest(NamedTuple):
+    """One message for `publish_many`: what `publish` takes, as a value.
+
+    A named tuple, because one is made for every message: that takes 0.9 µs, a frozen class of attrs
+    2.3 (Python 3.13). `_replace` returns a copy with other values.
+    """
 
     subject: str
     data: bytes = b""
@@ -54,17 +66,7 @@ class PublishRequest:
     @property
     def is_plain(self) -> bool:
         """Tell whether subject and data are all there is to it."""
-        return (
-            not self.headers
-            and self.msg_id is None
-            and self.expected_stream is None
-            and self.ttl is None
-            and self.rollup is None
-            and self.expected_last_seq is None
-            and self.expected_last_subject_seq is None
-            and self.expected_last_msg_id is None
-            and self.expected_last_subject_seq_subject is None
-        )
+        return self[2:] == PLAIN or not (self.headers or any(each is not None for each in self[3:]))
 
     @property
     def is_repeatable(self) -> bool:
@@ -75,6 +77,22 @@ class PublishRequest:
             or self.expected_last_subject_seq is not None
             or self.expected_last_msg_id is not None
         )
+
+
+PLAIN: Final = PublishRequest("")[2:]
+"""What stands behind the subject and data of a message where there is nothing more to it."""
+
+
+def several(requests: R) -> R:
+    """Return what should be several requests; raises `BadArgument` for a single one.
+
+    A request is a tuple, so going through it would say what it goes through, not what is wrong.
+    """
+    if isinstance(requests, PublishRequest):
+        raise BadArgument(
+            f"{requests.subject}: several requests are expected, got one: give a list of it"
+        )
+    return requests
 
 
 @frozen

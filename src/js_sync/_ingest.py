@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-import attrs
-
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import (
     BadArgument,
@@ -72,8 +70,7 @@ class Entry:
     def is_repeatable(self) -> bool:
         """Tell whether sending it after a doubt cannot store it twice, nor be refused for it."""
         request = self.request
-        return request.msg_id is not None and request == attrs.evolve(
-            request,
+        return request.msg_id is not None and request == request._replace(
             expected_last_seq=None,
             expected_last_msg_id=None,
             expected_last_subject_seq=None,
@@ -209,7 +206,7 @@ class Ingest:
         if not batch.sent:
             # Another stream with fast ingest would open the batch too, and not say which it is.
             stream = entry.request.expected_stream or self._stream
-            headers = publish_headers(attrs.evolve(entry.request, expected_stream=stream))
+            headers = publish_headers(entry.request._replace(expected_stream=stream))
             self._subject = entry.subject
         self._sent_at = monotonic()
         # Listed before it is written: that it is refused may be told before that returns.

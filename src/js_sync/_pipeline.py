@@ -24,7 +24,7 @@ from js_core.errors import (
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.pub_ack import AckReader
-from js_core.publish import PublishFailure, PublishRequest, publish_headers
+from js_core.publish import PLAIN, PublishFailure, PublishRequest, publish_headers
 from js_core.publish_limits import PublishLimits
 from js_core.publish_retry import Step, leaves_doubt, needs_pause, next_step
 from js_core.subjects import check_subject
@@ -164,7 +164,7 @@ class Pipeline:
     def prepare(self, request: PublishRequest) -> UnderWay:
         """Return a place for a message; an error in it is its outcome, and it is not sent."""
         try:
-            headers = b"" if request.is_plain else publish_headers(request)
+            headers = b"" if request[2:] == PLAIN else publish_headers(request)
             subject = self._subjects.get(request.subject) or self._check(request.subject)
         except TwinstreamError as error:
             entry = UnderWay(request, b"", b"", b"", 0.0)
@@ -242,7 +242,8 @@ class Pipeline:
             entry = waiting.get(reply)
             if entry is None:
                 continue
-            if entry.request.expected_stream is not None and not self._is_expected(entry, ack):
+            # Whatever it expects stands in its headers.
+            if entry.headers and not self._is_expected(entry, ack):
                 continue
             # As `_finish` does.
             if entry.outcome is None:

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from js_core.errors import PublishFailures
 from js_core.fast_ingest import Gaps, Ingested
-from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish import PublishFailure, PublishRequest, several
 from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 from js_sync._api import Api
@@ -40,7 +40,7 @@ class FastIngest:
         gaps: Gaps,
         limits: PublishLimits,
     ) -> None:
-        self._requests: Final = requests
+        self._requests: Final = several(requests)
         self._ingest: Final = Ingest(api, stream, gaps, limits)
         # In the order of sending, until the outcome is taken.
         self._order: Final[deque[Entry]] = deque()

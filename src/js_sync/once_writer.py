@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from attrs import evolve
-
 from js_core.errors import BadArgument, SubjectTaken, TwinstreamError
 from js_core.promises import identity_holes, insert_holes
 from js_core.publish import PublishFailure, PublishRequest
@@ -107,7 +105,7 @@ class BySubject:
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages and return what came of each."""
-        first = [evolve(request, expected_last_subject_seq=0) for request in requests]
+        first = [request._replace(expected_last_subject_seq=0) for request in requests]
         results = _publish(self._jet, self._subjects, first, self._timeout)
         return [
             result

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, Self
 
 from js_core.errors import PublishFailures
-from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish import PublishFailure, PublishRequest, several
 from js_core.publish_limits import PublishLimits
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
@@ -36,7 +36,7 @@ class PublishMany:
         requests: Iterable[PublishRequest],
         limits: PublishLimits,
     ) -> None:
-        self._requests: Final = requests
+        self._requests: Final = several(requests)
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits)
         # In the order of sending; outcomes wait in `_done` until they are taken.

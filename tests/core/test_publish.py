@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from js_core.errors import BadAnswer, BadArgument, StoreRefused
 from js_core.headers import Headers
 from js_core.protocol import Frame
-from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.publish import PublishRequest, publish_headers, read_pub_ack, several
 from tests.core.wire import block
 
 
@@ -131,3 +132,29 @@ def test_a_refusal_in_an_acknowledgement() -> None:
 )
 def test_what_may_be_sent_twice(members: dict[str, Any], repeatable: bool) -> None:
     assert PublishRequest(subject="s", **members).is_repeatable is repeatable
+
+
+def test_a_request_is_a_value():
+    request = PublishRequest(subject="orders", data=b"x", headers={"A": "1"})
+    assert request == PublishRequest(subject="orders", data=b"x", headers={"A": "1"})
+    assert request._replace(data=b"y") == PublishRequest("orders", b"y", {"A": "1"})
+    assert pickle.loads(pickle.dumps(request)) == request
+    with pytest.raises(AttributeError):
+        request.data = b"y"
+
+
+@pytest.mark.parametrize(
+    ("more", "plain"),
+    [({}, True), ({"headers": {}}, True), ({"headers": {"A": "1"}}, False), ({"ttl": 1}, False)],
+)
+def test_a_plain_request_has_subject_and_data_only(more, plain):
+    request = PublishRequest(subject="orders", data=b"x", **more)
+    assert request.is_plain == plain
+    assert (publish_headers(request) == b"") == plain
+
+
+def test_one_request_is_not_several():
+    with pytest.raises(BadArgument, match=r"orders: several requests are expected.*give a list"):
+        several(PublishRequest(subject="orders"))
+    requests = [PublishRequest(subject="orders")]
+    assert several(requests) is requests
