@@ -74,13 +74,16 @@ class UnderWay:
         self.reply = reply
         self.headers = headers
         self.size = len(request.data) + len(headers) + len(subject)
-        self.started = self.sent_at = now
+        self.started = now
+        self.sent_at = now
         self.outcome: Outcome | None = None
         self.signal: Signal | None = None
         self.trouble: tuple[TwinstreamError, Step] | None = None
         self.stray: TwinstreamError | None = None
         self.attempts = 1
-        self.is_told = self.doubt = self.seen = False
+        self.is_told = False
+        self.doubt = False
+        self.seen = False
 
     @property
     def repeatable(self) -> bool:
@@ -111,6 +114,8 @@ class Pipeline:
         # How long an attempt has no answer until it is looked at.
         self._share: Final = share
         self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
+        # With the place for the number.
+        self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
         self._number = 0
         self._waiting: dict[bytes, UnderWay] = {}
         self._to_mend: deque[UnderWay] = deque()
@@ -170,7 +175,7 @@ class Pipeline:
             entry.outcome = PublishFailure(request, error)
             return entry
         self._number = number = self._number + 1
-        return UnderWay(request, subject, b"%b%d" % (self._prefix, number), headers, monotonic())
+        return UnderWay(request, subject, self._inbox % number, headers, monotonic())
 
     def _check(self, subject: str) -> bytes:
         if len(self._subjects) >= _SUBJECTS:
