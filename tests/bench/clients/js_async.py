@@ -159,10 +159,10 @@ def pipelined(job: Job) -> str:
     async def work() -> str:
         async with context(job) as jet:
             await jet.publish(SINK_SUBJECT, job.payload)
-            request = js_async.PublishRequest(
-                subject=SINK_SUBJECT, data=job.payload, headers=job.headers
+            requests = (
+                js_async.PublishRequest(subject=SINK_SUBJECT, data=job.payload, headers=job.headers)
+                for _ in range(job.count)
             )
-            requests = (request for _ in range(job.count))
             meter, done = Meter(), 0
             async for outcome in jet.publish_many(requests, window=WINDOW):
                 if isinstance(outcome, js_async.PublishFailure):

@@ -115,11 +115,13 @@ def pipelined(job: Job) -> str:
     """Publish with many under way."""
     with context(job) as jet:
         jet.publish(SINK_SUBJECT, job.payload)
-        request = js_sync.PublishRequest(
-            subject=SINK_SUBJECT, data=job.payload, headers=job.headers
+        # One for each message, as a program makes them.
+        requests = (
+            js_sync.PublishRequest(subject=SINK_SUBJECT, data=job.payload, headers=job.headers)
+            for _ in range(job.count)
         )
         meter, done = Meter(), 0
-        for outcome in jet.publish_many((request for _ in range(job.count)), window=WINDOW):
+        for outcome in jet.publish_many(requests, window=WINDOW):
             if isinstance(outcome, js_sync.PublishFailure):
                 raise outcome.error
             done += 1
