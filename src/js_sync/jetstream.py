@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import js_models
@@ -63,12 +62,17 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
         timeout: Seconds | None = None,
     ) -> None:
         super().__init__(Api(transport, ApiSubjects.of(domain=domain, prefix=prefix), timeout))
+        self._own_writes: SubjectWrites | None = None
 
-    @cached_property
+    @property
     def _writes(self) -> SubjectWrites:
         from js_sync.subject_writes import SubjectWrites
 
-        return SubjectWrites(self._api)
+        # No `cached_property`, for the reason told at `_pipeline.UnderWay`. Two of them are as good
+        # as one: they only remember what was looked up.
+        if self._own_writes is None:
+            self._own_writes = SubjectWrites(self._api)
+        return self._own_writes
 
     @property
     def prefix(self) -> str:
