@@ -6,7 +6,9 @@ Each scenario states what it saw: messages lost (none may be), duplicates that n
 
 from __future__ import annotations
 
+import gc
 import random
+import time
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
@@ -408,3 +410,62 @@ async def delete_under(jet, name):
             await stream.delete_consumer("c")
 
         await together(take, delete)
+
+
+async def test_soak_publishing_and_reading_beside_a_collector_that_yields(server, name):
+    """On Python 3.11 it collects in the middle of statements, and its callbacks may take turns.
+
+    What one thread is about to do to a message under way, another may do meanwhile.
+    """
+    before, subjects = gc.get_threshold(), 1500
+
+    def yields(*_):
+        time.sleep(0)
+
+    async def disturbed(jet, stream):
+        snapshots = []
+
+        async def write(number):
+            requests = [
+                js.PublishRequest(
+                    subject=f"{name}.{each}", data=b"%d" % number, headers={"R": str(number)}
+                )
+                for each in range(subjects)
+            ]
+            async for outcome in jet.publish_many(requests):
+                assert not isinstance(outcome, js.PublishFailure), outcome
+
+        async def publish():
+            number = 0
+            while len(snapshots) < 4:
+                number += 1
+                await write(number)
+
+        async def read():
+            for _ in range(2):
+                snapshots.append(await stream.snapshot())
+                snapshots.append(await stream.snapshot(f"{name}.*"))
+
+        await write(0)
+        await together(publish, read)
+        for snapshot in snapshots:
+            values = [int(snapshot[f"{name}.{each}"].data) for each in range(subjects)]
+            assert values == sorted(values, reverse=True)
+
+    gc.callbacks.append(yields)
+    gc.set_threshold(100, 5, 5)
+    try:
+        for at in range(rounds(1, 60)):
+            async with js.connect(server.url) as connection:
+                jet = connection.jetstream(timeout=30)
+                config = StreamConfig(
+                    name=name,
+                    subjects=[f"{name}.>"],
+                    allow_direct=at % 2 == 0,
+                    max_msgs_per_subject=-1 if at % 4 < 2 else 1,
+                )
+                await disturbed(jet, await jet.create_stream(config))
+                await jet.delete_stream(name)
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(yields)
