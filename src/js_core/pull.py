@@ -56,6 +56,9 @@ _ASK_AGAIN: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINN
 # Bytes that a buffer by count holds, by the size of the messages that came. A server counts what it
 # is just writing as held back until all of it is written: so twice that may be on its books.
 _MOST_BYTES: Final = 1 << 24
+# Requests that are full by our books and may yet be ended by a status, which mostly none is: they
+# must not pile up while there is always another one open.
+_REMEMBERED: Final = 64
 # With no known pace or size: enough to learn them, few enough to hold for a while.
 _SMALL_START: Final = 32
 
@@ -178,6 +181,8 @@ class PullEngine:
     def _sort_out_full(self) -> None:
         for token in [token for token, each in self._requests.items() if each.is_full]:
             self._presumed_full[token] = self._requests.pop(token)
+            if len(self._presumed_full) > _REMEMBERED:
+                del self._presumed_full[next(iter(self._presumed_full))]
         if not self._requests:
             self._presumed_full.clear()
 

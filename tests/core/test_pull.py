@@ -524,6 +524,16 @@ def test_full_requests_are_not_kept_for_ever() -> None:
     assert not bench.engine._presumed_full
 
 
+def test_full_requests_do_not_pile_up_while_another_is_open() -> None:
+    bench = Bench()
+    for _ in range(2000):
+        bench.poll()
+        bench.arrived(1)
+        bench.handed()
+        assert bench.engine.open_requests
+    assert 0 < len(bench.engine._presumed_full) <= 64
+
+
 def test_a_new_link_ends_a_pause() -> None:
     bench = Bench()
     bench.poll()
