@@ -139,7 +139,8 @@ class PullEngine:
     def outstanding(self) -> int:
         """Messages that were asked for and have not arrived."""
         # Out of a copy: others may ask while the owner is at it.
-        return sum([request.left for request in tuple(self._requests.values())])
+        requests = tuple(self._requests.values())
+        return requests[0].left if len(requests) == 1 else sum([each.left for each in requests])
 
     @property
     def outstanding_bytes(self) -> int:
@@ -160,19 +161,24 @@ class PullEngine:
         if count:
             self._note_progress()
             self._arrived += count
+        some_full = False
         for request in self._requests.values():
             taken = min(count, request.left)
             request.left -= taken
             if request.bytes_left is not None:
                 request.bytes_left = max(0, request.bytes_left - size)
                 size = 0
+            some_full = some_full or request.is_full
             count -= taken
             if count <= 0:
                 break
-        self._sort_out_full()
+        if some_full:
+            self._sort_out_full()
 
     def note_size(self, size: int) -> None:
         """Note how many bytes one of the messages had that arrived; not for a buffer by bytes."""
+        if size == self._size:
+            return
         # Up at once, down slowly: the next ones may be as long as those before.
         self._size = max(size, self._size - (self._size >> 3))
         self._by_size = max(1, min(self._limits.max_messages, _MOST_BYTES // max(1, self._size)))
@@ -201,7 +207,7 @@ class PullEngine:
 
         The owner tells of them together: asking for each costs as much as parsing it.
         """
-        if self._limits.max_bytes is not None:
+        if self._limits.max_bytes is not None or not self.buffered:
             return 0
         threshold = min(self._limits.threshold, self._allowed // 2)
         granted = max(0, min(self.buffered, self.buffered + self.outstanding - threshold - 1))
