@@ -32,17 +32,22 @@ class Mailboxes:
         self.boxes: Final[dict[bytes, Box]] = {}
         self._sinks: Final[dict[bytes, Sink]] = {}
         self._cutters: Final[list[AckCutter]] = []
+        self._silent: Final[set[bytes]] = set()
 
     def parser(self) -> Parser:
         """Return what cuts the bytes of a new link into messages for all that are open."""
-        return Parser(self._sinks, self._cutters)
+        return Parser(self._sinks, self._cutters, self._silent)
 
     def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
-        """Subscribe, now or over the next link."""
+        """Subscribe, now or over the next link; see `Transport.open_mailbox`."""
         sid = b"%d" % next(self._sids)
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
         # The sink first: a link that is made just now may subscribe whatever is listed.
-        self._sinks[sid] = box.frames.append if sink is None else sink(box)
+        if sink is None:
+            self._sinks[sid] = box.frames.append
+        else:
+            self._sinks[sid] = sink(box)
+            self._silent.add(sid)
         self.boxes[sid] = box
         if self.is_open:
             self._link.write(subscribe_command(subject, queue, sid))
@@ -64,6 +69,7 @@ class Mailboxes:
     def forget(self, box: Box) -> None:
         """Drop what comes for a subscription from now on, and wake its owner."""
         self._sinks.pop(box.sid, None)
+        self._silent.discard(box.sid)
         self._cutters[:] = [cutter for cutter in self._cutters if cutter.sid != box.sid]
         box.signal.set()
 

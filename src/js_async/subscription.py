@@ -50,6 +50,8 @@ class Subscription:
         def take(frame: Frame) -> None:
             if len(box.frames) < self._max_pending:
                 box.frames.append(frame)
+                if not box.signal.raised:
+                    box.signal.set()
             else:
                 self._drop()
 

@@ -12,7 +12,7 @@ start of the body (0 when there is none), and header block + payload + CRLF as t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -92,14 +92,21 @@ Event = Info | Ping | Pong | Ok | Refusal
 class Parser:
     """Cuts a byte stream into messages and control events.
 
-    `sinks` maps subscription ids to callables that take a `Frame`, and `cutters` take what is
-    theirs out of the bytes before they are parsed; both may change between calls.
+    `sinks` maps subscription ids to callables that take a `Frame`, `cutters` take what is theirs
+    out of the bytes before they are parsed, and of the `silent` ids nobody wants to know that they
+    got messages, except their sinks; all three may change between calls.
     A message without a sink is counted in `strays` (its subscription ended a moment ago).
     """
 
-    def __init__(self, sinks: Mapping[bytes, Sink], cutters: Sequence[AckCutter] = ()) -> None:
+    def __init__(
+        self,
+        sinks: Mapping[bytes, Sink],
+        cutters: Sequence[AckCutter] = (),
+        silent: Container[bytes] = (),
+    ) -> None:
         self._sinks = sinks
         self._cutters = cutters
+        self._silent = silent
         self._pieces: list[bytes] = []
         self._held = 0
         self._needed = 0
@@ -147,14 +154,11 @@ class Parser:
         touched: list[bytes] = []
         events: list[Event] = []
         for cutter in self._cutters:
-            rest = cutter.take(data)
-            if rest is not data:
-                touched.append(cutter.sid)
-                data = rest
+            data = cutter.take(data)
         last = b""
         stream = BytesIO(data)
         read = stream.read
-        sinks = self._sinks
+        sinks, silent = self._sinks, self._silent
         totals = _TOTALS
         for line in stream:
             parts = line.split(b" ")
@@ -186,8 +190,9 @@ class Parser:
             if body[-1] != 10 or body[-2] != 13:
                 raise ProtocolError(f"message of a wrong size after {line[:80]!r}")
             if sid != last:
-                touched.append(sid)
                 last = sid
+                if sid not in silent:
+                    touched.append(sid)
             sink = sinks.get(sid)
             if sink is None:
                 self.strays += 1
