@@ -65,18 +65,22 @@ class Publishing(ApiCalls):
         `RequestTimeout`, `ConnectionLost`, `BadAnswer` or `OutcomeUnknown` when it may be stored
         and may be not.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=expected_stream,
-            expected_last_seq=expected_last_seq,
-            expected_last_msg_id=expected_last_msg_id,
-            expected_last_subject_seq=expected_last_subject_seq,
-            expected_last_subject_seq_subject=expected_last_subject_seq_subject,
-            rollup=rollup,
-            ttl=ttl,
+        # In the order of its fields, and past its constructor: 0.3 µs instead of 1.7.
+        request = tuple.__new__(
+            PublishRequest,
+            (
+                subject,
+                data,
+                headers,
+                msg_id,
+                expected_stream,
+                expected_last_seq,
+                expected_last_msg_id,
+                expected_last_subject_seq,
+                expected_last_subject_seq_subject,
+                rollup,
+                ttl,
+            ),
         )
         return publish(self._api, request, retry_policy(retries, retry_wait), timeout)
 
