@@ -27,6 +27,7 @@ TREES = {
     ("src/js_async", "src/js_sync"): {
         "_io.py": "the seam: waiting, tasks and locks",
         "_link.py": "the seam: the bytes of a connection",
+        "_sockets.py": "the seam's sockets, which asyncio has of its own",
         "nats_py.py": "nats-py has no blocking client to stand on",
         "nats_py_parser.py": "nor a parser to replace",
     },

@@ -179,7 +179,8 @@ class Link:
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Send what was written, then sleep until the flag is up or the deadline passes."""
-        self.check_owner()
+        if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
+            self.check_owner()
         if self._out:
             self.flush()
         if signal.raised:
@@ -237,10 +238,10 @@ class Link:
             self._flushing = True
             self._loop.call_soon(self.flush)
 
-    def offer(self, data: bytes, held: bool = False) -> bool:
+    def offer(self, data: bytes, now: bool = False) -> bool:
         """Write if the peer keeps up; tell whether it was done.
 
-        With `held` it goes out when the caller waits, which he does next.
+        With `now` it goes out at once, before the caller gets ready to wait for the answer.
         """
         if self.is_full or self._receiver is None:
             return False
@@ -249,9 +250,9 @@ class Link:
         # As `write` does: this runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
-        if self._out_size > _TOGETHER:
+        if now or self._out_size > _TOGETHER:
             self.flush()
-        elif not held and not self._flushing:
+        elif not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
         return True

@@ -17,7 +17,7 @@ from js_core.errors import (
 )
 from js_core.protocol import Frame
 from js_core.pub_ack import is_pub_ack
-from js_core.publish import PublishRequest, publish_headers
+from js_core.publish import PLAIN, PublishRequest, publish_headers
 from js_core.publish_retry import RetryPolicy, Step, leaves_doubt, needs_pause, next_step
 from js_core.subjects import known_subject
 from js_models import PubAck
@@ -29,13 +29,18 @@ async def publish(
     api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
 ) -> PubAck:
     """Publish one message and return its acknowledgement, within the timeout as a whole."""
-    headers = publish_headers(request)
+    # Nearly every message is plain.
+    headers = b"" if request[2:] == PLAIN else publish_headers(request)
     subject = known_subject(request.subject)
-    attempts = _Attempts(api, request, subject, headers, policy, api.deadline(timeout))
+    deadline = api.deadline(timeout)
+    # Sent before anything else is made: that is done while the server is at it.
+    answer = api.transport.replies.try_start(subject, headers, request.data, is_pub_ack)
+    attempts = _Attempts(api, request, subject, headers, policy, deadline)
     while True:
         try:
-            return await attempts.next()
+            return await attempts.next(answer)
         except TwinstreamError as error:
+            answer = None
             ack = await attempts.after(error)
             if ack is not None:
                 return ack
@@ -75,22 +80,31 @@ class _Attempts:
         self._count = 0
         self._doubt = False
 
-    async def next(self) -> PubAck:
-        """Send the message and return its acknowledgement, or raise why there is none."""
-        transport, request = self._api.transport, self._request
-        patience = self._policy.patience(self._deadline.remaining(), self._repeatable, self._count)
-        self._count += 1
-        answer = await transport.replies.start(
-            self._subject, self._headers, request.data, self._deadline, is_pub_ack
-        )
+    async def next(self, answer: Answer | None) -> PubAck:
+        """Send the message and return its acknowledgement, or raise why there is none.
+
+        `answer` is the place of its answer where it is sent already.
+        """
+        api, request, deadline = self._api, self._request, self._deadline
+        replies = api.transport.replies
+        if answer is None:
+            answer = await replies.start(
+                self._subject, self._headers, request.data, deadline, is_pub_ack
+            )
         try:
-            end = Deadline(monotonic() + patience)
-            await transport.wait(answer.signal, end)
-            if not answer.is_here():
+            now = monotonic()
+            patience = self._policy.patience(deadline.at - now, self._repeatable, self._count)
+            self._count += 1
+            end = Deadline(now + patience)
+            await api.transport.wait(answer.signal, end)
+            if answer.frame is None:
                 await self._wait_on(answer, end)
         finally:
-            transport.replies.forget(answer)
-        ack = self._api.acks.read(answer.take(request.subject), request.subject)
+            # One that came is forgotten already.
+            if answer.frame is None:
+                replies.forget(answer)
+        frame = answer.take(request.subject)
+        ack = api.acks.like_last(frame) or api.acks.read(frame, request.subject)
         if request.expected_stream is not None and ack.stream != request.expected_stream:
             raise BadAnswer(
                 f"{request.subject}: {ack.stream} acknowledged, which is not the expected stream"

@@ -41,13 +41,13 @@ class PullChannel:
         batch: int,
         max_bytes: int | None,
         limits: PullLimits,
-        held: bool = False,
+        now: bool = False,
     ) -> None:
-        """Publish a pull request; `held` by a caller who waits next."""
+        """Publish a pull request; at once with `now`, for who waits next."""
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
         body = request_body(batch, max_bytes, limits, pin)
         transport, reply = self._api.transport, self._prefix + token
-        if not transport.try_send(self._subject, reply, b"", body, held):
+        if not transport.try_send(self._subject, reply, b"", body, now):
             await transport.send(self._subject, reply, b"", body)
 
     async def fetch(
@@ -64,16 +64,17 @@ class PullChannel:
             await self.give_back(box.take_all())
         epoch = transport.epoch
         token = self.token()
-        fetch = Fetch(limits, token, monotonic(), patience)
         # The flag goes down before the request goes out, and later before the mailbox is looked
         # into: nothing is missed.
         box.signal.clear()
+        if instead is None:
+            await self.pull(token, limits.max_messages, limits.max_bytes, limits, True)
+        else:
+            body = request_body(limits.max_messages, limits.max_bytes, limits)
+            await transport.send(instead, self._prefix + token, b"", NEXT + body)
+        # While the server is at it.
+        fetch = Fetch(limits, token, monotonic(), patience)
         try:
-            if instead is None:
-                await self.pull(token, limits.max_messages, limits.max_bytes, limits, True)
-            else:
-                body = request_body(limits.max_messages, limits.max_bytes, limits)
-                await transport.send(instead, self._prefix + token, b"", NEXT + body)
             if transport.epoch != epoch:
                 fetch.lost()
             while not fetch.is_over:

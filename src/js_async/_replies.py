@@ -63,14 +63,14 @@ class Answer:
 
     def take(self, subject: str) -> Frame:
         """Return the answer, or raise why there is none."""
+        frame = self.frame
         if self.error is not None:
             raise self.error
-        if self.frame is None:
+        if frame is None:
             raise RequestTimeout(f"{subject}: no answer in time")
-        _, _, header_size, body = self.frame
-        if header_size and parse_status(body)[0] == _NO_RESPONDERS:
+        if frame[2] and parse_status(frame[3])[0] == _NO_RESPONDERS:
             raise NoResponders(f"{subject}: nobody serves this subject")
-        return self.frame
+        return frame
 
 
 class Replies:
@@ -79,6 +79,7 @@ class Replies:
     def __init__(self, transport: Transport) -> None:
         self._transport: Final = transport
         self._prefix: Final = transport.tokens.inbox().encode() + b"."
+        self._token: Final = transport.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
         self._box: Box | None = None
@@ -126,15 +127,38 @@ class Replies:
         Whoever calls this waits for its `signal` next, and calls `forget` in the end. `fits` tells
         an answer from what somebody else may send first.
         """
+        answer = self.try_start(subject, headers, payload, fits)
+        if answer is not None:
+            return answer
         if not self._transport.is_connected:
             await self._transport.ready(deadline)
         answer = Answer(subject, self._token(), Signal(), fits)
         return await self._send(answer, headers, payload, True)
 
-    def _token(self) -> bytes:
-        return self._transport.tokens.next_bytes()
+    def try_start(
+        self,
+        subject: bytes,
+        headers: bytes,
+        payload: bytes,
+        fits: Callable[[Frame], bool] | None = None,
+    ) -> Answer | None:
+        """Send a request as `start` does if that needs no waiting, else return None."""
+        token = self._token()
+        self._answers[token] = answer = Answer(subject, token, Signal(), fits)
+        try:
+            # Once the answer is noted: that the inbox is refused may be told at any moment.
+            box = self._box
+            if box is not None and box.error is None:
+                reply = self._prefix + token
+                if self._transport.try_send(subject, reply, headers, payload, True):
+                    return answer
+        except BaseException:
+            self.forget(answer)
+            raise
+        self.forget(answer)
+        return None
 
-    async def _send(self, answer: Answer, headers: bytes, payload: bytes, held: bool) -> Answer:
+    async def _send(self, answer: Answer, headers: bytes, payload: bytes, now: bool) -> Answer:
         transport, subject = self._transport, answer.subject
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
@@ -142,7 +166,7 @@ class Replies:
             # Once the answer is noted: that the inbox is refused may be told at any moment.
             if self._box is None or self._box.error is not None:
                 await self.open()
-            if not transport.try_send(subject, reply, headers, payload, held):
+            if not transport.try_send(subject, reply, headers, payload, now):
                 await transport.send(subject, reply, headers, payload)
         except BaseException:
             self.forget(answer)

@@ -149,7 +149,7 @@ class NatsPyTransport:
             await sleep(min(_LOOK, deadline.remaining()))
 
     def try_send(
-        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, held: bool = False
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
         """Tell that `send` is to be used: nats-py has no way to publish without waiting."""
         return False

@@ -95,8 +95,9 @@ class Signal:
     def set(self) -> None:
         """Raise the flag and wake who sleeps on it."""
         self.raised = True
-        for gate in tuple(self.sleepers):
-            open_gate(gate)
+        if self.sleepers:
+            for gate in tuple(self.sleepers):
+                open_gate(gate)
 
     def clear(self) -> None:
         """Lower the flag."""

@@ -22,6 +22,7 @@ from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 from js_core.pieces import Piece, behind, to_write
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
+from js_sync._sockets import connected, not_ready, wants_to_read, wrap
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -41,33 +42,6 @@ _HIGH_WATER: Final = 1 << 15
 _LINGER: Final = 0.001
 # The keeper reads when nobody did for this long (seconds).
 _KEEPER_NAP: Final = 0.2
-
-# What TLS raises on a socket that is not ready. By name, because importing ssl takes 10 ms, which
-# programs without TLS should not pay.
-_TLS_READ: Final = "SSLWantReadError"
-_TLS_WRITE: Final = "SSLWantWriteError"
-
-
-def _wrap(
-    sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
-) -> socket.socket:
-    sock.settimeout(_seconds(deadline))
-    try:
-        return tls.wrap_socket(sock, server_hostname=server_name)
-    except BaseException as error:
-        sock.close()
-        if isinstance(error, TimeoutError):
-            raise TimeoutError("no TLS handshake in time") from None
-        raise
-
-
-def _seconds(deadline: Deadline) -> float:
-    # A socket's timeout of 0 means "do not block", which is not meant.
-    return max(0.001, min(deadline.remaining(), LONGEST))
-
-
-def _not_ready(error: OSError) -> bool:
-    return isinstance(error, BlockingIOError) or type(error).__name__ in {_TLS_READ, _TLS_WRITE}
 
 
 class Link:
@@ -127,12 +101,8 @@ class Link:
         self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
     ) -> None:
         """Connect a socket, with TLS from the start where a context is given; raises OSError."""
-        try:
-            sock = socket.create_connection((host, port), timeout=_seconds(deadline))
-        except TimeoutError:
-            raise TimeoutError("no connection in time") from None
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._adopt(_wrap(sock, tls, server_name, deadline) if tls is not None else sock)
+        sock = connected(host, port, deadline)
+        self._adopt(wrap(sock, tls, server_name, deadline) if tls is not None else sock)
 
     def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
         """Go on with TLS on the open socket; raises OSError."""
@@ -140,7 +110,7 @@ class Link:
         if sock is None:
             raise ConnectionError("the link broke before TLS began")
         self._socket = None
-        self._adopt(_wrap(sock, tls, server_name, deadline))
+        self._adopt(wrap(sock, tls, server_name, deadline))
 
     def _adopt(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -173,7 +143,7 @@ class Link:
             else:
                 data = sock.recv(_READ_SIZE)
         except OSError as error:
-            if not _not_ready(error):
+            if not not_ready(error):
                 self._drop(sock, error)
             return False
         if not data:
@@ -204,6 +174,7 @@ class Link:
                         waker.busy = True
                         while self._receive(sock):
                             pass
+                        # Before the look at the flag: who raises it now wakes this.
                         waker.busy = False
         finally:
             waker.busy = False
@@ -285,7 +256,8 @@ class Link:
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Send what was written, then sleep until the flag is up or the deadline passes."""
-        self.check_owner()
+        if self._forks != Forks.count:
+            self.check_owner()
         if self._out:
             self._flush(block=False)
         self._waits += 1
@@ -370,19 +342,25 @@ class Link:
         """Put bytes on the way: together with others, before anybody waits or soon after."""
         self.offer(data)
 
-    def offer(self, data: bytes, held: bool = False) -> bool:
+    def offer(self, data: bytes, now: bool = False) -> bool:
         """Write; tell whether it was done, which here it always is: this blocks if need be.
 
-        With `held` it goes out when the caller waits, which he does next: whoever sends gives up
-        the interpreter, and may get it back late where a thread computes.
+        With `now` it goes out at once, before the caller gets ready to wait for the answer.
         """
         if self._forks != Forks.count:
             self.check_owner()
+        if now and not self._out and self._send_past(data):
+            # Written meanwhile by somebody who left it to whoever was sending.
+            if self._out:
+                self._flush(block=False)
+            return True
         self._out.append(data)
         self._out_size += len(data)
         if self._out_size > _HIGH_WATER:
             self._flush(block=True)
-        elif held or self._lingering:
+        elif now:
+            self._flush(block=False)
+        elif self._lingering:
             # The keeper is awake and sends within two milliseconds, or the caller sooner.
             return True
         elif monotonic() - self._sent_at > _LINGER:
@@ -408,6 +386,27 @@ class Link:
     def flush(self) -> None:
         """Send what was written, as far as the peer takes it; the rest follows."""
         self._flush(block=False)
+
+    def _send_past(self, data: bytes) -> bool:
+        """Send at once, in a third of the steps, while nothing else is to be sent; tell whether."""
+        sock = self._socket
+        if sock is None or self._tls or not self._sending.acquire(blocking=False):
+            return False
+        try:
+            if self._out:
+                return False
+            sent = sock.send(data)
+            if sent < len(data):
+                self._out[:0] = [memoryview(data)[sent:]]
+                self._out_size += len(data) - sent
+                self._ask_keeper()
+            self._sent_at = monotonic()
+            return True
+        except OSError:
+            # Not ready, or its end: the usual way finds out which.
+            return False
+        finally:
+            self._sending.release()
 
     def _ask_keeper(self) -> None:
         """Let the keeper send what is left here."""
@@ -463,15 +462,14 @@ class Link:
                     sent = sock.sendmsg(rest)
                 rest = behind(rest, sent)
             except OSError as error:
-                if not _not_ready(error):
+                if not not_ready(error):
                     raise
                 number = sock.fileno()
                 if not block or number < 0:
                     # Below 0: another thread dropped it just now.
                     return rest
                 poll = select.poll()
-                reading = type(error).__name__ == _TLS_READ
-                poll.register(number, select.POLLIN if reading else select.POLLOUT)
+                poll.register(number, select.POLLIN if wants_to_read(error) else select.POLLOUT)
                 # In slices: a socket that another thread dropped never gets writable.
                 poll.poll(1000)
                 if self._socket is not sock:

@@ -403,7 +403,7 @@ class Session:
                 raise RequestTimeout(f"not connected in time; last: {self._end}")
 
     def try_send(
-        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, held: bool = False
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
         """Publish if that needs no waiting; tell whether it was done, else use `send`."""
         size = len(payload)
@@ -413,9 +413,9 @@ class Session:
             pieces = long_publish_command(subject, reply, headers, payload)
             return self._link.offer_pieces(pieces)
         if headers or not reply:
-            return self._link.offer(publish_command(subject, reply, headers, payload), held)
+            return self._link.offer(publish_command(subject, reply, headers, payload), now)
         # What `publish_command` would return, without the call: most of what is sent is this.
-        return self._link.offer(b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, size, payload), held)
+        return self._link.offer(b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, size, payload), now)
 
     def try_write(self, command: bytes) -> bool:
         """Write a short, ready-made command if that needs no waiting; tell whether it was done."""

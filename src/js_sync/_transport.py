@@ -74,11 +74,11 @@ class Transport(Protocol):
         ...
 
     def try_send(
-        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, held: bool = False
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
         """Publish if that needs no waiting; tell whether it was done, else use `send`.
 
-        With `held` the message may stay here until the caller waits, which he does next.
+        With `now` it goes out at once: the caller waits for the answer.
         """
         ...
 
@@ -109,7 +109,10 @@ class Transport(Protocol):
     def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
+        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive.
+
+        With a `sink` nothing else tells the mailbox that they came: neither flag nor `heard_at`.
+        """
         ...
 
     def close_mailbox(self, box: Box, *, settle: bool = False) -> None:

@@ -287,6 +287,51 @@ def test_a_socket_that_another_thread_closes_is_not_waited_for():
     link.close()
 
 
+@contextmanager
+def linked(kind):
+    """A link over a socket of that kind, and its far end."""
+    near, far = socket.socketpair()
+    link = Link(lambda data: None, lambda error: None)
+    far.setblocking(False)
+    with kind(fileno=near.detach()) as sock, far:
+        link._adopt(sock)
+        yield link, far
+        link.close()
+
+
+def test_what_somebody_writes_while_a_request_is_sent_goes_out_behind_it():
+    class Meanwhile(socket.socket):
+        def send(self, data, *_):
+            # The lock is taken: it is left to whoever sends now.
+            link.post(b"other")
+            return super().send(data)
+
+    with linked(Meanwhile) as (link, far):
+        link.offer(b"request ", True)
+        assert far.recv(4096) == b"request other"
+
+
+def test_a_request_that_the_peer_takes_in_part_goes_on_with_its_rest():
+    class Full(socket.socket):
+        def send(self, data, *_):
+            return super().send(data[:3])
+
+    with linked(Full) as (link, far):
+        link.offer(b"request ", True)
+        link.offer(b"other ", True)
+        assert far.recv(4096) == b"request other "
+
+
+def test_a_request_to_a_peer_that_takes_nothing_now_is_not_lost():
+    class Busy(socket.socket):
+        def send(self, *_):
+            raise BlockingIOError
+
+    with linked(Busy) as (link, far):
+        link.offer(b"request ", True)
+        assert far.recv(4096) == b"request "
+
+
 def test_nothing_goes_out_in_the_clear_while_a_link_is_cut(monkeypatch):
     near, far = socket.socketpair()
     context = ssl.create_default_context()

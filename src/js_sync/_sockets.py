@@ -1,0 +1,58 @@
+"""The sockets of the blocking twin: time-outs, TLS, and what their errors mean."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Final
+
+from js_core.deadline import Deadline
+from js_sync._io import LONGEST
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+__all__ = ["connected", "not_ready", "wants_to_read", "wrap"]
+
+# What TLS raises on a socket that is not ready. By name, because importing ssl takes 10 ms, which
+# programs without TLS should not pay.
+_TLS_READ: Final = "SSLWantReadError"
+_TLS_WRITE: Final = "SSLWantWriteError"
+
+
+def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
+    """Return a socket with a connection; raises OSError."""
+    try:
+        sock = socket.create_connection((host, port), timeout=_patience(deadline))
+    except TimeoutError:
+        raise TimeoutError("no connection in time") from None
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def _patience(deadline: Deadline) -> float:
+    # A socket's timeout of 0 means "do not block", which is not meant.
+    return max(0.001, min(deadline.remaining(), LONGEST))
+
+
+def wrap(
+    sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
+) -> socket.socket:
+    """Go on with TLS; raises OSError, with the socket closed."""
+    sock.settimeout(_patience(deadline))
+    try:
+        return tls.wrap_socket(sock, server_hostname=server_name)
+    except BaseException as error:
+        sock.close()
+        if isinstance(error, TimeoutError):
+            raise TimeoutError("no TLS handshake in time") from None
+        raise
+
+
+def not_ready(error: OSError) -> bool:
+    """Tell whether an error says only that a socket is not ready, and nothing is wrong."""
+    return isinstance(error, BlockingIOError) or type(error).__name__ in {_TLS_READ, _TLS_WRITE}
+
+
+def wants_to_read(error: OSError) -> bool:
+    """Tell whether it is not ready because TLS must read first, also in order to write."""
+    return type(error).__name__ == _TLS_READ
