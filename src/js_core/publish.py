@@ -5,8 +5,9 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from attrs import frozen
 
@@ -22,6 +23,7 @@ __all__ = [
     "PublishRequest",
     "publish_headers",
     "read_pub_ack",
+    "request_of",
     "several",
 ]
 
@@ -78,6 +80,12 @@ class PublishRequest(NamedTuple):
             or self.expected_last_msg_id is not None
         )
 
+
+request_of: Final[Callable[[tuple[Any, ...]], PublishRequest]] = partial(
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+    PublishRequest,
+)
+"""Return a request made of its fields, all of them in their order: 0.3 µs, by their names 1.7."""
 
 PLAIN: Final = PublishRequest("")[2:]
 """What stands behind the subject and data of a message where there is nothing more to it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from js_core.deadline import Seconds, seconds
 from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
-from js_core.publish import PublishRequest
+from js_core.publish import PublishRequest, request_of
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import RetryPolicy, retry_policy
 from js_core.subjects import check_name
@@ -65,9 +65,7 @@ class Publishing(ApiCalls):
         `RequestTimeout`, `ConnectionLost`, `BadAnswer` or `OutcomeUnknown` when it may be stored
         and may be not.
         """
-        # In the order of its fields, and past its constructor: 0.3 µs instead of 1.7.
-        request = tuple.__new__(
-            PublishRequest,
+        request = request_of(
             (
                 subject,
                 data,
@@ -80,7 +78,7 @@ class Publishing(ApiCalls):
                 expected_last_subject_seq_subject,
                 rollup,
                 ttl,
-            ),
+            )
         )
         return publish(self._api, request, retry_policy(retries, retry_wait), timeout)
 
