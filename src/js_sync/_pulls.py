@@ -36,20 +36,16 @@ class PullChannel:
         """Return the token of a new request."""
         return self._api.transport.tokens.next_bytes()
 
-    def pull(
-        self,
-        token: bytes,
-        batch: int,
-        max_bytes: int | None,
-        limits: PullLimits,
-        now: bool = False,
-    ) -> None:
-        """Publish a pull request; at once with `now`, for who waits next."""
-        pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
-        body = request_body(batch, max_bytes, limits, pin)
+    def pull(self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits) -> None:
+        """Publish a pull request."""
+        body = self._body(batch, max_bytes, limits)
         transport, reply = self._api.transport, self._prefix + token
-        if not transport.try_send(self._subject, reply, b"", body, now):
+        if not transport.try_send(self._subject, reply, b"", body):
             transport.send(self._subject, reply, b"", body)
+
+    def _body(self, batch: int, max_bytes: int | None, limits: PullLimits) -> bytes:
+        pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
+        return request_body(batch, max_bytes, limits, pin)
 
     def fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
         """Run one fetch to its end. Cut short, it leaves what arrived in the mailbox.
@@ -63,14 +59,15 @@ class PullChannel:
             self.give_back(box.take_all())
         epoch = transport.epoch
         token = self.token()
+        subject, reply = self._subject, self._prefix + token
+        body = self._body(limits.max_messages, limits.max_bytes, limits)
+        if instead is not None:
+            subject, body = instead, NEXT + body
         # The flag goes down before the request goes out, and later before the mailbox is looked
         # into: nothing is missed.
         box.signal.clear()
-        if instead is None:
-            self.pull(token, limits.max_messages, limits.max_bytes, limits, True)
-        else:
-            body = request_body(limits.max_messages, limits.max_bytes, limits)
-            transport.send(instead, self._prefix + token, b"", NEXT + body)
+        if not transport.try_send(subject, reply, b"", body, True):
+            transport.send(subject, reply, b"", body)
         # While the server is at it.
         fetch = Fetch(limits, token, monotonic(), patience)
         try:
