@@ -150,7 +150,7 @@ class Consuming:
                 message = await self._messages.take(NEVER)
                 if message is None:
                     break
-                self._messages.queue(message)
+                self._messages.held.queue(message)
                 await self._lane(message).put(message)
         except Exception as error:
             self.fail(error)
@@ -165,7 +165,7 @@ class Consuming:
 
     async def handle(self, message: Message) -> None:
         """Work on one message; a worker does it."""
-        self._messages.release(message)
+        self._messages.held.release(message)
         if self._stopping:
             await message.nak()
             return
@@ -173,13 +173,13 @@ class Consuming:
             self._messages.late += 1
             return
         if self._progress:
-            self._messages.hold(message)
+            self._messages.held.hold(message)
         try:
             await call(self._handler, message)
             async with self._counting:
                 self.handled += 1
         finally:
-            self._messages.release(message)
+            self._messages.held.release(message)
 
     def fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""

@@ -6,17 +6,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async._io import Signal, Task, spawn
 from js_async._pulls import PullChannel
 from js_async.delivery import Delivery
+from js_async.held import Held
 from js_async.iteration import Iteration
 from js_async.message import Message
 from js_async.missing import DELETION, Missing
-from js_core.acks import IN_PROGRESS
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.doubt import Doubt
 from js_core.errors import (
-    AlreadyAcknowledged,
     ConnectionLost,
     ConsumerDeleted,
     JetStreamError,
@@ -34,10 +32,6 @@ from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind, is_status, read_status
 
 __all__ = ["Messages"]
-
-# Buffered messages are kept alive for a user who took one within so many ack_waits; then the
-# server may give them to somebody who works.
-_PATIENCE: Final = 5
 
 _NO_FRAME: Final[Frame] = (b"", b"", 0, b"")
 
@@ -69,18 +63,15 @@ class Messages(Iteration[Message]):
         self._give_back: Final = give_back
         # An ordered read must know that something may be lost, instead of having it mended.
         self._fragile: Final = fragile
-        self._ready: deque[Message] = deque()
-        self._queued: dict[int, Message] = {}
-        self._running: dict[int, Message] = {}
+        self._ready: Final[deque[Message]] = deque()
         self._channel: PullChannel | None = None
         self._engine: PullEngine | None = None
-        self._keeper: Task | None = None
-        self._ended: Final = Signal()
         self._epoch = 0
         self._grant = 0
         self._granted = 0
         self._missed = 0
-        self._taken_at = 0.0
+        # Given away, and not yet told to the engine.
+        self._passed: Frame | None = None
         self._waited = False
         self._error: TwinstreamError | None = None
         self._doubt: Final = Doubt()
@@ -88,8 +79,8 @@ class Messages(Iteration[Message]):
         self._draining = False
         self._drained = False
         self._closed = False
-        self.keep_all = False
-        """Keep alive what is buffered however long nobody took one: a worker has them in order."""
+        self.held: Final = Held(self._transport, self._ready, ack_wait)
+        """What is here or with the user, and kept alive."""
         self.late = 0
         """Messages that were dropped because the server had given up on this delivery of them."""
 
@@ -101,7 +92,9 @@ class Messages(Iteration[Message]):
     @property
     def outstanding(self) -> int:
         """How many messages are asked for and not here."""
-        return self._engine.outstanding if self._engine else 0
+        if self._engine is None:
+            return 0
+        return self._engine.outstanding - (self._passed is not None)
 
     # ---- life
 
@@ -127,7 +120,7 @@ class Messages(Iteration[Message]):
         if self._closed:
             return
         self._closed = True
-        self._ended.set()
+        self.held.end()
         channel = self._channel
         if channel is None:
             return
@@ -163,9 +156,9 @@ class Messages(Iteration[Message]):
                 # Before there was anything to stop.
                 self._engine.stop()
             self._epoch = self._transport.epoch
-            self._taken_at = now
-            if self._ack_wait is not None and self._give_back:
-                self._keeper = spawn(self._keep_alive, "twinstream-progress")
+            self.held.taken_at = now
+            if self._give_back:
+                self.held.start()
         return self._channel, self._engine
 
     # ---- iterating
@@ -192,7 +185,7 @@ class Messages(Iteration[Message]):
 
     def _in_time(self, message: Message) -> bool:
         """Note that a granted message was taken; tell whether it is not late."""
-        self._taken_at = now = monotonic()
+        self.held.taken_at = now = monotonic()
         if not message.delivery.is_late(now):
             return True
         self.late += 1
@@ -201,6 +194,13 @@ class Messages(Iteration[Message]):
 
     def _settle(self, engine: PullEngine) -> None:
         """Tell the engine of what was given away of its grant."""
+        if self._passed is not None:
+            engine.arrived(1, 0)
+            engine.note_size(len(self._passed[3]))
+            engine.handed_over(0, self.held.taken_at)
+            self._passed = None
+            self._doubt.clear()
+            self._waited = False
         taken = self._grant - self._granted
         self._grant = self._granted = 0
         if taken:
@@ -243,7 +243,10 @@ class Messages(Iteration[Message]):
                 break
             wake_at = deadline.earlier(engine.wake_at())
             self._waited = True
+            may_pass = engine.may_pass()
             came = await self._transport.wait(channel.box.signal, wake_at)
+            if may_pass and (message := self._pass(channel, engine)) is not None:
+                return message
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
         if self._closed:
@@ -271,7 +274,7 @@ class Messages(Iteration[Message]):
             # Somebody else closes just now and gives them back.
             return None
         engine.handed_over(self._size(message.frame), now)
-        self._taken_at = now
+        self.held.taken_at = now
         self._waited = False
         if message.delivery.is_late(now):
             self.late += 1
@@ -279,6 +282,29 @@ class Messages(Iteration[Message]):
         self._count(engine, 1)
         self._grant = self._granted = engine.grant()
         return message
+
+    def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
+        """Give away the one message that was waited for; the engine is told before the next wait.
+
+        That is half of the work between its arrival and the user.
+        """
+        transport, box, now = self._transport, channel.box, monotonic()
+        delivery = Delivery(transport, box.heard_at, self._ack_wait)
+        changed = transport.epoch != self._epoch or not transport.is_connected
+        if len(box.frames) != 1 or self._closed or changed or delivery.is_late(now):
+            return None
+        try:
+            frame = box.frames.popleft()
+        except IndexError:
+            return None
+        if frame[2]:
+            # With headers it may be a status.
+            box.frames.appendleft(frame)
+            return None
+        self._passed = frame
+        self.held.taken_at = now
+        self._count(engine, 1)
+        return Message(frame, delivery)
 
     def _size(self, frame: Frame) -> int:
         if self._limits.max_bytes is None:
@@ -429,58 +455,3 @@ class Messages(Iteration[Message]):
         told = isinstance(report, PullWarning) and report.again
         if self._on_report is not None and not told:
             self._on_report(report)
-
-    # ---- keeping alive what is held
-
-    def queue(self, message: Message) -> None:
-        """Keep a message alive that was taken and waits for its handler."""
-        self._queued[id(message)] = message
-
-    def hold(self, message: Message) -> None:
-        """Keep a message alive while it is worked on."""
-        self._running[id(message)] = message
-
-    def release(self, message: Message) -> None:
-        """Keep a message alive no longer."""
-        self._queued.pop(id(message), None)
-        self._running.pop(id(message), None)
-
-    async def _keep_alive(self) -> None:
-        """Tell the server of what is held here, at a third of its patience, until the end."""
-        ack_wait = self._ack_wait or 0.0
-        while not await self._ended.sleep(Deadline.after(ack_wait / 3)):
-            if self._transport.is_closed:
-                # Nobody closed the iteration: this would go on as long as the program.
-                return
-            if not self._transport.is_connected:
-                continue
-            try:
-                await self._tell_of_held(ack_wait)
-            except (TwinstreamError, OSError):
-                # The link broke just now: the next look comes after it is mended.
-                continue
-
-    async def _tell_of_held(self, ack_wait: float) -> None:
-        now = monotonic()
-        for message in list(self._running.values()):
-            await self._tell_of(message)
-        if not self.keep_all and now - self._taken_at > _PATIENCE * ack_wait:
-            return
-        for message in list(self._queued.values()):
-            await self._tell_of(message)
-        told: dict[int, Delivery] = {}
-        for message in list(self._ready):
-            delivery = message.delivery
-            if not delivery.is_late(now):
-                await self._transport.send(message.reply_bytes, b"", b"", IN_PROGRESS)
-                told[id(delivery)] = delivery
-        for delivery in told.values():
-            delivery.told_at = now
-
-    async def _tell_of(self, message: Message) -> None:
-        try:
-            if not message.is_acknowledged:
-                await message.in_progress()
-        except AlreadyAcknowledged:
-            # Its handler was quicker, which is no reason to leave the others out.
-            return

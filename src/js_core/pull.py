@@ -209,9 +209,19 @@ class PullEngine:
         """
         if self._limits.max_bytes is not None or not self.buffered:
             return 0
-        threshold = min(self._limits.threshold, self._allowed // 2)
-        granted = max(0, min(self.buffered, self.buffered + self.outstanding - threshold - 1))
+        spare = self.buffered + self.outstanding - self._threshold() - 1
+        granted = max(0, min(self.buffered, spare))
         return granted if self.still_wanted is None else min(granted, self.still_wanted)
+
+    def may_pass(self) -> bool:
+        """Tell whether the next message may be given away before this is told of it.
+
+        That is while `due` does not turn true by it.
+        """
+        limits = self._limits
+        if limits.max_bytes is not None or limits.priority is not None or self.buffered:
+            return False
+        return self.outstanding - 1 > self._threshold()
 
     def handed_over(self, size: int, now: float, count: int = 1) -> None:
         """Note messages given to the user, `size` bytes in all."""
@@ -372,10 +382,14 @@ class PullEngine:
                 return False
             return limits.max_bytes - self.buffered_bytes - self.outstanding_bytes > 0
         wanted = self.buffered + self.outstanding
-        threshold = limits.threshold
-        if self._allowed < limits.max_messages:
-            threshold = min(threshold, self._allowed // 2)
-        return wanted <= threshold and wanted < self._allowed
+        return wanted <= self._threshold() and wanted < self._allowed
+
+    def _threshold(self) -> int:
+        """Return at how many messages, here or asked for, more are asked for."""
+        threshold = self._limits.threshold
+        if self._allowed < self._limits.max_messages:
+            return min(threshold, self._allowed // 2)
+        return threshold
 
     def _room(self) -> int:
         """Return how many messages may be asked for before there are as many as are wanted."""

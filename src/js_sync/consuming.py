@@ -151,7 +151,7 @@ class Consuming:
                 message = self._messages.take(NEVER)
                 if message is None:
                     break
-                self._messages.queue(message)
+                self._messages.held.queue(message)
                 self._lane(message).put(message)
         except Exception as error:
             self.fail(error)
@@ -166,7 +166,7 @@ class Consuming:
 
     def handle(self, message: Message) -> None:
         """Work on one message; a worker does it."""
-        self._messages.release(message)
+        self._messages.held.release(message)
         if self._stopping:
             message.nak()
             return
@@ -174,13 +174,13 @@ class Consuming:
             self._messages.late += 1
             return
         if self._progress:
-            self._messages.hold(message)
+            self._messages.held.hold(message)
         try:
             call(self._handler, message)
             with self._counting:
                 self.handled += 1
         finally:
-            self._messages.release(message)
+            self._messages.held.release(message)
 
     def fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""

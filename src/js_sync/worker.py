@@ -119,7 +119,7 @@ class Worker:
         self._outcomes = Outcomes(self._settings, config)
         buffer = self._settings.room if self._settings.is_ordered else None
         messages = consumer.messages(max_messages=buffer, on_report=self._outcomes.report)
-        messages.keep_all = self._settings.is_ordered
+        messages.held.keep_all = self._settings.is_ordered
         self._messages = messages
         self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
         for number in range(self._settings.concurrency):
@@ -207,7 +207,7 @@ class Worker:
                 message = messages.take(NEVER)
                 if message is None:
                     return
-                messages.hold(message)
+                messages.held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
                 with self._lock:
@@ -294,7 +294,7 @@ class Worker:
 
     def _release(self, job: Job) -> None:
         if self._messages is not None:
-            self._messages.release(job.message)
+            self._messages.held.release(job.message)
 
 
 def _place(job: Job) -> int:

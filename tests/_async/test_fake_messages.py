@@ -82,6 +82,30 @@ async def test_what_is_buffered_is_handed_over_before_an_end(row):
                 assert [(await messages.next(5)).data for _ in range(3)] == [b"1", b"2", b"3"]
 
 
+async def test_messages_that_are_waited_for_one_by_one_are_counted():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in range(1, 6):
+            peer.wait_for(f"{seq}")
+            peer.deliver(pull, seq, b"%d" % seq)
+        again = peer.expect_pull()
+        assert again.json["batch"] == 5
+        peer.deliver(again, 6, b"6")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+            async with messages:
+                for seq in range(1, 6):
+                    server.tell(f"{seq}")
+                    assert (await messages.next(5)).data == b"%d" % seq
+                    assert (messages.buffered, messages.outstanding) == (0, 10 - seq)
+                assert (await messages.next(5)).data == b"6"
+                assert messages.outstanding == 9
+
+
 async def test_statuses_of_old_requests_change_nothing():
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -381,5 +405,5 @@ async def test_what_keeps_messages_alive_ends_with_its_connection():
             await consumer.info()
             messages = consumer.messages()
             assert (await messages.next(5)).data == b"fine"
-            assert not await messages._keeper.join(Deadline.after(0.05))
-        assert await messages._keeper.join(Deadline.after(10))
+            assert not await messages.held._keeper.join(Deadline.after(0.05))
+        assert await messages.held._keeper.join(Deadline.after(10))

@@ -97,6 +97,40 @@ def test_thresholds(threshold: int, after: int) -> None:
     assert bench.poll() == [pull(b"2", after)]
 
 
+@pytest.mark.parametrize("threshold", range(11))
+def test_as_much_is_granted_as_leaves_nothing_due(threshold: int) -> None:
+    bench = Bench(threshold_messages=threshold)
+    bench.poll()
+    bench.arrived(10)
+    granted = bench.engine.grant()
+    assert granted == max(0, 9 - threshold)
+    bench.handed(granted)
+    assert not bench.engine.due(bench.now)
+    bench.handed()
+    assert bench.engine.due(bench.now)
+
+
+@pytest.mark.parametrize("threshold", range(11))
+def test_a_message_may_pass_where_it_leaves_nothing_due(threshold: int) -> None:
+    bench = Bench(threshold_messages=threshold)
+    bench.poll()
+    for left in range(9, 0, -1):
+        passes = bench.engine.may_pass()
+        bench.arrived(1)
+        bench.handed()
+        assert passes == (not bench.engine.due(bench.now)) == (left > threshold)
+
+
+def test_nothing_passes_by_bytes_or_past_what_is_buffered() -> None:
+    by_bytes = Bench(None, max_bytes=1000)
+    by_bytes.poll()
+    assert not by_bytes.engine.may_pass()
+    bench = Bench()
+    bench.poll()
+    bench.arrived(1)
+    assert not bench.engine.may_pass()
+
+
 def test_one_message_at_a_time_never_stalls() -> None:
     bench = Bench(1)
     for number in range(1, 100):

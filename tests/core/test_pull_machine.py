@@ -102,7 +102,7 @@ class Pulling(RuleBasedStateMachine):
     @initialize(
         limit=st.sampled_from([1, 2, 3, 10]),
         by_bytes=st.booleans(),
-        threshold=st.sampled_from([None, 0, 1]),
+        threshold=st.sampled_from([None, 0, 1, 9]),
     )
     def begin(self, limit: int, by_bytes: bool, threshold: int | None) -> None:
         self.limit = limit * 100 if by_bytes else limit
@@ -112,7 +112,7 @@ class Pulling(RuleBasedStateMachine):
             max_bytes=self.limit if by_bytes else None,
             expires=EXPIRES,
             heartbeat=HEARTBEAT,
-            threshold_messages=None if by_bytes else threshold,
+            threshold_messages=None if by_bytes or threshold is None else min(threshold, limit),
             threshold_bytes=threshold if by_bytes else None,
         )
         numbers = count(1)
@@ -165,6 +165,23 @@ class Pulling(RuleBasedStateMachine):
     @rule(number=st.integers(1, 10))
     def hand_over(self, number: int) -> None:
         self.take(number)
+
+    @rule()
+    def pass_on(self) -> None:
+        """Give away what was waited for before the engine is told, as far as it allows that."""
+        wire = self.server.wire
+        if wire and isinstance(wire[0], int) and self.engine.may_pass():
+            size = wire.popleft()
+            assert isinstance(size, int)
+            self.engine.arrived(1, size)
+            self.engine.handed_over(size, self.server.now)
+            assert not self.engine.due(self.server.now)
+
+    @rule()
+    def hand_over_what_is_granted(self) -> None:
+        granted = self.engine.grant()
+        self.take(granted)
+        assert not granted or not self.engine.due(self.server.now)
 
     # ---- what happens
 

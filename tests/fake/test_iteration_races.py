@@ -192,15 +192,15 @@ def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = connection.jetstream().bind_consumer("S", "c").messages()
-        messages.keep_all = True
+        messages.held.keep_all = True
         told = []
-        for keep in (messages.hold, messages.queue):
+        for keep in (messages.held.hold, messages.held.queue):
             for message in (Kept(), Kept(told)):
                 keep(message)
                 told.append(message)
         kept = [message for message in told if message.told is not None]
         told.clear()
-        messages._tell_of_held(1.0)
+        messages.held._tell_of_held(1.0)
         assert told == kept
 
 
