@@ -193,7 +193,7 @@ class Messages(Iteration[Message]):
         return False
 
     def _settle(self, engine: PullEngine) -> None:
-        """Tell the engine of what was given away of its grant."""
+        """Tell the engine of what was given away without its being told."""
         if self._passed is not None:
             engine.arrived(1, 0)
             engine.note_size(len(self._passed[3]))
@@ -297,8 +297,7 @@ class Messages(Iteration[Message]):
             frame = box.frames.popleft()
         except IndexError:
             return None
-        if frame[2]:
-            # With headers it may be a status.
+        if frame[2] and is_status(frame):
             box.frames.appendleft(frame)
             return None
         self._passed = frame

@@ -88,7 +88,8 @@ async def test_messages_that_are_waited_for_one_by_one_are_counted():
         pull = peer.expect_pull()
         for seq in range(1, 6):
             peer.wait_for(f"{seq}")
-            peer.deliver(pull, seq, b"%d" % seq)
+            peer.status(pull, 100, "Idle Heartbeat")
+            peer.deliver(pull, seq, b"%d" % seq, headers={"Odd": "yes"} if seq % 2 else None)
         again = peer.expect_pull()
         assert again.json["batch"] == 5
         peer.deliver(again, 6, b"6")
@@ -100,7 +101,8 @@ async def test_messages_that_are_waited_for_one_by_one_are_counted():
             async with messages:
                 for seq in range(1, 6):
                     server.tell(f"{seq}")
-                    assert (await messages.next(5)).data == b"%d" % seq
+                    message = await messages.next(5)
+                    assert (message.data, len(message.headers)) == (b"%d" % seq, seq % 2)
                     assert (messages.buffered, messages.outstanding) == (0, 10 - seq)
                 assert (await messages.next(5)).data == b"6"
                 assert messages.outstanding == 9
