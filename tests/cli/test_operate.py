@@ -105,7 +105,8 @@ def worker(jet: js_sync.JetStream, stream: str) -> js_sync.Consumer:
 
 
 def test_consumers_are_listed_and_shown(run: Run, stream: str, worker: js_sync.Consumer) -> None:
-    worker.fetch(2)[0].ack()
+    # Confirmed: the command asks over a connection of its own.
+    worker.fetch(2)[0].double_ack()
     listed = run("consumer", "ls", stream)
     assert ["worker", "-", "3", "1", "0", "0"] in [
         line.split() for line in listed.stdout.splitlines()
