@@ -20,6 +20,10 @@ from tests.bench.suite import ROOT, Measured
 
 BEGIN: Final = "<!-- figures, written by "
 END: Final = "<!-- end of figures -->\n"
+LIMITS: Final = {
+    "raw": "a socket in plain Python that only counts",
+    "raw_asyncio": "a bare protocol of asyncio that does so",
+}
 SHOWN: Final = (
     "js_sync",
     "js_async",
@@ -27,7 +31,7 @@ SHOWN: Final = (
     "over_nats_py",
     "natsrpy",
     "nats_jetstream",
-    "raw",
+    *LIMITS,
 )
 NAMES: Final = {
     "js_async_uvloop": "js_async on uvloop",
@@ -70,11 +74,12 @@ def table(measured: dict[str, Measured], of: dict[str, Any]) -> str:
         ]
         lines.append("| " + " | ".join([what, *cells]) + " |")
     what = f"{of['size']}-byte messages{_extras(of)}, {of['storage']} storage"
+    limits = ", ".join(f"`{name}` is {text}" for name, text in LIMITS.items() if name in clients)
     of_what = (
         f"\nEach figure is the median of the ratios to nats-py within a round: a rate above 1 and a"
         f" time below 1 are better. {what},"
         f" nats-server {of['nats-server']}, Python {of['python']}, {of['processors']} processors;"
-        f" `raw` is a socket in plain Python that only counts.\n"
+        f" {limits}.\n"
     )
     return "\n".join(lines) + "\n" + of_what
 
@@ -90,8 +95,8 @@ def speeds(measured: dict[str, Measured]) -> dict[str, dict[str, float]]:
     for workload, runs in measured.items():
         key = "p50_us" if workload in LATENCIES else "rate"
         bars: dict[str, float] = {}
-        for name in SHOWN[:-1]:
-            if name in runs:
+        for name in SHOWN:
+            if name in runs and name not in LIMITS:
                 pairs = zip(runs[name], runs["nats_py"], strict=True)
                 ratio = median(run[key] / base[key] for run, base in pairs)
                 bars[NAMES.get(name, name)] = 1 / ratio if workload in LATENCIES else ratio

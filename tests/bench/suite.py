@@ -43,6 +43,7 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
     "natsrpy": ALL,
     "nats_jetstream": ALL,
     "raw": ALL,
+    "raw_asyncio": LATENCIES,
     "raw_c": ("drain",),
 }
 """Which client can do which workload."""

@@ -1,0 +1,130 @@
+"""The limit of asyncio: a bare protocol on its event loop that does what `raw` does on a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from tests.bench.job import SINK_SUBJECT, STREAM, TICKS, Job, Meter
+
+_READ = 1 << 16
+
+
+class Peer(asyncio.BufferedProtocol):
+    """Gathers what comes until it ends as is wanted."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.loop = asyncio.get_running_loop()
+        # Others measure at the same time, each with an inbox of its own.
+        self.inbox = b"in%d" % os.getpid()
+        self.buffer = memoryview(bytearray(_READ))
+        self.got = b""
+        self.came: asyncio.Future[None] = self.loop.create_future()
+        self.least = 1
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes go."""
+        return self.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take bytes, and wake who waits for them."""
+        self.got += self.buffer[:nbytes]
+        if len(self.got) >= self.least and self.got.endswith(b"\r\n") and not self.came.done():
+            self.came.set_result(None)
+
+    async def take(self, least: int = 1) -> bytes:
+        """Return what came: whole lines, of at least so many bytes."""
+        self.least = least
+        if len(self.got) < least or not self.got.endswith(b"\r\n"):
+            self.came = self.loop.create_future()
+            await self.came
+        got, self.got = self.got, b""
+        return got
+
+    async def open(self) -> Peer:
+        """Connect and log in."""
+        parts, tls = urlsplit(self.job.url), self.job.tls()
+        host = parts.hostname or ""
+        transport, _ = await self.loop.create_connection(lambda: self, host, parts.port or 0)
+        await self.take()
+        if tls is not None:
+            transport = await self.loop.start_tls(transport, self, tls, server_hostname=host)
+        assert transport is not None
+        self.write = transport.write
+        options = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1}
+        greeting = (json.dumps(options).encode(), self.inbox)
+        self.write(b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % greeting)
+        while b"PONG" not in await self.take():
+            pass
+        return self
+
+    def pull(self, batch: int, stream: str = STREAM) -> None:
+        """Ask for messages."""
+        body = b'{"batch":%d,"expires":30000000000}' % batch
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{self.job.consumer}".encode()
+        self.write(b"PUB %b %b.1 %d\r\n%b\r\n" % (subject, self.inbox, len(body), body))
+
+
+def run(job: Job, work: Callable[[Peer, Meter], Awaitable[int]]) -> str:
+    """Run a workload that returns how many messages it saw."""
+
+    async def whole() -> str:
+        peer = await Peer(job).open()
+        meter = Meter()
+        return meter.result(await work(peer, meter))
+
+    return asyncio.run(whole())
+
+
+def next_(job: Job) -> str:
+    """Ask for one message at a time."""
+
+    async def work(peer: Peer, meter: Meter) -> int:
+        for _ in range(job.count):
+            began = time.perf_counter()
+            peer.pull(1)
+            await peer.take(job.size)
+            meter.call(began)
+        return job.count
+
+    return run(job, work)
+
+
+def idle(job: Job) -> str:
+    """Wait for messages that come one by one."""
+
+    async def work(peer: Peer, meter: Meter) -> int:
+        peer.pull(2 * job.count, TICKS)
+        seen = 0
+        while seen < job.count:
+            for message in (await peer.take()).split(b"MSG ")[1:]:
+                seen += meter.tick(message.split(b"\r\n", 2)[1])
+                if seen == job.count:
+                    break
+        return seen
+
+    return run(job, work)
+
+
+def publish(job: Job) -> str:
+    """Publish one message at a time."""
+
+    async def work(peer: Peer, meter: Meter) -> int:
+        body = (SINK_SUBJECT.encode(), peer.inbox, job.size, job.payload)
+        line = b"PUB %b %b.0 %d\r\n%b\r\n" % body
+        for each in range(job.count + 1):
+            began = time.perf_counter()
+            peer.write(line)
+            # An answer is a line with its size, and a line of JSON.
+            while b'"seq":' not in await peer.take(40):
+                pass
+            if each:
+                meter.call(began)
+        return job.count
+
+    return run(job, work)
