@@ -21,6 +21,24 @@ from tests.bench.job import (
 _READ = 1 << 18
 
 
+# Others measure at the same time, each with an inbox of its own.
+INBOX = b"in%d" % os.getpid()
+OPTIONS = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1}
+GREETING = b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % (json.dumps(OPTIONS).encode(), INBOX)
+
+
+def request(subject: str, body: bytes) -> bytes:
+    """Return a message whose answer comes to the inbox."""
+    return b"PUB %b %b.0 %d\r\n%b\r\n" % (subject.encode(), INBOX, len(body), body)
+
+
+def pull_request(job: Job, batch: int, stream: str = STREAM) -> bytes:
+    """Return what asks for messages."""
+    body = b'{"batch":%d,"expires":30000000000}' % batch
+    subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{job.consumer}".encode()
+    return b"PUB %b %b.1 %d\r\n%b\r\n" % (subject, INBOX, len(body), body)
+
+
 class Socket:
     """Sends lines and counts what comes."""
 
@@ -33,11 +51,7 @@ class Socket:
         tls = job.tls()
         if tls is not None:
             self.sock = tls.wrap_socket(self.sock, server_hostname=host)
-        # Others measure at the same time, each with an inbox of its own.
-        self.inbox = b"in%d" % os.getpid()
-        options = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1}
-        greeting = (json.dumps(options).encode(), self.inbox)
-        self.send(b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % greeting)
+        self.send(GREETING)
         while b"PONG" not in self.sock.recv(1 << 16):
             pass
 
@@ -47,7 +61,7 @@ class Socket:
 
     def ask(self, subject: str, body: bytes) -> bytes:
         """Send a request and return the bytes of its answer."""
-        self.send(b"PUB %b %b.0 %d\r\n%b\r\n" % (subject.encode(), self.inbox, len(body), body))
+        self.send(request(subject, body))
         got = b""
         while not (got.endswith(b"\r\n") and got.count(b"\r\n") >= 2):
             got += self.sock.recv(_READ)
@@ -55,9 +69,7 @@ class Socket:
 
     def pull(self, job: Job, batch: int, stream: str = STREAM) -> None:
         """Ask for messages."""
-        body = b'{"batch":%d,"expires":30000000000}' % batch
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{job.consumer}".encode()
-        self.send(b"PUB %b %b.1 %d\r\n%b\r\n" % (subject, self.inbox, len(body), body))
+        self.send(pull_request(job, batch, stream))
 
 
 def drain(job: Job) -> str:
@@ -174,8 +186,7 @@ def pipelined(job: Job) -> str:
     """Publish with many under way, counting answers."""
     raw = Socket(job)
     meter, sent, seen, tail = Meter(), 0, 0, b""
-    begin = b"PUB %b %b.0 %d\r\n" % (SINK_SUBJECT.encode(), raw.inbox, job.size)
-    line = begin + job.payload + b"\r\n"
+    line = request(SINK_SUBJECT, job.payload)
     while seen < job.count:
         free = min(WINDOW - (sent - seen), job.count - sent)
         if free >= 500 or (free and sent + free == job.count):

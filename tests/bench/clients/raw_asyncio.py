@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import time
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from tests.bench.job import SINK_SUBJECT, STREAM, TICKS, Job, Meter
+from tests.bench.clients.raw import GREETING, pull_request, request
+from tests.bench.job import SINK_SUBJECT, TICKS, Job, Meter
 
 _READ = 1 << 16
 
@@ -20,8 +19,6 @@ class Peer(asyncio.BufferedProtocol):
     def __init__(self, job: Job) -> None:
         self.job = job
         self.loop = asyncio.get_running_loop()
-        # Others measure at the same time, each with an inbox of its own.
-        self.inbox = b"in%d" % os.getpid()
         self.buffer = memoryview(bytearray(_READ))
         self.got = b""
         self.came: asyncio.Future[None] = self.loop.create_future()
@@ -56,18 +53,10 @@ class Peer(asyncio.BufferedProtocol):
             transport = await self.loop.start_tls(transport, self, tls, server_hostname=host)
         assert transport is not None
         self.write = transport.write
-        options = {"verbose": False, "headers": True, "no_responders": True, "protocol": 1}
-        greeting = (json.dumps(options).encode(), self.inbox)
-        self.write(b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % greeting)
+        self.write(GREETING)
         while b"PONG" not in await self.take():
             pass
         return self
-
-    def pull(self, batch: int, stream: str = STREAM) -> None:
-        """Ask for messages."""
-        body = b'{"batch":%d,"expires":30000000000}' % batch
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{self.job.consumer}".encode()
-        self.write(b"PUB %b %b.1 %d\r\n%b\r\n" % (subject, self.inbox, len(body), body))
 
 
 def run(job: Job, work: Callable[[Peer, Meter], Awaitable[int]]) -> str:
@@ -87,7 +76,7 @@ def next_(job: Job) -> str:
     async def work(peer: Peer, meter: Meter) -> int:
         for _ in range(job.count):
             began = time.perf_counter()
-            peer.pull(1)
+            peer.write(pull_request(job, 1))
             await peer.take(job.size)
             meter.call(began)
         return job.count
@@ -99,7 +88,7 @@ def idle(job: Job) -> str:
     """Wait for messages that come one by one."""
 
     async def work(peer: Peer, meter: Meter) -> int:
-        peer.pull(2 * job.count, TICKS)
+        peer.write(pull_request(job, 2 * job.count, TICKS))
         seen = 0
         while seen < job.count:
             for message in (await peer.take()).split(b"MSG ")[1:]:
@@ -115,11 +104,9 @@ def publish(job: Job) -> str:
     """Publish one message at a time."""
 
     async def work(peer: Peer, meter: Meter) -> int:
-        body = (SINK_SUBJECT.encode(), peer.inbox, job.size, job.payload)
-        line = b"PUB %b %b.0 %d\r\n%b\r\n" % body
         for each in range(job.count + 1):
             began = time.perf_counter()
-            peer.write(line)
+            peer.write(request(SINK_SUBJECT, job.payload))
             # An answer is a line with its size, and a line of JSON.
             while b'"seq":' not in await peer.take(40):
                 pass
