@@ -17,7 +17,7 @@ from js_core.errors import (
 )
 from js_core.protocol import Frame
 from js_core.pub_ack import is_pub_ack
-from js_core.publish import PLAIN, PublishRequest, publish_headers
+from js_core.publish import PublishRequest, publish_headers
 from js_core.publish_retry import RetryPolicy, Step, leaves_doubt, needs_pause, next_step
 from js_core.subjects import known_subject
 from js_models import PubAck
@@ -29,8 +29,7 @@ async def publish(
     api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
 ) -> PubAck:
     """Publish one message and return its acknowledgement, within the timeout as a whole."""
-    # Nearly every message is plain.
-    headers = b"" if request[2:] == PLAIN else publish_headers(request)
+    headers = publish_headers(request)
     subject = known_subject(request.subject)
     deadline = api.deadline(timeout)
     # Sent before anything else is made: that is done while the server is at it.

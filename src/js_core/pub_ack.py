@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any, Final
 
+from attrs import fields
+
 from js_core.answers import read_answer
 from js_core.errors import BadAnswer
 from js_core.protocol import Frame
@@ -24,17 +26,14 @@ _ZERO: Final = ord("0")
 # An acknowledgement is made for every message; setting its slots one by one takes half the time
 # of its constructor (0.8 against 1.5 µs, Python 3.13), which knows no more about them.
 _new = PubAck.__new__
-_SLOTS: Final = ("unknown", "stream", "seq", "domain", "duplicate", "val", "batch", "count")
-(
-    _put_unknown,
-    _put_stream,
-    _put_seq,
-    _put_domain,
-    _put_duplicate,
-    _put_val,
-    _put_batch,
-    _put_count,
-) = (getattr(PubAck, name).__set__ for name in _SLOTS)
+_put_unknown, _put_stream, _put_seq, _put_domain = (
+    getattr(PubAck, name).__set__ for name in ("unknown", "stream", "seq", "domain")
+)
+_put_others: Final = tuple(
+    getattr(PubAck, each.name).__set__
+    for each in fields(PubAck)
+    if each.name not in {"unknown", "stream", "seq", "domain"}
+)
 
 
 def is_pub_ack(frame: Frame) -> bool:
@@ -82,10 +81,8 @@ class AckShape:
         _put_stream(ack, self.stream)
         _put_seq(ack, int(seq))
         _put_domain(ack, self.domain)
-        _put_duplicate(ack, None)
-        _put_val(ack, None)
-        _put_batch(ack, None)
-        _put_count(ack, None)
+        for put in _put_others:
+            put(ack, None)
         return ack
 
     def acks(self, seqs: list[bytes]) -> list[PubAck]:
@@ -99,10 +96,7 @@ class AckShape:
             (_put_stream, repeat(self.stream)),
             (_put_seq, map(int, seqs)),
             (_put_domain, repeat(self.domain)),
-            (_put_duplicate, repeat(None)),
-            (_put_val, repeat(None)),
-            (_put_batch, repeat(None)),
-            (_put_count, repeat(None)),
+            *((put, repeat(None)) for put in _put_others),
         ]
         for put, values in columns:
             deque(map(put, acks, values), maxlen=0)
