@@ -2,7 +2,8 @@
 
 Spark tasks and scientific programs compute in Python threads; whoever waits for the network then
 competes for the interpreter, which a computing thread gives up every 5 ms only, unless
-`sys.setswitchinterval` says otherwise (``--switch``). Each client is a process of its own, and
+`sys.setswitchinterval` says otherwise (``--switch``). What the computing thread gets done beside
+the requests, against what it does alone, is the price. Each client is a process of its own, and
 measures idle and busy in turns: both twins (the asyncio one on a loop in a thread), nats-py on such
 a loop, and a raw blocking socket that sends the same bytes, which is as good as it gets.
 """
@@ -16,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import click
 
@@ -29,19 +30,43 @@ from tests.bench.job import Job, percentiles
 from tests.bench.page import show
 from tests.bench.suite import ROOT
 
-CALLS: Final = 1500
+CALLS: Final = 500
+ALONE: Final = 1.0
+"""Seconds in which the thread computes alone."""
 SUBJECT: Final = "$JS.API.INFO"
 
 Ask = Callable[[], object]
 States = dict[str, dict[str, float]]
 
 
-def compute(stop: threading.Event) -> None:
-    """Keep the interpreter busy."""
-    total = 0
-    while not stop.is_set():
-        for number in range(10_000):
-            total += number * number % 7
+class Computing:
+    """A thread that keeps the interpreter busy while it is entered."""
+
+    def __init__(self) -> None:
+        self._done = 0
+        self._stop = False
+        self._thread = threading.Thread(target=self._compute)
+
+    def _compute(self) -> None:
+        total = 0
+        while not self._stop:
+            for number in range(10_000):
+                total += number * number % 7
+            self._done += 1
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop = True
+        self._thread.join()
+
+    def pace(self, beside: Callable[[], object]) -> float:
+        """Return how many rounds a second it gets done beside something else."""
+        done, began = self._done, time.perf_counter()
+        beside()
+        return (self._done - done) / (time.perf_counter() - began)
 
 
 def measured(ask: Ask, calls: int) -> dict[str, float]:
@@ -58,14 +83,10 @@ def both(ask: Ask, calls: int) -> str:
     """Measure idle and beside a computing thread; return JSON."""
     measured(ask, 100)
     found = {"idle": measured(ask, calls)}
-    stop = threading.Event()
-    worker = threading.Thread(target=compute, args=(stop,))
-    worker.start()
-    try:
-        found["busy"] = measured(ask, calls)
-    finally:
-        stop.set()
-        worker.join()
+    with Computing() as computing:
+        alone = computing.pace(lambda: time.sleep(ALONE))
+        beside = computing.pace(lambda: found.update(busy=measured(ask, calls)))
+    found["computing"] = {"alone": alone, "beside": beside}
     return json.dumps(found)
 
 
@@ -134,7 +155,7 @@ def beside(rounds: int, calls: int, switch: float, python: str, page: bool) -> N
                     raise click.ClickException(f"{name}: {done.stderr[-1500:]}")
                 found[name].append(json.loads(done.stdout))
     columns = ["client, µs", "idle p50", "idle p99", "busy p50", "busy p99"]
-    columns += ["busy p99 / idle p99", "busy mean / raw's", "busy p99 / raw's"]
+    columns += ["busy p99 / idle p99", "busy mean / raw's", "busy p99 / raw's", "computing / alone"]
     rows = [[name, *_row(found[name], found["raw"])] for name in CLIENTS]
     note = f"Switch interval {switch:g} ms, medians of {rounds} rounds of {calls:,} requests."
     show(f"beside-{switch:g}", columns, rows, page=page, note=note, python=python)
@@ -150,7 +171,8 @@ def _row(rounds: list[States], base: list[States]) -> list[str]:
 
     grown = median(each["busy"]["p99_us"] / each["idle"]["p99_us"] for each in rounds)
     figures = [middle(state, key) for state in ("idle", "busy") for key in ("p50_us", "p99_us")]
-    return [*figures, f"{grown:.1f}", to_raw("mean_us"), to_raw("p99_us")]
+    kept = median(each["computing"]["beside"] / each["computing"]["alone"] for each in rounds)
+    return [*figures, f"{grown:.1f}", to_raw("mean_us"), to_raw("p99_us"), f"{kept:.2f}"]
 
 
 def _main(name: str, url: str, calls: str, switch: str) -> None:
