@@ -17,7 +17,7 @@ from js_core.deadline import Deadline
 from js_models import StreamConfig
 from js_testing import NatsCluster
 from tests._async.flow import eventually, pause, together
-from tests._async.lagging import FAR, Believing, lead_near
+from tests._async.lagging import FAR, Believing, lead_near, placed
 from tests.conftest import VERSION
 
 ROUNDS = 6
@@ -51,7 +51,7 @@ async def test_lag_never_shortens_a_read(wide, name, replicated):
     # Readers at every node, so that each replica answers some of the questions.
     async with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
         jets = [connection.jetstream() for connection in (a, b, c)]
-        await lead_near(await jets[0].create_stream(replicated))
+        await lead_near(await placed(jets[0], replicated))
         done = []
         lost = checked = 0
 

@@ -13,6 +13,9 @@ FAR = 0.1
 """Seconds from the last node to the others: its replica answers for itself, and lags behind."""
 
 
+NO_PEERS = 10005
+
+
 class Believing(RangeRead):
     """The naive way: the end of a page is the end of what there is."""
 
@@ -20,6 +23,20 @@ class Believing(RangeRead):
         super().page_ended(more=more)
         if isinstance(self.step, AskLeader):
             self.leader_has(None)
+
+
+def placed(jet, config):
+    """Make a stream: a server 2.11 learns what a far node can hold some time after it is there."""
+
+    def made():
+        try:
+            return jet.create_stream(config)
+        except js.JetStreamError as error:
+            if error.err_code != NO_PEERS:
+                raise
+            return None
+
+    return eventually(made)
 
 
 def lead_near(stream):

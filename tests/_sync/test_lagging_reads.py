@@ -18,7 +18,7 @@ from js_sync._page_sources import DirectPages
 from js_sync.range_reader import RangeReader
 from js_testing import NatsCluster
 from tests._sync.flow import eventually, pause, together
-from tests._sync.lagging import FAR, Believing, lead_near
+from tests._sync.lagging import FAR, Believing, lead_near, placed
 from tests.conftest import VERSION
 
 ROUNDS = 6
@@ -52,7 +52,7 @@ def test_lag_never_shortens_a_read(wide, name, replicated):
     # Readers at every node, so that each replica answers some of the questions.
     with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
         jets = [connection.jetstream() for connection in (a, b, c)]
-        lead_near(jets[0].create_stream(replicated))
+        lead_near(placed(jets[0], replicated))
         done = []
         lost = checked = 0
 
