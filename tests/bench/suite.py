@@ -27,7 +27,6 @@ from tests.bench.job import (
     TICKS_SUBJECT,
     Job,
 )
-from tests.certificates import make_certificates
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -216,6 +215,9 @@ def suite(
             with NatsServer() as server:
                 yield Suite(python, server.url, size, headers, None)
             return
+        # Here, because the clients' interpreter may not have what makes them.
+        from tests.certificates import make_certificates
+
         made = make_certificates(Path(folder))
         config = f'tls {{ cert_file: "{made.server}", key_file: "{made.server_key}" }}'
         with NatsServer(config) as server:
