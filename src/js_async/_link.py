@@ -104,14 +104,22 @@ class _Alarm:
 class Link:
     """The bytes of one connection, over one socket at a time.
 
-    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends.
+    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends. A wait
+    keeps the loop from sleeping for its first `busy_poll` seconds.
     """
 
     def __init__(
-        self, on_bytes: Callable[[bytes], None], on_end: Callable[[Exception | None], None]
+        self,
+        on_bytes: Callable[[bytes], None],
+        on_end: Callable[[Exception | None], None],
+        busy_poll: float = 0.0,
     ) -> None:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
+        self._busy_poll: Final = busy_poll
+        self._waiting = 0
+        self._polls_until = 0.0
+        self._polling = False
         self._loop: Final = asyncio.get_running_loop()
         self._alarm: Final = _Alarm(self._loop)
         self._forks: Final = Forks.count
@@ -189,12 +197,24 @@ class Link:
         sleeper: asyncio.Future[bool] = self._loop.create_future()
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
+        self._waiting += 1
+        if self._busy_poll:
+            self._polls_until = monotonic() + self._busy_poll
+            if not self._polling:
+                self._poll()
         try:
             await sleeper
         finally:
+            self._waiting -= 1
             signal.sleepers.remove(sleeper)
             self._alarm.clear(sleeper)
         return signal.raised
+
+    def _poll(self) -> None:
+        """Have the loop look for events without sleeping, while somebody began to wait just now."""
+        self._polling = self._waiting > 0 and monotonic() < self._polls_until
+        if self._polling:
+            self._loop.call_soon(self._poll)
 
     async def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
         """Wait as `wait` does, on behalf of nobody in the foreground."""

@@ -76,7 +76,7 @@ class Session:
         shuffle = _RANDOM.shuffle if options.shuffle else None
         self._pool: Final = ServerPool(options.servers, shuffle)
         self.tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
-        self._link: Final = Link(self._receive, self._ended)
+        self._link: Final = Link(self._receive, self._ended, options.busy_poll)
         # The link's own, for every wait goes through here: send what was written, then sleep until
         # the flag is up or the deadline passes; tell which.
         self.wait: Final = self._link.wait

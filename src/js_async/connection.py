@@ -43,6 +43,7 @@ def connect(
     connect_timeout: Seconds = 5.0,
     request_timeout: Seconds = 5.0,
     ping_interval: Seconds = 30.0,
+    busy_poll: Seconds = 0.0,
     reconnect: ReconnectPolicy | None = _RECONNECT,
     shuffle: bool = True,
     inbox_prefix: str = INBOX,
@@ -60,9 +61,13 @@ def connect(
 
     Durations are seconds: `connect_timeout` for one attempt at one server, `request_timeout` the
     default of every request, `ping_interval` between PINGs (a peer that answers none is given up
-    after two intervals). With `reconnect=None` the connection closes when the link breaks.
-    `inbox_prefix` replaces `_INBOX` where permissions ask for it. `on_event` is told what happens
-    to the link; it must be quick, and must not use the connection.
+    after two intervals). `busy_poll` is how long each wait asks the socket again and again before
+    it sleeps (at most 0.1): what comes meanwhile comes sooner by the time that waking a thread
+    takes, at the price of a processor; 0.0003 serves a server near by.
+
+    With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
+    `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
+    quick, and must not use the connection.
 
     Raises `BadArgument`, `ConnectionFailed` or `AuthenticationFailed`.
     """
@@ -76,6 +81,7 @@ def connect(
         connect_timeout=connect_timeout,
         request_timeout=request_timeout,
         ping_interval=ping_interval,
+        busy_poll=busy_poll,
         reconnect=reconnect,
         shuffle=shuffle,
         inbox_prefix=inbox_prefix,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from attrs import field, frozen
 
 from js_core.auth import Credentials
-from js_core.deadline import seconds
+from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
 from js_core.servers import ReconnectPolicy, ServerAddress, parse_servers
 from js_core.subjects import check_subject
@@ -17,9 +18,29 @@ from js_core.tokens import INBOX
 __all__ = ["ConnectOptions"]
 
 
+# A mistaken unit must not cost a processor for good (seconds).
+_LONGEST_POLL: Final = 0.1
+
+
 def _inbox(value: str) -> str:
     check_subject(value)
     return value
+
+
+def _connect_timeout(value: Seconds) -> float:
+    return seconds(value, "connect_timeout")
+
+
+def _request_timeout(value: Seconds) -> float:
+    return seconds(value, "request_timeout")
+
+
+def _ping_interval(value: Seconds) -> float:
+    return seconds(value, "ping_interval")
+
+
+def _busy_poll(value: Seconds) -> float:
+    return seconds(value, "busy_poll")
 
 
 @frozen(kw_only=True)
@@ -31,9 +52,10 @@ class ConnectOptions:
     credentials: Credentials | Callable[[], Credentials] = field(factory=Credentials, repr=False)
     credentials_file: str | None = None
     tls: TlsOptions | None = None
-    connect_timeout: float = field(default=5.0, converter=seconds)
-    request_timeout: float = field(default=5.0, converter=seconds)
-    ping_interval: float = field(default=30.0, converter=seconds)
+    connect_timeout: float = field(default=5.0, converter=_connect_timeout)
+    request_timeout: float = field(default=5.0, converter=_request_timeout)
+    ping_interval: float = field(default=30.0, converter=_ping_interval)
+    busy_poll: float = field(default=0.0, converter=_busy_poll)
     reconnect: ReconnectPolicy | None = field(factory=ReconnectPolicy)
     shuffle: bool = True
     inbox_prefix: str = field(default=INBOX, converter=_inbox)
@@ -44,3 +66,8 @@ class ConnectOptions:
             raise BadArgument("give credentials or a credentials_file, not both")
         if self.ping_interval == 0 or self.connect_timeout == 0:
             raise BadArgument("ping_interval and connect_timeout must be above 0 seconds")
+        if self.busy_poll > _LONGEST_POLL:
+            raise BadArgument(
+                f"busy_poll must be at most {_LONGEST_POLL:g} seconds, got {self.busy_poll:g}: each"
+                " wait keeps a processor busy that long; 0.0003 serves a server near by"
+            )

@@ -22,7 +22,7 @@ from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 from js_core.pieces import Piece, behind, to_write
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
-from js_sync._sockets import connected, not_ready, wants_to_read, wrap
+from js_sync._sockets import connected, has_bytes, not_ready, poll_for, wants_to_read, wrap
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -47,14 +47,19 @@ _KEEPER_NAP: Final = 0.2
 class Link:
     """The bytes of one connection, over one socket at a time.
 
-    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends.
+    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends. A wait
+    does not sleep in its first `busy_poll` seconds.
     """
 
     def __init__(
-        self, on_bytes: Callable[[bytes], None], on_end: Callable[[Exception | None], None]
+        self,
+        on_bytes: Callable[[bytes], None],
+        on_end: Callable[[Exception | None], None],
+        busy_poll: float = 0.0,
     ) -> None:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
+        self._busy_poll: Final = busy_poll
         self._forks: Final = Forks.count
         self._socket: socket.socket | None = None
         self._poll = select.poll()
@@ -115,9 +120,7 @@ class Link:
     def _adopt(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._tls = hasattr(sock, "pending")
-        poll = select.poll()
-        poll.register(sock.fileno(), select.POLLIN)
-        poll.register(self._waker.number, select.POLLIN)
+        poll = poll_for(select.POLLIN, sock.fileno(), self._waker.number)
         # Whoever still sends to the last socket is waited for: that has ended, so it is soon.
         with self._sending:
             # Written for the last socket. The first words on this one are CONNECT.
@@ -160,14 +163,17 @@ class Link:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
         waker = self._waker
         signal.sleepers.append(waker)
+        now = monotonic()
+        sleeps_at = now if self._reader_yields else now + self._busy_poll
         try:
             while not signal.raised:
-                sock, left = self._socket, deadline.at - monotonic()
+                sock, left = self._socket, deadline.at - now
                 if sock is None or left <= 0:
                     break
                 if self._reader_yields and (self._sleepers or self._lingering):
                     break
-                for number, _ in self._poll.poll(min(left, LONGEST) * 1000):
+                pause = 0.0 if now < sleeps_at else min(left, LONGEST)
+                for number, _ in self._poll.poll(pause * 1000):
                     if number == waker.number:
                         waker.drain()
                     else:
@@ -176,6 +182,7 @@ class Link:
                             pass
                         # Before the look at the flag: who raises it now wakes this.
                         waker.busy = False
+                now = monotonic()
         finally:
             waker.busy = False
             signal.sleepers.remove(waker)
@@ -207,13 +214,8 @@ class Link:
     def _is_behind(self) -> bool:
         """Tell whether bytes are here that whoever reads has not handed on."""
         sock = self._socket
-        number = -1 if sock is None else sock.fileno()
-        if number < 0:
-            return False
-        poll = select.poll()
-        poll.register(number, select.POLLIN)
         # In this order: he notes that he is at it before he takes bytes out of the socket.
-        return bool(poll.poll(0)) or self._waker.busy
+        return sock is not None and (has_bytes(sock) or self._waker.busy)
 
     def _try_to_lead(self, yields: bool) -> bool:
         with self._mutex:
@@ -468,10 +470,9 @@ class Link:
                 if not block or number < 0:
                     # Below 0: another thread dropped it just now.
                     return rest
-                poll = select.poll()
-                poll.register(number, select.POLLIN if wants_to_read(error) else select.POLLOUT)
+                events = select.POLLIN if wants_to_read(error) else select.POLLOUT
                 # In slices: a socket that another thread dropped never gets writable.
-                poll.poll(1000)
+                poll_for(events, number).poll(1000)
                 if self._socket is not sock:
                     return rest
         return rest

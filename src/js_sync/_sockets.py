@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ from js_sync._io import LONGEST
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["connected", "not_ready", "wants_to_read", "wrap"]
+__all__ = ["connected", "has_bytes", "not_ready", "poll_for", "wants_to_read", "wrap"]
 
 # What TLS raises on a socket that is not ready. By name, because importing ssl takes 10 ms, which
 # programs without TLS should not pay.
@@ -46,6 +47,22 @@ def wrap(
         if isinstance(error, TimeoutError):
             raise TimeoutError("no TLS handshake in time") from None
         raise
+
+
+def has_bytes(sock: socket.socket) -> bool:
+    """Tell whether bytes are there to read; a socket that is closed has none."""
+    number = sock.fileno()
+    if number < 0:
+        return False
+    return bool(poll_for(select.POLLIN, number).poll(0))
+
+
+def poll_for(events: int, *numbers: int) -> select.poll:
+    """Return what waits for events of some file descriptors."""
+    poll = select.poll()
+    for number in numbers:
+        poll.register(number, events)
+    return poll
 
 
 def not_ready(error: OSError) -> bool:

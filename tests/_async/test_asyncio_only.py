@@ -283,6 +283,29 @@ async def test_another_loop_is_told_at_once() -> None:
             await connection.flush()
 
 
+async def test_polling_ends_with_its_time_and_with_the_wait() -> None:
+    stock = Stock([1])
+    with FakeServer(stock.script) as server:
+        async with js.connect(server.url, busy_poll=0.01) as connection:
+            subscription = await connection.subscribe("news")
+            link, turns = connection._session._link, []
+            poll = link._poll
+            link._poll = lambda: turns.append(monotonic()) or poll()
+            with pytest.raises(js.RequestTimeout):
+                await subscription.next(timeout=0.05)
+            # Again and again while it lasted, once more to see that it is over, and no more.
+            assert len(turns) > 2
+            assert sum(turn > link._polls_until for turn in turns) <= 1
+            turns.clear()
+            await connection.flush()
+            assert turns
+            await asyncio.sleep(0)
+            turns.clear()
+            await asyncio.sleep(0.02)
+            assert turns == []
+            assert not link._polling
+
+
 async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
     loop = asyncio.get_running_loop()
     alarm = _Alarm(loop)

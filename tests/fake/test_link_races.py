@@ -275,6 +275,32 @@ def test_the_end_of_a_link_is_told_before_the_next_begins(monkeypatch):
             monkeypatch.undo()
 
 
+class Recording:
+    """Waits for events as another does, and notes for how long it was asked to (ms)."""
+
+    def __init__(self, poll):
+        self._poll = poll
+        self.pauses = []
+
+    def poll(self, pause):
+        self.pauses.append(pause)
+        return self._poll.poll(pause)
+
+
+@pytest.mark.parametrize("busy_poll", [0, 0.01])
+def test_a_wait_polls_before_it_sleeps(busy_poll):
+    with FakeServer(whole) as server:
+        with js.connect(server.url, busy_poll=busy_poll) as connection:
+            subscription = connection.subscribe("news")
+            link = connection._session._link
+            link._poll = recording = Recording(link._poll)
+            with pytest.raises(js.RequestTimeout):
+                subscription.next(timeout=0.05)
+    slept = next(at for at, pause in enumerate(recording.pauses) if pause > 0)
+    assert slept > 2 if busy_poll else slept == 0
+    assert recording.pauses[slept] <= 50
+
+
 def test_a_socket_that_another_thread_closes_is_not_waited_for():
     class Dropped(socket.socket):
         def sendmsg(self, *_):
