@@ -28,13 +28,19 @@ SHOWN: Final = (
     "js_sync",
     "js_async",
     "js_async_uvloop",
+    "js_sync_polling",
+    "js_async_polling",
     "over_nats_py",
     "natsrpy",
     "nats_jetstream",
     *LIMITS,
 )
+ASIDE: Final = {"js_sync_polling", "js_async_polling", "raw_asyncio"}
+"""What the README leaves to docs/speed.md."""
 NAMES: Final = {
     "js_async_uvloop": "js_async on uvloop",
+    "js_sync_polling": "js_sync, `busy_poll`",
+    "js_async_polling": "js_async, `busy_poll`",
     "over_nats_py": "js_async over nats-py",
     "nats_jetstream": "nats-jetstream",
 }
@@ -47,11 +53,14 @@ def report(file: Path, page: str | None) -> None:
     """Write table and chart."""
     figures = json.loads(file.read_text())
     measured: dict[str, Measured] = figures["measured"]
-    text = table(measured, figures["of"])
     if page is not None:
+        text = table(measured, figures["of"])
         put(PAGE, f"<!-- {page}, written by ", f"<!-- end of {page} -->\n", text)
         return
-    put(ROOT / "README.md", BEGIN, END, text)
+    for runs in measured.values():
+        for name in ASIDE & runs.keys():
+            del runs[name]
+    put(ROOT / "README.md", BEGIN, END, table(measured, figures["of"]))
     chart = ROOT / "docs" / "bench.svg"
     chart.write_text(bar_chart("times as fast as nats-py", speeds(measured)))
 

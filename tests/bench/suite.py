@@ -35,6 +35,8 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
     "js_sync": ALL,
     "js_async": ALL,
     "js_async_uvloop": ALL,
+    "js_sync_polling": LATENCIES,
+    "js_async_polling": LATENCIES,
     "over_nats_py": ("drain", "consume"),
     "over_nats_py_parser": ("drain", "consume"),
     "nats_py": ALL,
@@ -47,7 +49,7 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Which client can do which workload."""
 
-OURS: Final = {"js_sync", "js_async", "js_async_uvloop", "over_nats_py", "over_nats_py_parser"}
+OURS: Final = {name for name in CLIENTS if name.startswith(("js_", "over_"))}
 
 NO_TLS: Final = {"natsrpy", "raw_c"}
 """Clients that cannot be given an authority of one's own."""

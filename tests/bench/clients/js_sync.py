@@ -15,7 +15,7 @@ from tests.bench.job import BATCH, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Met
 def context(job: Job) -> Generator[js_sync.JetStream]:
     """Connect."""
     tls = TlsOptions(ca_file=job.ca) if job.ca else None
-    with js_sync.connect(job.url, tls=tls) as connection:
+    with js_sync.connect(job.url, tls=tls, busy_poll=job.busy_poll) as connection:
         yield connection.jetstream(timeout=30)
 
 
