@@ -82,6 +82,11 @@ class _Alarm:
         """Forget a sleeper."""
         self._sleepers.pop(sleeper, None)
 
+    @property
+    def is_set(self) -> bool:
+        """Tell whether anybody sleeps."""
+        return bool(self._sleepers)
+
     def _ring_at(self, at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -117,7 +122,6 @@ class Link:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._busy_poll: Final = busy_poll
-        self._waiting = 0
         self._polls_until = 0.0
         self._polling = False
         self._loop: Final = asyncio.get_running_loop()
@@ -197,7 +201,6 @@ class Link:
         sleeper: asyncio.Future[bool] = self._loop.create_future()
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
-        self._waiting += 1
         if self._busy_poll:
             self._polls_until = monotonic() + self._busy_poll
             if not self._polling:
@@ -205,14 +208,13 @@ class Link:
         try:
             await sleeper
         finally:
-            self._waiting -= 1
             signal.sleepers.remove(sleeper)
             self._alarm.clear(sleeper)
         return signal.raised
 
     def _poll(self) -> None:
         """Have the loop look for events without sleeping, while somebody began to wait just now."""
-        self._polling = self._waiting > 0 and monotonic() < self._polls_until
+        self._polling = self._alarm.is_set and monotonic() < self._polls_until
         if self._polling:
             self._loop.call_soon(self._poll)
 

@@ -161,12 +161,13 @@ class Link:
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
-        waker = self._waker
+        waker, sleeps_at = self._waker, 0.0
+        if self._busy_poll and not self._reader_yields:
+            sleeps_at = monotonic() + self._busy_poll
         signal.sleepers.append(waker)
-        now = monotonic()
-        sleeps_at = now if self._reader_yields else now + self._busy_poll
         try:
             while not signal.raised:
+                now = monotonic()
                 sock, left = self._socket, deadline.at - now
                 if sock is None or left <= 0:
                     break
@@ -182,7 +183,6 @@ class Link:
                             pass
                         # Before the look at the flag: who raises it now wakes this.
                         waker.busy = False
-                now = monotonic()
         finally:
             waker.busy = False
             signal.sleepers.remove(waker)

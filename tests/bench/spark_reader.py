@@ -16,7 +16,7 @@ from js_spark.layout import Layout
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, Way
 from js_spark.range_task import read_batches
-from tests.bench.clients.raw import INBOX, Socket
+from tests.bench.clients.raw import Socket, request
 from tests.bench.job import Job, Meter
 
 STREAM: Final = "ORDERS"
@@ -69,8 +69,7 @@ def raw(url: str, mode: str, count: int) -> str:
 
 def _ask_direct(socket: Socket, seq: int, size: int) -> None:
     body = b'{"seq":%d,"batch":%d,"max_bytes":67108864}' % (seq, size)
-    subject = f"$JS.API.DIRECT.GET.{STREAM}".encode()
-    socket.send(b"PUB %b %b.1 %d\r\n%b\r\n" % (subject, INBOX, len(body), body))
+    socket.send(request(f"$JS.API.DIRECT.GET.{STREAM}", body, b"1"))
 
 
 if __name__ == "__main__":

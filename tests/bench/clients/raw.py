@@ -27,16 +27,15 @@ OPTIONS = {"verbose": False, "headers": True, "no_responders": True, "protocol":
 GREETING = b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % (json.dumps(OPTIONS).encode(), INBOX)
 
 
-def request(subject: str, body: bytes) -> bytes:
-    """Return a message whose answer comes to the inbox."""
-    return b"PUB %b %b.0 %d\r\n%b\r\n" % (subject.encode(), INBOX, len(body), body)
+def request(subject: str, body: bytes, token: bytes = b"0") -> bytes:
+    """Return a message whose answer comes to the inbox, under a token."""
+    return b"PUB %b %b.%b %d\r\n%b\r\n" % (subject.encode(), INBOX, token, len(body), body)
 
 
 def pull_request(job: Job, batch: int, stream: str = STREAM) -> bytes:
     """Return what asks for messages."""
     body = b'{"batch":%d,"expires":30000000000}' % batch
-    subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{job.consumer}".encode()
-    return b"PUB %b %b.1 %d\r\n%b\r\n" % (subject, INBOX, len(body), body)
+    return request(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{job.consumer}", body, b"1")
 
 
 class Socket:
