@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from js_async._api import Api
+from js_async._confirmed import confirmed_info
 from js_core.direct_get import EVERYTHING, from_direct, from_leader, next_request, payload_of
 from js_core.errors import BadAnswer, MessageNotFound, NoResponders
 from js_core.stream_message import StreamMessage
 from js_models import StreamMessageGetResponse
 
-__all__ = ["first_seq_at", "get_message"]
+__all__ = ["first_seq_at", "get_message", "seq_of"]
 
 _NO_HDR_SINCE: Final = (2, 12, 0)
 _START_TIME_SINCE: Final = (2, 11, 0)
@@ -38,10 +39,20 @@ async def get_message(
 async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
     """Return the sequence of the first message stored at or after a time, or `behind`."""
     request = next_request(EVERYTHING, start_time=time)
+    seq = await seq_of(api, stream, request)
+    if seq is None:
+        # It may come from one that does not lead any more.
+        await confirmed_info(api, stream)
+        seq = await seq_of(api, stream, request)
+    return behind if seq is None else seq
+
+
+async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
+    """Return the sequence of the message that a request names, from the leader, or None."""
     try:
         found = await get_message(api, stream, request, direct=False, headers=False)
     except MessageNotFound:
-        return behind
+        return None
     return found.seq
 
 

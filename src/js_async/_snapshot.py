@@ -24,7 +24,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from js_async._api import Api
-from js_async._gets import first_seq_at, get_message
+from js_async._confirmed import confirmed_info
+from js_async._gets import first_seq_at, seq_of
 from js_async._inbox import Inbox
 from js_async._io import sleep
 from js_async._page_sources import ConsumerPages, DirectPages
@@ -32,7 +33,7 @@ from js_async._ranges import open_range
 from js_async.range_reader import RangeReader
 from js_core.deadline import Deadline
 from js_core.direct_get import EVERYTHING, last_request, next_request
-from js_core.errors import ConnectionLost, MessageNotFound, NoResponders, RequestTimeout
+from js_core.errors import ConnectionLost, NoResponders, RequestTimeout
 from js_core.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
 from js_core.range_read import (
     FIRST_PAUSE,
@@ -46,7 +47,7 @@ from js_core.range_read import (
 from js_core.read_request import SnapshotRequest, choose
 from js_core.snapshot import Latest, Snapshot
 from js_core.stored_page import PageEnd, StoredPage
-from js_models import RetentionPolicy, StreamConfig, StreamInfo, StreamInfoResponse
+from js_models import RetentionPolicy, StreamConfig
 
 __all__ = ["take_snapshot"]
 
@@ -56,8 +57,7 @@ _FEW_FILTERS: Final = 32
 
 async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
     """Return the last message of each subject that the request's filters match."""
-    subject = api.subjects.stream("INFO", stream)
-    info = await api.call(subject, None, StreamInfoResponse)
+    info = await confirmed_info(api, stream, Deadline.after(request.timeout))
     last_seq, at_seq = info.state.last_seq, request.at_seq
     if request.at_time is not None:
         at_seq = await first_seq_at(api, stream, request.at_time, last_seq + 1) - 1
@@ -143,7 +143,8 @@ class _Snapshot:
             pages = ConsumerPages(self._api, self._stream, filters, last_per_subject=True)
             await pages.open(1)
             # What it leaves out is older than this, which is asked for now.
-            last_seq = (await self._info()).state.last_seq
+            info = await confirmed_info(self._api, self._stream, self._deadline)
+            last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
             reader = RangeReader(
                 *(self._api, self._stream, read, pages), filters=filters, timeout=self._timeout
@@ -206,16 +207,7 @@ class _Snapshot:
 
     async def _newest(self, subject: str) -> int:
         """Return the sequence of the last message that the leader has, 0 without one."""
-        request = last_request(subject)
-        try:
-            found = await get_message(self._api, self._stream, request, direct=False, headers=False)
-        except MessageNotFound:
-            return 0
-        return found.seq
-
-    async def _info(self) -> StreamInfo:
-        subject = self._api.subjects.stream("INFO", self._stream)
-        return await self._api.call(subject, None, StreamInfoResponse)
+        return await seq_of(self._api, self._stream, last_request(subject)) or 0
 
     # ---- as it was
 
@@ -237,23 +229,25 @@ class _Snapshot:
             # The replica says what it was asked, not how far it had come: that its newest
             # message is the newest one below the bound, only the leader knows.
             newest = max(page.seqs, default=0)
-            if not end.failure and not await self._has_more(newest + 1, up_to_seq):
+            if not end.failure and await self._is_last(newest, up_to_seq):
                 self._latest.add(page)
                 return True
             await self._wait(end.failure or "a replica has not caught up with the leader")
 
-    async def _has_more(self, seq: int, up_to_seq: int) -> bool:
-        if seq > up_to_seq:
+    async def _is_last(self, newest: int, up_to_seq: int) -> bool:
+        """Tell whether the leader has nothing behind `newest` up to a sequence."""
+        if newest >= up_to_seq:
+            return True
+        if await self._has_more(newest + 1, up_to_seq):
             return False
+        # It may come from one that does not lead any more.
+        await confirmed_info(self._api, self._stream, self._deadline)
+        return not await self._has_more(newest + 1, up_to_seq)
+
+    async def _has_more(self, seq: int, up_to_seq: int) -> bool:
         for subject in self._filters or (EVERYTHING,):
-            request = next_request(subject, seq)
-            try:
-                found = await get_message(
-                    self._api, self._stream, request, direct=False, headers=False
-                )
-            except MessageNotFound:
-                continue
-            if found.seq <= up_to_seq:
+            found = await seq_of(self._api, self._stream, next_request(subject, seq))
+            if found is not None and found <= up_to_seq:
                 return True
         return False
 
@@ -276,7 +270,7 @@ class _Snapshot:
             return MultiEnd(failure=str(error))
         if end.missing:
             # Nobody serves it: the leader tells a missing stream from a moving one.
-            await self._info()
+            await confirmed_info(self._api, self._stream, self._deadline)
         return end
 
     async def _wait(self, reason: str) -> None:

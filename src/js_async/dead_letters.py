@@ -184,7 +184,7 @@ class DeadLetters:
         where = f"message {failure.stream_seq} of stream {failure.stream}"
         stream = self._jet.bind_stream(failure.stream)
         try:
-            info = await stream.info()
+            info = await stream.info(confirmed=True)
         except StreamNotFound:
             return None, None, f"{where} is gone with the stream"
         if is_of_earlier_stream(failure, info.created):

@@ -71,7 +71,7 @@ class OutboxWindow:
         floor = await aside(lambda: self._store.floor(self._key))
         # From before the question: what it does not tell may be stored from then on.
         now = monotonic()
-        info = await self._stream.info()
+        info = await self._stream.info(confirmed=True)
         last = info.state.last_seq
         if floor is None:
             # Nobody has sent from this outbox to this stream, for the floor comes first.

@@ -212,7 +212,7 @@ class Processing:
         return age + _SKEW.total_seconds() < window.total_seconds() / 2
 
     async def _look_up(self, stream: Stream, since: Timestamp, ids: set[str]) -> dict[str, int]:
-        state = (await stream.info()).state
+        state = (await stream.info(confirmed=True)).state
         if not state.messages or (state.last_ts is not None and state.last_ts < since):
             return {}
         if state.first_seq > 1 and state.first_ts is not None and state.first_ts > since:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import js_models
 from js_async import _control, _create
 from js_async._api import Api
+from js_async._confirmed import confirmed_info
 from js_async._io import Opening, opening
 from js_async._io import Stream as Generated
 from js_async.consumer import Consumer
@@ -66,15 +67,20 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream {self._name}>"
 
-    async def info(self, *, deleted_details: bool = False) -> StreamInfo:
+    async def info(self, *, deleted_details: bool = False, confirmed: bool = False) -> StreamInfo:
         """Ask for configuration and state. Raises `StreamNotFound`.
 
         `deleted_details` lists the sequences that are missing within the stream, which is heavy
-        where they are many.
+        where they are many. While a replica of a stream knows of no leader it answers as well, with
+        what it has (server 2.11 to 2.15), which may lack acknowledged messages; `confirmed` asks
+        until the answer is the leader's for sure, or raises `RequestTimeout`.
         """
-        subject = self._api.subjects.stream("INFO", self._name)
         body = {"deleted_details": True} if deleted_details else None
-        self._info = await self._api.call(subject, body, js_models.StreamInfoResponse)
+        if confirmed:
+            self._info = await confirmed_info(self._api, self._name, body=body)
+        else:
+            subject = self._api.subjects.stream("INFO", self._name)
+            self._info = await self._api.call(subject, body, js_models.StreamInfoResponse)
         return self._info
 
     def subjects(self, filter_subject: str = ">") -> Generated[tuple[str, int]]:

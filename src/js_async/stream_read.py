@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Final, Self
 from attrs import frozen
 
 from js_async._api import Api
+from js_async._confirmed import confirmed_info
 from js_async._gets import first_seq_at
 from js_async._io import Stream as Generated
 from js_async._ranges import open_range
 from js_async.range_reader import RangeReader
+from js_core.deadline import Deadline
 from js_core.range_read import RangeRead
 from js_core.read_report import ReadEnd, ReadReport
 from js_core.read_request import ReadRequest, Via, choose
 from js_core.stored_page import StoredPage
 from js_core.stream_message import StreamMessage
-from js_models import StreamInfo, StreamInfoResponse
+from js_models import StreamInfo
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,7 +138,7 @@ class StreamRead:
 
     async def _begin(self) -> _Range:
         api, request = self._api, self._request
-        info = await self._info()
+        info = await self._info(Deadline.after(request.timeout))
         start, end = await self._bounds(info)
         version = api.transport.server_info.version_numbers
         via = choose(request.via, len(request.subjects), info.config, version)
@@ -161,9 +163,8 @@ class StreamRead:
         end = min(end, behind)
         return min(start, end), end
 
-    async def _info(self) -> StreamInfo:
-        subject = self._api.subjects.stream("INFO", self._stream)
-        return await self._api.call(subject, None, StreamInfoResponse)
+    async def _info(self, deadline: Deadline | None = None) -> StreamInfo:
+        return await confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
         """Tell whether messages are missing that the stream's limits could have removed."""

@@ -10,15 +10,16 @@ pending counts of a page are therefore hints, never proof. Two things are proof:
 1. a message with sequence ``end - 1`` or above was seen: a replica applies entries in order, so it
    had everything below as well;
 2. the stream's leader, asked for the next message at or after the first unsettled sequence, has
-   none below ``end``.
+   none below ``end``; where it has none at all, it must have shown meanwhile that it still leads
+   (``js_core.leadership``).
 
 Until one of them holds, the read pauses a little and continues at the first unsettled sequence.
 When the leader names a message inside the range, everything before it is settled too, so the
 read goes on from there.
 
 The object holds no clock and does no I/O: it says what to do (:attr:`RangeRead.step`), the caller
-does it and reports what came back. Cost of the proof: at most one leader request per range on a
-stream that does not move.
+does it and reports what came back. Cost of the proof: at most three
+leader requests per range on a stream that does not move.
 """
 
 from __future__ import annotations

@@ -62,6 +62,6 @@ class StreamState:
 def stream_state(jet: JetStream, name: str) -> StreamState:
     """Ask the stream's leader. Raises `OptionError` when there is no such stream."""
     try:
-        return StreamState.of(name, jet.get_stream(name).cached_info)
+        return StreamState.of(name, jet.bind_stream(name).info(confirmed=True))
     except StreamNotFound as error:
         raise OptionError("stream", f"there is no stream {name!r} ({error})") from error

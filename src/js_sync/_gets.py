@@ -11,8 +11,9 @@ from js_core.errors import BadAnswer, MessageNotFound, NoResponders
 from js_core.stream_message import StreamMessage
 from js_models import StreamMessageGetResponse
 from js_sync._api import Api
+from js_sync._confirmed import confirmed_info
 
-__all__ = ["first_seq_at", "get_message"]
+__all__ = ["first_seq_at", "get_message", "seq_of"]
 
 _NO_HDR_SINCE: Final = (2, 12, 0)
 _START_TIME_SINCE: Final = (2, 11, 0)
@@ -39,10 +40,20 @@ def get_message(
 def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
     """Return the sequence of the first message stored at or after a time, or `behind`."""
     request = next_request(EVERYTHING, start_time=time)
+    seq = seq_of(api, stream, request)
+    if seq is None:
+        # It may come from one that does not lead any more.
+        confirmed_info(api, stream)
+        seq = seq_of(api, stream, request)
+    return behind if seq is None else seq
+
+
+def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
+    """Return the sequence of the message that a request names, from the leader, or None."""
     try:
         found = get_message(api, stream, request, direct=False, headers=False)
     except MessageNotFound:
-        return behind
+        return None
     return found.seq
 
 

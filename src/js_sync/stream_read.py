@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final, Self
 
 from attrs import frozen
 
+from js_core.deadline import Deadline
 from js_core.range_read import RangeRead
 from js_core.read_report import ReadEnd, ReadReport
 from js_core.read_request import ReadRequest, Via, choose
 from js_core.stored_page import StoredPage
 from js_core.stream_message import StreamMessage
-from js_models import StreamInfo, StreamInfoResponse
+from js_models import StreamInfo
 from js_sync._api import Api
+from js_sync._confirmed import confirmed_info
 from js_sync._gets import first_seq_at
 from js_sync._io import Stream as Generated
 from js_sync._ranges import open_range
@@ -137,7 +139,7 @@ class StreamRead:
 
     def _begin(self) -> _Range:
         api, request = self._api, self._request
-        info = self._info()
+        info = self._info(Deadline.after(request.timeout))
         start, end = self._bounds(info)
         version = api.transport.server_info.version_numbers
         via = choose(request.via, len(request.subjects), info.config, version)
@@ -162,9 +164,8 @@ class StreamRead:
         end = min(end, behind)
         return min(start, end), end
 
-    def _info(self) -> StreamInfo:
-        subject = self._api.subjects.stream("INFO", self._stream)
-        return self._api.call(subject, None, StreamInfoResponse)
+    def _info(self, deadline: Deadline | None = None) -> StreamInfo:
+        return confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
         """Tell whether messages are missing that the stream's limits could have removed."""

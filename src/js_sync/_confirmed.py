@@ -1,0 +1,45 @@
+# Generated from src/js_async/_confirmed.py by codegen/twin.py. Edit that file instead.
+"""Ask for a stream's state until its leader answers; others may lack acknowledged messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from js_core.deadline import Deadline
+from js_core.errors import RequestTimeout
+from js_core.leadership import doubt_of_leader
+from js_models import StreamInfoResponse
+from js_sync._api import Api
+from js_sync._io import sleep
+
+__all__ = ["confirmed_info"]
+
+# Between two questions, in seconds: an election takes some tenths, or some seconds.
+_FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 0.25
+
+
+def confirmed_info(
+    api: Api,
+    stream: str,
+    deadline: Deadline | None = None,
+    body: Mapping[str, Any] | None = None,
+) -> StreamInfoResponse:
+    """Return what the leader says of a stream; by default within the time of a call.
+
+    Raises `RequestTimeout` when no answer came that is the leader's for sure, and what `Api.call`
+    raises.
+    """
+    subject = api.subjects.stream("INFO", stream)
+    deadline = deadline or api.deadline()
+    pause = _FIRST_PAUSE
+    while True:
+        info = api.call(subject, body, StreamInfoResponse, deadline)
+        doubt = doubt_of_leader(info.cluster)
+        if not doubt:
+            return info
+        if deadline.remaining() <= pause:
+            raise RequestTimeout(f"stream {stream}: no answer of its leader in time; last: {doubt}")
+        sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)

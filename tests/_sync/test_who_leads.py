@@ -1,0 +1,130 @@
+# Generated from tests/_async/test_who_leads.py by codegen/twin.py. Edit that file instead.
+"""Answers in the name of a leader: by a replica that runs for it, by one that was it before."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_sync as js
+from js_core.deadline import Deadline
+from js_models import StreamConfig
+from js_testing import FakePeer, FakeServer, NatsCluster
+from tests._sync.flow import pause
+from tests.conftest import VERSION
+
+CONFIG = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "allow_direct": True}
+SECOND = 1_000_000_000
+NO_MESSAGE = {"error": {"code": 404, "err_code": 10037, "description": "no message found"}}
+# A node calls itself without a leader from ten seconds after its start on; seconds.
+FROZEN = 10.0
+
+
+def told(last_seq, leader="a", others=("b", "c"), active=SECOND):
+    """Return an answer of STREAM.INFO."""
+    replicas = [{"name": name, "active": active, "current": True} for name in others]
+    state = {"messages": last_seq, "bytes": 1, "first_seq": 1, "last_seq": last_seq}
+    cluster = {"name": "C", "leader": leader, "replicas": replicas}
+    return {
+        "config": CONFIG,
+        "created": "2026-01-01T00:00:00Z",
+        "state": {**state, "consumer_count": 0},
+        "cluster": {name: value for name, value in cluster.items() if value},
+    }
+
+
+DOUBTFUL = {
+    "without a leader": told(5, leader="", others=("a", "b", "c")),
+    "beside the leader": told(5, others=("a", "b")),
+    "held up": told(5, active=60 * SECOND),
+}
+
+
+@pytest.mark.parametrize("first", DOUBTFUL.values(), ids=DOUBTFUL)
+def test_an_answer_that_is_not_the_leaders_is_asked_for_again(first):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for answer in (first, first, first, told(9)):
+            peer.answer(peer.expect(r"STREAM\.INFO\.S"), answer)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            stream = connection.jetstream(timeout=30).bind_stream("S")
+            assert (stream.info()).state.last_seq == 5
+            assert (stream.info(confirmed=True)).state.last_seq == 9
+            assert stream.cached_info.state.last_seq == 9
+
+
+def test_that_nobody_leads_is_told_in_time():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if "STREAM.INFO" in request.line:
+                peer.answer(request, DOUBTFUL["held up"])
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            stream = connection.jetstream(timeout=0.5).bind_stream("S")
+            with pytest.raises(js.RequestTimeout, match=r"stream S: .* heard from 0 of the 2"):
+                stream.info(confirmed=True)
+
+
+def test_nothing_further_is_believed_only_of_one_who_leads_still():
+    """A leader of before says that there is nothing from 3 on; the next one has 3 to 5."""
+    asked = []
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        # The first who tells of the stream leads it; the second did until a moment ago.
+        leaders = iter([told(5), DOUBTFUL["held up"], told(5)])
+        for request in peer.follow():
+            if "STREAM.INFO" in request.line:
+                asked.append("INFO")
+                peer.answer(request, next(leaders))
+            elif "MSG.GET" in request.line:
+                seq = request.json["seq"]
+                asked.append(seq)
+                has = 5 if asked.count("INFO") == 3 else 2
+                peer.answer(request, stored(seq) if seq <= has else NO_MESSAGE)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            read = connection.jetstream().bind_stream("S").read(via="leader")
+            assert [message.seq for message in read] == [1, 2, 3, 4, 5]
+            assert read.report.complete
+    assert asked == ["INFO", 1, 2, 3, 3, "INFO", "INFO", 3, 3, 4, 5]
+
+
+def stored(seq):
+    """Return an answer of STREAM.MSG.GET."""
+    return {"message": {"subject": f"s.{seq}", "seq": seq, "time": "2026-01-01T00:00:00Z"}}
+
+
+def test_a_read_misses_nothing_where_a_replica_runs_for_leader():
+    """A node that was held up answers for the stream with what it has, until it is told better."""
+    with NatsCluster(version=VERSION) as cluster:
+        clients = [js.connect(server.url, ping_interval=60) for server in cluster.servers]
+        with clients[0] as a, clients[1] as b, clients[2] as c:
+            jets = [each.jetstream(timeout=30) for each in (a, b, c)]
+            stream = jets[0].create_stream(StreamConfig(**CONFIG))
+            names = [server.name for server in cluster.servers]
+            lead = names.index((stream.info(confirmed=True)).cluster.leader)
+            slow = (lead + 1) % 3
+            acked = frozen(cluster.servers[slow], jets[lead])
+            late, until = jets[slow].bind_stream("S"), Deadline.after(1.5)
+            while not until.expired():
+                assert (late.info(confirmed=True)).state.last_seq >= acked
+            assert len([message for message in late.read()]) == acked
+
+
+def frozen(server, jet):
+    """Hold a node up for an election's time, under writes; return the last sequence."""
+    until, seq = Deadline.after(FROZEN), 0
+    server.pause()
+    try:
+        while not until.expired():
+            seq = (jet.publish("s.a", b"x")).seq
+            pause(0.005)
+    finally:
+        server.resume()
+    return seq

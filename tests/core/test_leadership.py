@@ -1,0 +1,61 @@
+"""Whose answer STREAM.INFO is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from js_core.leadership import HEARD, doubt_of_leader
+from js_models import ClusterInfo, PeerInfo
+
+LATELY = HEARD / 2
+LONG = HEARD * 2
+
+
+def peer(name, active=LATELY, **fields):
+    return PeerInfo(name=name, active=active, **fields)
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        None,
+        ClusterInfo(leader="a"),
+        ClusterInfo(leader="a", replicas=[peer("b"), peer("c")]),
+        ClusterInfo(leader="a", replicas=[peer("b"), peer("c", LONG, offline=True)]),
+        ClusterInfo(leader="a", replicas=[peer("b")]),
+        ClusterInfo(leader="a", replicas=[peer("b"), peer("c"), peer("d", LONG), peer("e", LONG)]),
+        ClusterInfo(leader="a", replicas=[peer("b"), peer("c"), peer("d", LONG, observer=True)]),
+    ],
+)
+def test_a_leader_that_is_heard_is_believed(cluster):
+    assert doubt_of_leader(cluster) == ""
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        (ClusterInfo(replicas=[peer("a"), peer("b"), peer("c")]), "no leader"),
+        (ClusterInfo(leader="", replicas=[peer("a")]), "no leader"),
+        (ClusterInfo(leader="a", replicas=[peer("a"), peer("b")]), "in place of the leader, a"),
+        (ClusterInfo(leader="a", replicas=[peer("b", LONG), peer("c", LONG)]), "0 of the 2"),
+        (ClusterInfo(leader="a", replicas=[peer("b", HEARD), peer("c", LONG)]), "within 3 s"),
+        # Never heard of: the server says 0, or nothing.
+        (
+            ClusterInfo(leader="a", replicas=[peer("b", timedelta(0)), peer("c", None)]),
+            "0 of the 2",
+        ),
+        (ClusterInfo(leader="a", replicas=[peer("b", LONG)]), "0 of the 1"),
+        # Half of a group is no majority, and who has no vote makes none.
+        (ClusterInfo(leader="a", replicas=[peer("b"), peer("c", LONG), peer("d", LONG)]), "1 of"),
+        (
+            ClusterInfo(
+                leader="a", replicas=[peer("b", observer=True), peer("c", LONG), peer("d", LONG)]
+            ),
+            "0 of the 2",
+        ),
+    ],
+)
+def test_others_are_doubted(cluster, why):
+    assert why in doubt_of_leader(cluster)
