@@ -13,6 +13,7 @@ from js_async.connection_events import ConnectionEvents
 from js_async.core_message import CoreMessage
 from js_async.jetstream import JetStream
 from js_async.subscription import DEFAULT_PENDING, Subscription
+from js_core.announcer import Announcer
 from js_core.auth import Credentials
 from js_core.deadline import Deadline, Seconds
 from js_core.events import Closed, ConnectionEvent
@@ -131,6 +132,7 @@ class Connection:
         self._on_event: Final = on_event
         self._listeners: list[ConnectionEvents] = []
         self._last_event: Closed | None = None
+        self._tell: Final = Announcer(self._pass_on).tell
         self._session: Final = Session(options, self._tell)
         self._subscriptions: list[Subscription] = []
 
@@ -138,7 +140,7 @@ class Connection:
         """Make the first link; `connect` does it."""
         await self._session.start()
 
-    def _tell(self, event: ConnectionEvent) -> None:
+    def _pass_on(self, event: ConnectionEvent) -> None:
         if isinstance(event, Closed):
             self._last_event = event
         for listener in list(self._listeners):

@@ -11,9 +11,10 @@ the second has not heard from the others for long.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from js_models import ClusterInfo
+if TYPE_CHECKING:
+    from js_models import ClusterInfo
 
 __all__ = ["HEARD", "doubt_of_leader"]
 

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import js_models
 from js_core.deadline import Deadline
 from js_core.errors import RequestTimeout
 from js_core.leadership import doubt_of_leader
-from js_models import StreamInfoResponse
 from js_sync._api import Api
 from js_sync._io import sleep
+
+if TYPE_CHECKING:
+    from js_models import StreamInfoResponse
 
 __all__ = ["confirmed_info"]
 
@@ -35,7 +38,7 @@ def confirmed_info(
     deadline = deadline or api.deadline()
     pause = _FIRST_PAUSE
     while True:
-        info = api.call(subject, body, StreamInfoResponse, deadline)
+        info = api.call(subject, body, js_models.StreamInfoResponse, deadline)
         doubt = doubt_of_leader(info.cluster)
         if not doubt:
             return info
