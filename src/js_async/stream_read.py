@@ -138,7 +138,7 @@ class StreamRead:
 
     async def _begin(self) -> _Range:
         api, request = self._api, self._request
-        info = await self._info(Deadline.after(request.timeout))
+        info = await self._info()
         start, end = await self._bounds(info)
         version = api.transport.server_info.version_numbers
         via = choose(request.via, len(request.subjects), info.config, version)
@@ -163,7 +163,8 @@ class StreamRead:
         end = min(end, behind)
         return min(start, end), end
 
-    async def _info(self, deadline: Deadline | None = None) -> StreamInfo:
+    async def _info(self) -> StreamInfo:
+        deadline = Deadline.after(self._request.timeout)
         return await confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:

@@ -46,8 +46,14 @@ class Leader:
         """Return the first sequence at or after a time; None when there is none."""
 
         def question(jet: JetStream) -> int | None:
+            handle = jet.bind_stream(stream)
             try:
-                return jet.bind_stream(stream).get_next_message(start_time=time).seq
+                return handle.get_next_message(start_time=time).seq
+            except MessageNotFound:
+                # It may come from one that does not lead any more.
+                handle.info(confirmed=True)
+            try:
+                return handle.get_next_message(start_time=time).seq
             except MessageNotFound:
                 return None
 

@@ -139,7 +139,7 @@ class StreamRead:
 
     def _begin(self) -> _Range:
         api, request = self._api, self._request
-        info = self._info(Deadline.after(request.timeout))
+        info = self._info()
         start, end = self._bounds(info)
         version = api.transport.server_info.version_numbers
         via = choose(request.via, len(request.subjects), info.config, version)
@@ -164,7 +164,8 @@ class StreamRead:
         end = min(end, behind)
         return min(start, end), end
 
-    def _info(self, deadline: Deadline | None = None) -> StreamInfo:
+    def _info(self) -> StreamInfo:
+        deadline = Deadline.after(self._request.timeout)
         return confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
