@@ -13,6 +13,7 @@ from js_core.deadline import Deadline
 from js_core.subjects import ApiSubjects
 from js_models import StreamConfig
 from tests._async.flow import together
+from tests._async.leaders import step_down
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 
@@ -115,7 +116,7 @@ async def test_elections_with_somebody_else_on_the_subject(cluster, name, answer
                     await other.publish(message.reply, b"+OK")
 
         async def stepdown():
-            await other.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{name}", timeout=20)
+            await step_down(other, f"STREAM.LEADER.STEPDOWN.{name}")
 
         acks = {}
 

@@ -18,6 +18,7 @@ from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import Proxy
 from tests._async.flow import eventually, pause, together
+from tests._async.leaders import step_down
 from tests._async.streams import filled, waiting
 from tests.soak import rounds, state
 
@@ -155,7 +156,7 @@ async def test_leaders_step_down_during_consume(cluster, name):
                 target = f"STREAM.LEADER.STEPDOWN.{name}"
                 if number % 3:
                     target = f"CONSUMER.LEADER.STEPDOWN.{name}.c"
-                await connection.request(f"$JS.API.{target}", timeout=20)
+                await step_down(connection, target)
 
         await together(lambda: consume(consumer, log, count, troubles), chaos)
         log.check("leader step-down", count)
@@ -359,7 +360,7 @@ async def test_an_ordered_read_survives_leaders_and_cuts(cluster, name):
                     await eventually(reached, log, min(count, target), patience=60)
                     log.disturb()
                     if number % 2:
-                        await other.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{name}", timeout=20)
+                        await step_down(other, f"STREAM.LEADER.STEPDOWN.{name}")
                     else:
                         proxy.cut()
 

@@ -12,6 +12,7 @@ import js_sync as js
 from js_core.deadline import monotonic
 from js_testing import FakePeer, FakeServer, Proxy
 from tests._sync.flow import eventually, pause, together
+from tests._sync.leaders import step_down
 from tests.soak import rounds, state
 
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
@@ -363,7 +364,7 @@ def test_one_at_a_time_while_leaders_change(cluster, name):
 
         def chaos():
             while len(watch.visits) < wanted:
-                other.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{name}", timeout=20)
+                step_down(other, f"STREAM.LEADER.STEPDOWN.{name}")
                 pause(0.7)
 
         works = [lambda each=each: visit(each.lock("a", ttl=3), watch, wanted) for each in locks]

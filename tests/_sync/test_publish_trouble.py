@@ -14,6 +14,7 @@ from js_models import StreamConfig
 from js_sync._api import Api
 from js_sync._publish_doubt import prove
 from tests._sync.flow import together
+from tests._sync.leaders import step_down
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 
@@ -116,7 +117,7 @@ def test_elections_with_somebody_else_on_the_subject(cluster, name, answers):
                     other.publish(message.reply, b"+OK")
 
         def stepdown():
-            other.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{name}", timeout=20)
+            step_down(other, f"STREAM.LEADER.STEPDOWN.{name}")
 
         acks = {}
 

@@ -19,6 +19,7 @@ from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import Proxy
 from tests._sync.flow import eventually, pause, together
+from tests._sync.leaders import step_down
 from tests._sync.streams import filled, waiting
 from tests.soak import rounds, state
 
@@ -154,7 +155,7 @@ def test_leaders_step_down_during_consume(cluster, name):
                 target = f"STREAM.LEADER.STEPDOWN.{name}"
                 if number % 3:
                     target = f"CONSUMER.LEADER.STEPDOWN.{name}.c"
-                connection.request(f"$JS.API.{target}", timeout=20)
+                step_down(connection, target)
 
         together(lambda: consume(consumer, log, count, troubles), chaos)
         log.check("leader step-down", count)
@@ -356,7 +357,7 @@ def test_an_ordered_read_survives_leaders_and_cuts(cluster, name):
                     eventually(reached, log, min(count, target), patience=60)
                     log.disturb()
                     if number % 2:
-                        other.request(f"$JS.API.STREAM.LEADER.STEPDOWN.{name}", timeout=20)
+                        step_down(other, f"STREAM.LEADER.STEPDOWN.{name}")
                     else:
                         proxy.cut()
 

@@ -1,0 +1,20 @@
+"""Changing who leads, as trouble for others."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import js_async as js
+from tests._async.flow import eventually
+
+
+async def step_down(connection, target):
+    """Have a leader hand over: asked again while there is none, for then nobody answers."""
+
+    async def asked():
+        with suppress(js.RequestTimeout):
+            await connection.request(f"$JS.API.{target}", timeout=2)
+            return True
+        return False
+
+    await eventually(asked, patience=60)
