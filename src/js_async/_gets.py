@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from js_core.errors import BadAnswer, MessageNotFound, NoResponders
 from js_core.stream_message import StreamMessage
 from js_models import StreamMessageGetResponse
 
-__all__ = ["first_seq_at", "get_message", "seq_of"]
+__all__ = ["first_seq_at", "get_message", "next_seq", "seq_of"]
 
 _NO_HDR_SINCE: Final = (2, 12, 0)
 _START_TIME_SINCE: Final = (2, 11, 0)
@@ -38,13 +39,24 @@ async def get_message(
 
 async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
     """Return the sequence of the first message stored at or after a time, or `behind`."""
-    request = next_request(EVERYTHING, start_time=time)
-    seq = await seq_of(api, stream, request)
-    if seq is None:
-        # It may come from one that does not lead any more.
-        await confirmed_info(api, stream)
-        seq = await seq_of(api, stream, request)
+    seq = await _proven(api, stream, [next_request(EVERYTHING, start_time=time)])
     return behind if seq is None else seq
+
+
+async def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:
+    """Return the first sequence at or after `seq` that any subject filter lets pass, or None."""
+    return await _proven(api, stream, [next_request(subject, seq) for subject in subjects])
+
+
+async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | None:
+    """Return the lowest sequence of what requests name, None when there is nothing for sure."""
+    found = [await seq_of(api, stream, request) for request in requests]
+    if None in found:
+        # It may come from one that was the leader until a moment ago and does not know it.
+        info = await confirmed_info(api, stream)
+        if info.cluster is not None:
+            found = [await seq_of(api, stream, request) for request in requests]
+    return min((each for each in found if each is not None), default=None)
 
 
 async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:

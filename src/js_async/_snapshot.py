@@ -25,14 +25,14 @@ from typing import Final
 
 from js_async._api import Api
 from js_async._confirmed import confirmed_info
-from js_async._gets import first_seq_at, seq_of
+from js_async._gets import first_seq_at, next_seq, seq_of
 from js_async._inbox import Inbox
 from js_async._io import sleep
 from js_async._page_sources import ConsumerPages, DirectPages
 from js_async._ranges import open_range
 from js_async.range_reader import RangeReader
 from js_core.deadline import Deadline
-from js_core.direct_get import EVERYTHING, last_request, next_request
+from js_core.direct_get import EVERYTHING, last_request
 from js_core.errors import ConnectionLost, NoResponders, RequestTimeout
 from js_core.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
 from js_core.range_read import (
@@ -238,18 +238,9 @@ class _Snapshot:
         """Tell whether the leader has nothing behind `newest` up to a sequence."""
         if newest >= up_to_seq:
             return True
-        if await self._has_more(newest + 1, up_to_seq):
-            return False
-        # It may come from one that does not lead any more.
-        await confirmed_info(self._api, self._stream, self._deadline)
-        return not await self._has_more(newest + 1, up_to_seq)
-
-    async def _has_more(self, seq: int, up_to_seq: int) -> bool:
-        for subject in self._filters or (EVERYTHING,):
-            found = await seq_of(self._api, self._stream, next_request(subject, seq))
-            if found is not None and found <= up_to_seq:
-                return True
-        return False
+        filters = self._filters or (EVERYTHING,)
+        following = await next_seq(self._api, self._stream, filters, newest + 1)
+        return following is None or following > up_to_seq
 
     # ---- one request
 

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from js_async._api import Api
-from js_async._confirmed import confirmed_info
+from js_async._gets import next_seq
 from js_async._io import sleep
 from js_core.deadline import Deadline
 from js_core.errors import (
     ConnectionLost,
     JetStreamError,
-    MessageNotFound,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -158,36 +157,13 @@ class RangeReader:
         """Return the leader's next sequence at or after `seq`, None when there is none."""
         while True:
             try:
-                return await self._proven_next(seq)
+                return await next_seq(self._api, self._stream, self._filters, seq)
             except (ConnectionLost, RequestTimeout, NoResponders) as error:
                 await self._retry(error)
             except JetStreamError as error:
                 if error.code != 503:  # no leader just now
                     raise
                 await self._retry(error)
-
-    async def _proven_next(self, seq: int) -> int | None:
-        found = await self._next(seq)
-        if found is not None:
-            return found
-        # "Nothing" may come from one that was the leader until a moment ago and does not know it.
-        info = await confirmed_info(self._api, self._stream)
-        if info.cluster is None or info.state.last_seq < seq:
-            return None
-        return await self._next(seq)
-
-    async def _next(self, seq: int) -> int | None:
-        """Return the next sequence of any filter, by whoever takes itself for the leader."""
-        found = [await self._next_of(subject, seq) for subject in self._filters]
-        return min((each for each in found if each is not None), default=None)
-
-    async def _next_of(self, subject: str, seq: int) -> int | None:
-        target = self._api.subjects.message("GET", self._stream)
-        try:
-            answer = await self._api.call_raw(target, {"seq": seq, "next_by_subj": subject})
-        except MessageNotFound:
-            return None
-        return int(answer["message"]["seq"])
 
     async def _retry(self, error: Exception) -> None:
         if self._deadline.expired():

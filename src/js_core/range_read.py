@@ -18,8 +18,8 @@ When the leader names a message inside the range, everything before it is settle
 read goes on from there.
 
 The object holds no clock and does no I/O: it says what to do (:attr:`RangeRead.step`), the caller
-does it and reports what came back. Cost of the proof: at most three
-leader requests per range on a stream that does not move.
+does it and reports what came back. Cost of the proof on a stream that does not move: at most two
+leader requests for each filter, and one for the stream's state, per range.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from js_models import StreamMessageGetResponse
 from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
 
-__all__ = ["first_seq_at", "get_message", "seq_of"]
+__all__ = ["first_seq_at", "get_message", "next_seq", "seq_of"]
 
 _NO_HDR_SINCE: Final = (2, 12, 0)
 _START_TIME_SINCE: Final = (2, 11, 0)
@@ -39,13 +40,24 @@ def get_message(
 
 def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
     """Return the sequence of the first message stored at or after a time, or `behind`."""
-    request = next_request(EVERYTHING, start_time=time)
-    seq = seq_of(api, stream, request)
-    if seq is None:
-        # It may come from one that does not lead any more.
-        confirmed_info(api, stream)
-        seq = seq_of(api, stream, request)
+    seq = _proven(api, stream, [next_request(EVERYTHING, start_time=time)])
     return behind if seq is None else seq
+
+
+def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:
+    """Return the first sequence at or after `seq` that any subject filter lets pass, or None."""
+    return _proven(api, stream, [next_request(subject, seq) for subject in subjects])
+
+
+def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | None:
+    """Return the lowest sequence of what requests name, None when there is nothing for sure."""
+    found = [seq_of(api, stream, request) for request in requests]
+    if None in found:
+        # It may come from one that was the leader until a moment ago and does not know it.
+        info = confirmed_info(api, stream)
+        if info.cluster is not None:
+            found = [seq_of(api, stream, request) for request in requests]
+    return min((each for each in found if each is not None), default=None)
 
 
 def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:

@@ -13,7 +13,6 @@ from js_core.deadline import Deadline
 from js_core.errors import (
     ConnectionLost,
     JetStreamError,
-    MessageNotFound,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -27,7 +26,7 @@ from js_core.range_read import (
 )
 from js_core.stored_page import PageEnd, StoredPage
 from js_sync._api import Api
-from js_sync._confirmed import confirmed_info
+from js_sync._gets import next_seq
 from js_sync._io import sleep
 
 __all__ = ["PageSource", "RangeReader"]
@@ -159,36 +158,13 @@ class RangeReader:
         """Return the leader's next sequence at or after `seq`, None when there is none."""
         while True:
             try:
-                return self._proven_next(seq)
+                return next_seq(self._api, self._stream, self._filters, seq)
             except (ConnectionLost, RequestTimeout, NoResponders) as error:
                 self._retry(error)
             except JetStreamError as error:
                 if error.code != 503:  # no leader just now
                     raise
                 self._retry(error)
-
-    def _proven_next(self, seq: int) -> int | None:
-        found = self._next(seq)
-        if found is not None:
-            return found
-        # "Nothing" may come from one that was the leader until a moment ago and does not know it.
-        info = confirmed_info(self._api, self._stream)
-        if info.cluster is None or info.state.last_seq < seq:
-            return None
-        return self._next(seq)
-
-    def _next(self, seq: int) -> int | None:
-        """Return the next sequence of any filter, by whoever takes itself for the leader."""
-        found = [self._next_of(subject, seq) for subject in self._filters]
-        return min((each for each in found if each is not None), default=None)
-
-    def _next_of(self, subject: str, seq: int) -> int | None:
-        target = self._api.subjects.message("GET", self._stream)
-        try:
-            answer = self._api.call_raw(target, {"seq": seq, "next_by_subj": subject})
-        except MessageNotFound:
-            return None
-        return int(answer["message"]["seq"])
 
     def _retry(self, error: Exception) -> None:
         if self._deadline.expired():
