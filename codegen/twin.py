@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TREES = {
     ("src/js_async", "src/js_sync"): {
         "_io.py": "the seam: waiting, tasks and locks",
+        "_keeping.py": "system calls of sockets, which asyncio makes by itself",
         "_link.py": "the seam: the bytes of a connection",
         "_sockets.py": "the seam's sockets, which asyncio has of its own",
         "nats_py.py": "nats-py has no blocking client to stand on",

@@ -64,7 +64,9 @@ def connect(
     default of every request, `ping_interval` between PINGs (a peer that answers none is given up
     after two intervals). `busy_poll` is how long each wait asks the socket again and again before
     it sleeps (at most 0.1): what comes meanwhile comes sooner by the time that waking a thread
-    takes, at the price of a processor; 0.0003 serves a server near by.
+    takes, at the price of a processor; 0.0003 serves a server near by. In `js_sync`, and without
+    TLS, it also keeps the interpreter from threads that compute, which else hold up each answer by
+    5 ms and more; 0.001 is for that.
 
     With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
     `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be

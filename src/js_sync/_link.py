@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
-from js_core.pieces import Piece, behind, to_write
+from js_core.pieces import Piece, to_write
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
-from js_sync._sockets import connected, has_bytes, not_ready, poll_for, wants_to_read, wrap
+from js_sync._sockets import connected, has_bytes, keeping, not_ready, poll_for, send, wrap
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -60,6 +60,7 @@ class Link:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._busy_poll: Final = busy_poll
+        self._keeping: Final = keeping() if busy_poll else None
         self._forks: Final = Forks.count
         self._socket: socket.socket | None = None
         self._poll = select.poll()
@@ -120,6 +121,8 @@ class Link:
     def _adopt(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._tls = hasattr(sock, "pending")
+        if self._keeping is not None and not self._tls:
+            sock = self._keeping.socket(sock)
         poll = poll_for(select.POLLIN, sock.fileno(), self._waker.number)
         # Whoever still sends to the last socket is waited for: that has ended, so it is soon.
         with self._sending:
@@ -138,7 +141,6 @@ class Link:
 
     def _receive(self, sock: socket.socket) -> bool:
         """Read once; tell whether TLS holds more that poll() does not see."""
-        self._reads += 1
         try:
             if self._tls:
                 with self._entering:
@@ -152,6 +154,7 @@ class Link:
         if not data:
             self._drop(sock, None)
             return False
+        self._reads += 1
         try:
             self._on_bytes(data)
         except Exception as error:
@@ -161,20 +164,19 @@ class Link:
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
-        waker, sleeps_at = self._waker, 0.0
-        if self._busy_poll and not self._reader_yields:
-            sleeps_at = monotonic() + self._busy_poll
+        waker = self._waker
         signal.sleepers.append(waker)
         try:
+            if self._keeping is not None and not self._reader_yields:
+                until = min(monotonic() + self._busy_poll, deadline.at)
+                self._spin(self._keeping.give_way, signal, until)
             while not signal.raised:
-                now = monotonic()
-                sock, left = self._socket, deadline.at - now
+                sock, left = self._socket, deadline.at - monotonic()
                 if sock is None or left <= 0:
                     break
                 if self._reader_yields and (self._sleepers or self._lingering):
                     break
-                pause = 0.0 if now < sleeps_at else min(left, LONGEST)
-                for number, _ in self._poll.poll(pause * 1000):
+                for number, _ in self._poll.poll(min(left, LONGEST) * 1000):
                     if number == waker.number:
                         waker.drain()
                     else:
@@ -186,6 +188,19 @@ class Link:
         finally:
             waker.busy = False
             signal.sleepers.remove(waker)
+
+    def _spin(self, give_way: Callable[[], object], signal: Signal, until: float) -> None:
+        """Read for all without sleeping, until the own flag is up, that moment or another waits."""
+        self._waker.busy = True
+        while not signal.raised and not self._sleepers and monotonic() < until:
+            sock = self._socket
+            if sock is None:
+                break
+            give_way()
+            while self._receive(sock):
+                pass
+        # Before the next look at the flag, as everywhere.
+        self._waker.busy = False
 
     def _look(self, signal: Signal) -> None:
         """Read what is there, before it is said that nothing came in time.
@@ -444,7 +459,8 @@ class Link:
         self._out_size = 0
         rest: list[memoryview] = []
         try:
-            rest = self._send(sock, to_write(pieces, size), block)
+            entering = self._entering if self._tls else None
+            rest = send(sock, to_write(pieces, size), entering, block)
         except OSError as error:
             self._drop(sock, error)
         self._sent_at = monotonic()
@@ -452,30 +468,6 @@ class Link:
             self._out[:0] = rest
             self._out_size += sum(map(len, rest))
         return not rest
-
-    def _send(self, sock: socket.socket, rest: list[memoryview], block: bool) -> list[memoryview]:
-        """Send, and return what the peer did not take, if `block` is off or the socket ended."""
-        while rest:
-            try:
-                if self._tls:
-                    with self._entering:
-                        sent = sock.send(rest[0])
-                else:
-                    sent = sock.sendmsg(rest)
-                rest = behind(rest, sent)
-            except OSError as error:
-                if not not_ready(error):
-                    raise
-                number = sock.fileno()
-                if not block or number < 0:
-                    # Below 0: another thread dropped it just now.
-                    return rest
-                events = select.POLLIN if wants_to_read(error) else select.POLLOUT
-                # In slices: a socket that another thread dropped never gets writable.
-                poll_for(events, number).poll(1000)
-                if self._socket is not sock:
-                    return rest
-        return rest
 
     def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written: `write` blocks until then."""

@@ -2,10 +2,11 @@
 
 Spark tasks and scientific programs compute in Python threads; whoever waits for the network then
 competes for the interpreter, which a computing thread gives up every 5 ms only, unless
-`sys.setswitchinterval` says otherwise (``--switch``). What the computing thread gets done beside
-the requests, against what it does alone, is the price. Each client is a process of its own, and
-measures idle and busy in turns: both twins (the asyncio one on a loop in a thread), nats-py on such
-a loop, and a raw blocking socket that sends the same bytes, which is as good as it gets.
+`sys.setswitchinterval` says otherwise (``--switch``). Requests follow each other without a pause,
+or at intervals (``--pause``). What the computing thread gets done beside them, against what it does
+alone, is the price. Each client is a process of its own, and measures idle and busy in turns: both
+twins (the asyncio one on a loop in a thread, the blocking one with `busy_poll` as well), nats-py on
+such a loop, and a raw blocking socket that sends the same bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from statistics import median
 from typing import Any, Final, Self
 
 import click
+from attrs import frozen
 
 import js_async
 import js_sync
@@ -34,9 +36,20 @@ CALLS: Final = 500
 ALONE: Final = 1.0
 """Seconds in which the thread computes alone."""
 SUBJECT: Final = "$JS.API.INFO"
+BUSY_POLL: Final = 0.001
+"""Seconds: longer than nearly every answer takes, while a machine is busy as well."""
 
 Ask = Callable[[], object]
 States = dict[str, dict[str, float]]
+
+
+@frozen
+class Work:
+    """How often a client asks, and how many seconds it pauses before each time."""
+
+    url: str
+    calls: int
+    pause: float = 0.0
 
 
 class Computing:
@@ -69,68 +82,76 @@ class Computing:
         return (self._done - done) / (time.perf_counter() - began)
 
 
-def measured(ask: Ask, calls: int) -> dict[str, float]:
+def measured(ask: Ask, work: Work) -> dict[str, float]:
     """Return the percentiles of a request."""
     took: list[float] = []
-    for _ in range(calls):
+    for _ in range(work.calls):
+        if work.pause:
+            time.sleep(work.pause)
         began = time.perf_counter()
         ask()
         took.append(time.perf_counter() - began)
     return percentiles(took)
 
 
-def both(ask: Ask, calls: int) -> str:
+def both(ask: Ask, work: Work) -> str:
     """Measure idle and beside a computing thread; return JSON."""
-    measured(ask, 100)
-    found = {"idle": measured(ask, calls)}
+    measured(ask, Work(work.url, 100))
+    found = {"idle": measured(ask, work)}
     with Computing() as computing:
         alone = computing.pace(lambda: time.sleep(ALONE))
-        beside = computing.pace(lambda: found.update(busy=measured(ask, calls)))
+        beside = computing.pace(lambda: found.update(busy=measured(ask, work)))
     found["computing"] = {"alone": alone, "beside": beside}
     return json.dumps(found)
 
 
-def blocking(url: str, calls: int) -> str:
+def blocking(work: Work, busy_poll: float = 0.0) -> str:
     """Ask with the blocking twin."""
-    with js_sync.connect(url) as nc:
-        return both(lambda: nc.request(SUBJECT, b""), calls)
+    with js_sync.connect(work.url, busy_poll=busy_poll) as nc:
+        return both(lambda: nc.request(SUBJECT, b""), work)
 
 
-def looped(url: str, calls: int) -> str:
+def polling(work: Work) -> str:
+    """Ask with the blocking twin, which waits for most answers without sleeping."""
+    return blocking(work, busy_poll=BUSY_POLL)
+
+
+def looped(work: Work) -> str:
     """Ask with the asyncio twin, on a loop in a thread."""
     bridge = Bridge()
 
     async def opened() -> js_async.Connection:
-        return await js_async.connect(url)
+        return await js_async.connect(work.url)
 
     nc = bridge.run(opened())
     try:
-        return both(lambda: bridge.run(nc.request(SUBJECT, b"")), calls)
+        return both(lambda: bridge.run(nc.request(SUBJECT, b"")), work)
     finally:
         bridge.run(nc.close())
 
 
-def bridged(url: str, calls: int) -> str:
+def bridged(work: Work) -> str:
     """Ask with nats-py on a loop in a thread."""
     import nats
 
     bridge = Bridge()
-    client: Any = bridge.run(nats.connect(url))
+    client: Any = bridge.run(nats.connect(work.url))
     try:
-        return both(lambda: bridge.run(client.request(SUBJECT, b"", timeout=30)), calls)
+        return both(lambda: bridge.run(client.request(SUBJECT, b"", timeout=30)), work)
     finally:
         bridge.run(client.close())
 
 
-def raw(url: str, calls: int) -> str:
+def raw(work: Work) -> str:
     """Ask with a blocking socket in plain Python."""
-    sock = Socket(Job("raw", "publish", url, calls))
-    return both(lambda: sock.ask(SUBJECT, b""), calls)
+    sock = Socket(Job("raw", "publish", work.url, work.calls))
+    return both(lambda: sock.ask(SUBJECT, b""), work)
 
 
 CLIENTS: Final = {
     "raw": raw,
     "js_sync": blocking,
+    "js_sync, `busy_poll`": polling,
     "js_async in a thread": looped,
     "nats-py in a thread": bridged,
 }
@@ -140,15 +161,16 @@ CLIENTS: Final = {
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--calls", default=CALLS, show_default=True, type=click.IntRange(min=100))
 @click.option("--switch", default=5.0, show_default=True, help="The switch interval, in ms.")
+@click.option("--pause", default=0.0, show_default=True, help="Before each request, in ms.")
 @click.option("--python", default=sys.executable, help="The interpreter that runs the clients.")
 @click.option("--page", is_flag=True, help="Write the table of docs/speed.md.")
-def beside(rounds: int, calls: int, switch: float, python: str, page: bool) -> None:
+def beside(rounds: int, calls: int, switch: float, pause: float, python: str, page: bool) -> None:
     """Show the latencies and their ratios, the median of the rounds."""
     found: dict[str, list[States]] = {name: [] for name in CLIENTS}
     with NatsServer() as server:
         for number in range(rounds):
             for name in sorted(CLIENTS, reverse=bool(number % 2)):
-                what = [name, server.url, str(calls), str(switch)]
+                what = [name, server.url, str(calls), str(switch), str(pause)]
                 command = [python, "-m", "tests.bench.beside", *what]
                 done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
                 if done.returncode:
@@ -157,8 +179,10 @@ def beside(rounds: int, calls: int, switch: float, python: str, page: bool) -> N
     columns = ["client, µs", "idle p50", "idle p99", "busy p50", "busy p99"]
     columns += ["busy p99 / idle p99", "busy mean / raw's", "busy p99 / raw's", "computing / alone"]
     rows = [[name, *_row(found[name], found["raw"])] for name in CLIENTS]
-    note = f"Switch interval {switch:g} ms, medians of {rounds} rounds of {calls:,} requests."
-    show(f"beside-{switch:g}", columns, rows, page=page, note=note, python=python)
+    name = f"beside-{switch:g}" + ("-paced" if pause else "")
+    note = f"Switch interval {switch:g} ms, medians of {rounds} rounds of {calls:,} requests"
+    note += f", {pause:g} ms before each." if pause else "."
+    show(name, columns, rows, page=page, note=note, python=python)
 
 
 def _row(rounds: list[States], base: list[States]) -> list[str]:
@@ -167,7 +191,7 @@ def _row(rounds: list[States], base: list[States]) -> list[str]:
 
     def to_raw(key: str) -> str:
         pairs = zip(rounds, base, strict=True)
-        return f"{median(ours['busy'][key] / its['busy'][key] for ours, its in pairs):.1f}"
+        return f"{median(ours['busy'][key] / its['busy'][key] for ours, its in pairs):.2f}"
 
     grown = median(each["busy"]["p99_us"] / each["idle"]["p99_us"] for each in rounds)
     figures = [middle(state, key) for state in ("idle", "busy") for key in ("p50_us", "p99_us")]
@@ -175,13 +199,13 @@ def _row(rounds: list[States], base: list[States]) -> list[str]:
     return [*figures, f"{grown:.1f}", to_raw("mean_us"), to_raw("p99_us"), f"{kept:.2f}"]
 
 
-def _main(name: str, url: str, calls: str, switch: str) -> None:
+def _main(name: str, url: str, calls: str, switch: str, pause: str) -> None:
     sys.setswitchinterval(float(switch) / 1e3)
-    print(CLIENTS[name](url, int(calls)))
+    print(CLIENTS[name](Work(url, int(calls), float(pause) / 1e3)))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 5 and sys.argv[1] in CLIENTS:
+    if len(sys.argv) == 6 and sys.argv[1] in CLIENTS:
         _main(*sys.argv[1:])
     else:
         beside()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync as js
+import js_sync._link
 from js_core.deadline import Deadline, monotonic
 from js_sync._io import Signal
 from js_sync._link import Link
@@ -205,17 +206,17 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
             link = connection._session._link
-            send = link._send
+            send = js_sync._link.send
 
-            def stuck(sock, data, block):
+            def stuck(sock, data, *rest):
                 if b"stuck" not in b"".join(data):
-                    return send(sock, data, block)
+                    return send(sock, data, *rest)
                 server.tell("break")
                 # Until the next one is waiting for its CONNECT to go out, if that can be.
                 in_time(lambda: any(each.startswith(b"CONNECT") for each in link._out))
                 return data
 
-            monkeypatch.setattr(link, "_send", stuck)
+            monkeypatch.setattr(js_sync._link, "send", stuck)
             link._out.append(b"PUB stuck 0\r\n\r\n")
             link._flush(block=True)
             # Without its CONNECT it would take as long as an attempt may.
@@ -276,7 +277,7 @@ def test_the_end_of_a_link_is_told_before_the_next_begins(monkeypatch):
 
 
 class Recording:
-    """Waits for events as another does, and notes for how long it was asked to (ms)."""
+    """Waits for events as another does, and notes when it was asked to, and for how long (ms)."""
 
     def __init__(self, poll):
         self._poll = poll
@@ -287,18 +288,33 @@ class Recording:
         return self._poll.poll(pause)
 
 
-@pytest.mark.parametrize("busy_poll", [0, 0.01])
-def test_a_wait_polls_before_it_sleeps(busy_poll):
+def test_a_wait_polls_before_it_sleeps():
     with FakeServer(whole) as server:
-        with js.connect(server.url, busy_poll=busy_poll) as connection:
+        with js.connect(server.url, busy_poll=0.01) as connection:
+            subscription = connection.subscribe("news")
+            link, turns = connection._session._link, []
+            link._poll = recording = Recording(link._poll)
+            give_way = link._keeping.give_way
+            link._keeping = link._keeping._replace(
+                give_way=lambda: turns.append(list(recording.pauses)) or give_way()
+            )
+            with pytest.raises(js.RequestTimeout):
+                subscription.next(timeout=0.05)
+            # None of them after it had slept.
+            assert len(turns) > 2
+            assert turns[-1] == []
+            assert 0 < recording.pauses[0] <= 50
+
+
+def test_a_wait_sleeps_at_once_unless_it_is_to_poll():
+    with FakeServer(whole) as server:
+        with js.connect(server.url) as connection:
             subscription = connection.subscribe("news")
             link = connection._session._link
             link._poll = recording = Recording(link._poll)
             with pytest.raises(js.RequestTimeout):
                 subscription.next(timeout=0.05)
-    slept = next(at for at, pause in enumerate(recording.pauses) if pause > 0)
-    assert slept > 2 if busy_poll else slept == 0
-    assert recording.pauses[slept] <= 50
+            assert 0 < recording.pauses[0] <= 50
 
 
 def test_a_socket_that_another_thread_closes_is_not_waited_for():
@@ -307,10 +323,8 @@ def test_a_socket_that_another_thread_closes_is_not_waited_for():
             self.close()
             raise BlockingIOError
 
-    link = Link(lambda data: None, lambda error: None)
     rest = [memoryview(b"rest")]
-    assert link._send(Dropped(), rest, True) == rest
-    link.close()
+    assert js_sync._link.send(Dropped(), rest, None, block=True) == rest
 
 
 @contextmanager
