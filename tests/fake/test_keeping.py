@@ -16,7 +16,7 @@ from tests.fake.threads import in_time
 
 LONG = 60.0
 """Seconds after which an interpreter that is kept would be taken away: longer than a test."""
-TIMES = 100
+TIMES = 50
 
 
 @contextmanager
@@ -106,6 +106,8 @@ def kept(sock, far):
         sock.sendmsg([b"x"])
     mine = not ran.is_set()
     other.join()
+    # Nobody waits for room the next time.
+    assert far.recv(10 * TIMES)
     return mine
 
 
