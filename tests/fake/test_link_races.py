@@ -306,6 +306,20 @@ def test_a_wait_polls_before_it_sleeps():
             assert 0 < recording.pauses[0] <= 50
 
 
+def test_a_link_that_breaks_while_a_wait_polls_is_mended():
+    def spoken(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB news")
+        peer.send(b"MSG news 1 2\r\nok\r\n")
+        peer.until_left(timeout=30)
+
+    with FakeServer(broken, spoken) as server:
+        with js.connect(server.url, reconnect=QUICK, busy_poll=0.1) as connection:
+            subscription = connection.subscribe("news")
+            server.tell("break")
+            assert subscription.next(timeout=30).data == b"ok"
+
+
 def test_a_wait_sleeps_at_once_unless_it_is_to_poll():
     with FakeServer(whole) as server:
         with js.connect(server.url) as connection:
