@@ -8,7 +8,6 @@ from typing import Final
 from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async._io import sleep
-from js_async._last_messages import last_messages
 from js_async.stream import Stream
 from js_core.counters import (
     INCREMENT,
@@ -146,13 +145,12 @@ class Counters:
         return counter_of(await self._stream.get_last_message(subject))
 
     async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
-        """Iterate over all counters whose subjects match any of the filters.
+        """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        Reads with a short-lived consumer. A counter that is added to meanwhile comes with its
-        value from the start or a newer one, or not at all where the stream keeps one message of
-        each. Raises `ConnectionLost` when reading broke off.
+        Every addition that was acknowledged before the call is in them; they are read at once, by
+        `Stream.snapshot`, and raise what that raises.
         """
-        async for message in last_messages(self._api, self._stream, subjects):
+        for message in (await self._stream.snapshot(subjects)).values():
             yield counter_of(message)
 
     async def reset(

@@ -7,7 +7,6 @@ from typing import Final
 
 from js_async._api import Api
 from js_async._io import Stream as Generated
-from js_async._last_messages import last_messages
 from js_async._publish_one import publish
 from js_async.stream import Stream
 from js_core.deadline import Seconds
@@ -109,11 +108,13 @@ class Schedules:
         return stored_schedule(await self._stream.get_last_message(subject))
 
     async def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
-        """Iterate over the schedules whose subjects match any of the filters.
+        """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
-        Reads the last message of each such subject, so narrow filters are cheap.
+        Every schedule that was acknowledged before the call is among them. The last message of
+        each such subject is read at once, by `Stream.snapshot`, so narrow filters are cheap; raises
+        what that raises.
         """
-        async for message in last_messages(self._api, self._stream, subjects):
+        for message in (await self._stream.snapshot(subjects)).values():
             if is_schedule(message):
                 yield stored_schedule(message)
 

@@ -30,7 +30,6 @@ from js_models import PubAck, StreamInfoResponse
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import sleep
-from js_sync._last_messages import last_messages
 from js_sync.stream import Stream
 
 __all__ = ["Counters"]
@@ -147,13 +146,12 @@ class Counters:
         return counter_of(self._stream.get_last_message(subject))
 
     def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
-        """Iterate over all counters whose subjects match any of the filters.
+        """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        Reads with a short-lived consumer. A counter that is added to meanwhile comes with its
-        value from the start or a newer one, or not at all where the stream keeps one message of
-        each. Raises `ConnectionLost` when reading broke off.
+        Every addition that was acknowledged before the call is in them; they are read at once, by
+        `Stream.snapshot`, and raise what that raises.
         """
-        for message in last_messages(self._api, self._stream, subjects):
+        for message in (self._stream.snapshot(subjects)).values():
             yield counter_of(message)
 
     def reset(

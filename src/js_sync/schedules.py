@@ -25,7 +25,6 @@ from js_core.schedules import (
 from js_models import PubAck, StreamInfoResponse
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
-from js_sync._last_messages import last_messages
 from js_sync._publish_one import publish
 from js_sync.stream import Stream
 
@@ -110,11 +109,13 @@ class Schedules:
         return stored_schedule(self._stream.get_last_message(subject))
 
     def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
-        """Iterate over the schedules whose subjects match any of the filters.
+        """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
-        Reads the last message of each such subject, so narrow filters are cheap.
+        Every schedule that was acknowledged before the call is among them. The last message of
+        each such subject is read at once, by `Stream.snapshot`, so narrow filters are cheap; raises
+        what that raises.
         """
-        for message in last_messages(self._api, self._stream, subjects):
+        for message in (self._stream.snapshot(subjects)).values():
             if is_schedule(message):
                 yield stored_schedule(message)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from attrs import evolve
 
 import js_async as js
 from js_async._page_sources import DirectPages
@@ -92,6 +93,23 @@ async def burst(jet, name):
     requests = [js.PublishRequest(subject=f"{name}.{at}", data=b"x" * 50) for at in range(BURST)]
     async for outcome in jet.publish_many(requests):
         assert not isinstance(outcome, js.PublishFailure), outcome
+
+
+@pytest.mark.since("2.12")
+async def test_lag_hides_no_counter(wide, name, replicated):
+    near, far = wide.servers[0].url, wide.servers[-1].url
+    async with js.connect(near) as a, js.connect(far) as b:
+        jet = a.jetstream()
+        config = evolve(replicated, allow_msg_counter=True)
+        await lead_near(await placed(jet, config))
+        counters, others = await jet.counters(name), await b.jetstream().counters(name)
+        for value in range(1, ROUNDS + 1):
+            subjects = [f"{name}.{number}" for number in range(BURST)]
+            for subject in subjects:
+                assert await counters.add(subject) == value
+            found = {each.subject: each.value async for each in others.get_many(f"{name}.*")}
+            assert found == dict.fromkeys(subjects, value)
+        await jet.delete_stream(name)
 
 
 async def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated):

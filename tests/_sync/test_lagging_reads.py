@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from attrs import evolve
 
 import js_sync as js
 from js_core.deadline import Deadline
@@ -93,6 +94,23 @@ def burst(jet, name):
     requests = [js.PublishRequest(subject=f"{name}.{at}", data=b"x" * 50) for at in range(BURST)]
     for outcome in jet.publish_many(requests):
         assert not isinstance(outcome, js.PublishFailure), outcome
+
+
+@pytest.mark.since("2.12")
+def test_lag_hides_no_counter(wide, name, replicated):
+    near, far = wide.servers[0].url, wide.servers[-1].url
+    with js.connect(near) as a, js.connect(far) as b:
+        jet = a.jetstream()
+        config = evolve(replicated, allow_msg_counter=True)
+        lead_near(placed(jet, config))
+        counters, others = jet.counters(name), b.jetstream().counters(name)
+        for value in range(1, ROUNDS + 1):
+            subjects = [f"{name}.{number}" for number in range(BURST)]
+            for subject in subjects:
+                assert counters.add(subject) == value
+            found = {each.subject: each.value for each in others.get_many(f"{name}.*")}
+            assert found == dict.fromkeys(subjects, value)
+        jet.delete_stream(name)
 
 
 def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated):
