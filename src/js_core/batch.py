@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, Generic, TypeVar, overload
 
@@ -42,6 +42,10 @@ class Batch(Sequence[M], Generic[M]):
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    def __iter__(self) -> Iterator[M]:
+        # That of `Sequence` takes 85 ns a message in place of 6, of 2,000 for all that is done.
+        return iter(self._messages)
 
     @overload
     def __getitem__(self, index: int) -> M: ...

@@ -290,7 +290,7 @@ class Recording:
 
 def test_a_wait_polls_before_it_sleeps():
     with FakeServer(whole) as server:
-        with js.connect(server.url, busy_poll=0.01) as connection:
+        with js.connect(server.url, busy_poll=0.1) as connection:
             subscription = connection.subscribe("news")
             link, turns = connection._session._link, []
             link._poll = recording = Recording(link._poll)
@@ -299,11 +299,11 @@ def test_a_wait_polls_before_it_sleeps():
                 give_way=lambda: turns.append(list(recording.pauses)) or give_way()
             )
             with pytest.raises(js.RequestTimeout):
-                subscription.next(timeout=0.05)
-            # None of them after it had slept.
-            assert len(turns) > 2
+                subscription.next(timeout=0.15)
+            # It is a busy machine's affair how many; none of them after it had slept.
+            assert turns
             assert turns[-1] == []
-            assert 0 < recording.pauses[0] <= 50
+            assert 0 < recording.pauses[0] <= 150
 
 
 def test_a_link_that_breaks_while_a_wait_polls_is_mended():
