@@ -179,10 +179,10 @@ def beside(rounds: int, calls: int, switch: float, pause: float, python: str, pa
     columns = ["client, µs", "idle p50", "idle p99", "busy p50", "busy p99"]
     columns += ["busy p99 / idle p99", "busy mean / raw's", "busy p99 / raw's", "computing / alone"]
     rows = [[name, *_row(found[name], found["raw"])] for name in CLIENTS]
-    name = f"beside-{switch:g}" + ("-paced" if pause else "")
+    table = f"beside-{switch:g}" + ("-paced" if pause else "")
     note = f"Switch interval {switch:g} ms, medians of {rounds} rounds of {calls:,} requests"
     note += f", {pause:g} ms before each." if pause else "."
-    show(name, columns, rows, page=page, note=note, python=python)
+    show(table, columns, rows, page=page, note=note, python=python)
 
 
 def _row(rounds: list[States], base: list[States]) -> list[str]:

@@ -294,14 +294,14 @@ def test_a_wait_polls_before_it_sleeps():
             subscription = connection.subscribe("news")
             link, turns = connection._session._link, []
             link._poll = recording = Recording(link._poll)
-            give_way = link._keeping.give_way
+            # Not to others: on a busy machine they would take all the time there is.
             link._keeping = link._keeping._replace(
-                give_way=lambda: turns.append(list(recording.pauses)) or give_way()
+                give_way=lambda: turns.append(list(recording.pauses))
             )
             with pytest.raises(js.RequestTimeout):
                 subscription.next(timeout=0.15)
-            # It is a busy machine's affair how many; none of them after it had slept.
-            assert turns
+            # Again and again, and none of them after it had slept.
+            assert len(turns) > 2
             assert turns[-1] == []
             assert 0 < recording.pauses[0] <= 150
 
