@@ -314,7 +314,8 @@ class Session:
 
     # ---- what arrives
 
-    def _receive(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> int:
+        """Take what came; return how long what came in part is (bytes), 0 if that is not known."""
         touched, events = self._parser.feed(data)
         if touched:
             now = monotonic()
@@ -325,6 +326,7 @@ class Session:
                     box.signal.set()
         for event in events:
             self._handle(event)
+        return self._parser.needed
 
     def _handle(self, event: Info | Ping | Pong | Ok | Refusal) -> None:
         match event:

@@ -40,10 +40,11 @@ class BulkAnswer:
         self.sid: Final = sid
         self.page: ArrowPage | None = None
         self.is_over = False
+        self.size = 0
+        """How much is kept (bytes)."""
         self._own: Final = b"HMSG %b %b " % (reply, sid)
         self._mark: Final = mark
         self._pieces: list[bytes] = []
-        self._size = 0
         self._seam = b""
         self._given_up = False
 
@@ -63,8 +64,8 @@ class BulkAnswer:
             # What stands before the page, the last word on an earlier one mostly.
             before, data = data[:start], data[start:]
         self._pieces.append(data)
-        self._size += len(data)
-        if self._given_up or self._size > _MOST:
+        self.size += len(data)
+        if self._given_up or self.size > _MOST:
             return before + self._finish(0)
         end = self._end(data)
         self._seam = (self._seam + data)[-_SEAM:]
@@ -137,7 +138,7 @@ class PullBulk(BulkAnswer):
         if self._count(self._own, data):
             return self._joined().rfind(self._own)
         self._left -= self._count(self._mark, data)
-        if self._left > 0 or self._size < self._needed:
+        if self._left > 0 or self.size < self._needed:
             return None
         return self._last_end(self._joined())
 

@@ -113,6 +113,13 @@ class Parser:
         self._bulk: BulkAnswer | None = None
         self.strays = 0
 
+    @property
+    def needed(self) -> int:
+        """How long the message is that came in part, or how much of a page did; 0: nothing did."""
+        if self._bulk is not None:
+            return self._bulk.size
+        return self._needed if self._pieces else 0
+
     def hold_back(self, bulk: BulkAnswer) -> None:
         """Show the bulk answer what comes first; not if an earlier one is under way."""
         if self._bulk is None:

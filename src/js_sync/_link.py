@@ -47,13 +47,13 @@ _KEEPER_NAP: Final = 0.2
 class Link:
     """The bytes of one connection, over one socket at a time.
 
-    `on_bytes` gets what arrives; `on_end` is told once when a socket that was opened ends. A wait
-    does not sleep in its first `busy_poll` seconds.
+    `on_bytes` gets what arrives, whatever it returns; `on_end` is told once when a socket that was
+    opened ends. A wait does not sleep in its first `busy_poll` seconds.
     """
 
     def __init__(
         self,
-        on_bytes: Callable[[bytes], None],
+        on_bytes: Callable[[bytes], int],
         on_end: Callable[[Exception | None], None],
         busy_poll: float = 0.0,
     ) -> None:

@@ -17,9 +17,10 @@ import pytest
 import js_async as js
 import js_async._link
 import js_async.publisher
-from js_async._link import _Alarm
+from js_async._link import Link, _Alarm, _Receiver
 from js_async._pipeline import Pipeline
 from js_core.deadline import monotonic
+from js_core.protocol import Parser
 from js_testing import FakePeer, FakeServer
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
@@ -307,6 +308,22 @@ async def test_polling_ends_with_its_time_and_with_the_wait(monkeypatch) -> None
             await asyncio.sleep(0.02)
             assert turns == []
             assert not link._polling
+
+
+async def test_reads_are_long_while_messages_are() -> None:
+    parser, sizes = Parser({b"1": lambda frame: None}), []
+
+    def take(data: bytes) -> int:
+        parser.feed(data)
+        return parser.needed
+
+    receiver = _Receiver(Link(take, lambda error: None))
+    short, long = (b"MSG a 1 %d\r\n%b\r\n" % (size, bytes(size)) for size in (128, 4096))
+    for stream in (short[:100], short[100:], long[:100], long[100:], short, short[:50]):
+        receiver.get_buffer(-1)[: len(stream)] = stream
+        receiver.buffer_updated(len(stream))
+        sizes.append(len(receiver.get_buffer(-1)) >> 10)
+    assert sizes == [64, 64, 256, 256, 256, 64]
 
 
 async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:

@@ -141,6 +141,15 @@ def test_a_page_of_one_form_comes_in_bulk(rows: list[Row], cuts: list[int]) -> N
         assert same(data, inside, count).session.in_bulk == len(rows)
 
 
+def test_a_page_that_came_in_part_is_as_long_as_that_part() -> None:
+    data, parser, told = direct(PLAIN), Parser({SID: lambda frame: None}), [0]
+    parser.hold_back(DirectBulk(SID, INBOX))
+    for low, high in pairwise([0, 700, 1800, len(data)]):
+        parser.feed(data[low:high])
+        told.append(parser.needed)
+    assert told == [0, 700, 1800, 0]
+
+
 def test_stored_headers_may_differ_and_may_look_like_the_servers() -> None:
     rows: list[Row] = [(b"a", b"", b"1"), (b"b", STORED, b"2"), (b"c", COPIED, b"3")]
     assert same(direct(rows), []).session.in_bulk == 3

@@ -200,6 +200,15 @@ def test_a_big_payload_is_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(looks) <= len(stream) + 1000
 
 
+def test_it_tells_how_long_the_message_is_that_came_in_part() -> None:
+    parser = Parser({})
+    whole, told = msg(b"a", b"1", bytes(2000)), []
+    for piece in (whole, whole[:5], whole[5:100], whole[100:-1], whole[-1:]):
+        parser.feed(piece)
+        told.append(parser.needed)
+    assert told == [0, 0, len(whole), len(whole), 0]
+
+
 def test_sinks_may_change_between_pieces() -> None:
     frames: list[Frame] = []
     sinks = {b"1": frames.append}
