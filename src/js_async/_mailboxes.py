@@ -11,6 +11,7 @@ from js_async._link import Link
 from js_async._transport import Box
 from js_core.ack_cutter import AckCutter
 from js_core.deadline import monotonic
+from js_core.errors import TwinstreamError
 from js_core.mailbox import Mailbox
 from js_core.protocol import Parser, Sink, subscribe_command, unsubscribe_command
 
@@ -84,6 +85,14 @@ class Mailboxes:
             if box.sid not in self.boxes:
                 # Closed meanwhile, and its owner may have told of that too soon.
                 self._link.write(unsubscribe_command(box.sid))
+
+    def deny(self, subject: bytes, error: TwinstreamError) -> list[Box]:
+        """Note that the server refused the subscriptions to a subject; return them."""
+        denied = [box for box in list(self.boxes.values()) if box.subject == subject]
+        for box in denied:
+            box.error = error
+            box.signal.set()
+        return denied
 
     def pause(self) -> None:
         """Tell nobody any more, until there is another link."""

@@ -368,11 +368,8 @@ class Session:
         if publishing:
             self.replies.fail_subject(subject.encode(), error)
             return
-        for box in list(self._boxes.values()):
-            if box.subject == subject.encode():
-                box.error = error
-                box.signal.set()
-                self.replies.deny(box, error)
+        for box in self._mailboxes.deny(subject.encode(), error):
+            self.replies.deny(box, error)
 
     def _ended(self, error: Exception | None) -> None:
         was_connected, self.is_connected = self.is_connected, False
