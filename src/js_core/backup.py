@@ -35,7 +35,10 @@ class Backup:
     config: StreamConfig
     """The stream's configuration when the backup was made."""
     state: StreamState
-    """What the backup holds."""
+    """What the backup holds at least: the stream's state when the server began.
+
+    Messages that were stored while it was being made may be in it besides.
+    """
     size: int
     """Bytes of the archive."""
     sha256: str | None

@@ -215,14 +215,13 @@ async def test_streams_are_copied_side_by_side_while_others_publish(opened, name
         works = [lambda stream=stream: stream.backup(tmp_path / stream.name) for stream in streams]
         backups = (await together(*works, write))[:3]
         for stream, backup in zip(streams, backups, strict=True):
-            count = backup.state.messages
-            assert count >= 2000
-            before = [message async for message in stream.read(1, backup.state.last_seq + 1)]
+            assert backup.state.messages >= 2000
+            before = await content(stream)
             await jet.delete_stream(stream.name)
-            restored = await jet.restore(backup.path)
-            found = await content(restored)
-            assert (len(found), found[-1].seq) == (count, backup.state.last_seq)
-            assert found == before
+            found = await content(await jet.restore(backup.path))
+            # The server tells how many there are first, and takes what is there then.
+            assert len(found) >= backup.state.messages
+            assert found == before[: len(found)]
 
 
 @pytest.mark.since("2.15")

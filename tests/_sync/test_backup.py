@@ -214,14 +214,13 @@ def test_streams_are_copied_side_by_side_while_others_publish(opened, name, tmp_
         works = [lambda stream=stream: stream.backup(tmp_path / stream.name) for stream in streams]
         backups = (together(*works, write))[:3]
         for stream, backup in zip(streams, backups, strict=True):
-            count = backup.state.messages
-            assert count >= 2000
-            before = [message for message in stream.read(1, backup.state.last_seq + 1)]
+            assert backup.state.messages >= 2000
+            before = content(stream)
             jet.delete_stream(stream.name)
-            restored = jet.restore(backup.path)
-            found = content(restored)
-            assert (len(found), found[-1].seq) == (count, backup.state.last_seq)
-            assert found == before
+            found = content(jet.restore(backup.path))
+            # The server tells how many there are first, and takes what is there then.
+            assert len(found) >= backup.state.messages
+            assert found == before[: len(found)]
 
 
 @pytest.mark.since("2.15")

@@ -90,6 +90,7 @@ def test_push_consumers_take_no_pulls() -> None:
     assert validate_pull("{")[0].err_code == 400
 
 
+@pytest.mark.since("2.12")
 def test_a_server_agrees(server: NatsServer) -> None:
     asyncio.run(_ask_all(server.url))
 
