@@ -29,6 +29,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.subjects import check_subject
 from js_models import PubAck, StreamInfoResponse
 
 __all__ = ["Counters"]
@@ -87,6 +88,7 @@ class Counters:
         Raises `OutcomeUnknown` when it is not known whether it was counted, `NoResponders` when no
         stream takes the subject, `BadArgument`, or a `JetStreamError`.
         """
+        check_subject(subject)
         request = PublishRequest(
             subject=subject,
             headers={INCREMENT: to_decimal(delta)},
@@ -141,7 +143,11 @@ class Counters:
         return await self.get(subject)
 
     async def get(self, subject: str) -> Counter:
-        """Return a counter, read from the leader. Raises `MessageNotFound` if there is none."""
+        """Return a counter, read from the leader.
+
+        Raises `MessageNotFound` if there is none, `BadArgument` for a wildcard.
+        """
+        check_subject(subject)
         return counter_of(await self._stream.get_last_message(subject))
 
     async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:

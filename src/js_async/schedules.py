@@ -25,6 +25,7 @@ from js_core.schedules import (
     schedule_headers,
     stored_schedule,
 )
+from js_core.subjects import check_subject
 from js_models import PubAck, StreamInfoResponse
 
 __all__ = ["Schedules"]
@@ -103,8 +104,10 @@ class Schedules:
     async def get(self, subject: str) -> StoredSchedule:
         """Return the schedule of a subject.
 
-        Raises `MessageNotFound` if there is none, or `BadAnswer` if another message is there.
+        Raises `MessageNotFound` if there is none, `BadAnswer` if another message is there, or
+        `BadArgument` for a wildcard.
         """
+        check_subject(subject)
         return stored_schedule(await self._stream.get_last_message(subject))
 
     async def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:

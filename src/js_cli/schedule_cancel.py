@@ -33,4 +33,4 @@ def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) 
     if as_json:
         print_json(as_json_object(removed))
     else:
-        results().print(f"cancelled {subject}: {removed.schedule}")
+        results().print(f"cancelled {removed.subject}: {removed.schedule}")

@@ -26,6 +26,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.subjects import check_subject
 from js_models import PubAck, StreamInfoResponse
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
@@ -88,6 +89,7 @@ class Counters:
         Raises `OutcomeUnknown` when it is not known whether it was counted, `NoResponders` when no
         stream takes the subject, `BadArgument`, or a `JetStreamError`.
         """
+        check_subject(subject)
         request = PublishRequest(
             subject=subject,
             headers={INCREMENT: to_decimal(delta)},
@@ -142,7 +144,11 @@ class Counters:
         return self.get(subject)
 
     def get(self, subject: str) -> Counter:
-        """Return a counter, read from the leader. Raises `MessageNotFound` if there is none."""
+        """Return a counter, read from the leader.
+
+        Raises `MessageNotFound` if there is none, `BadArgument` for a wildcard.
+        """
+        check_subject(subject)
         return counter_of(self._stream.get_last_message(subject))
 
     def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:

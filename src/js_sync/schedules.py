@@ -22,6 +22,7 @@ from js_core.schedules import (
     schedule_headers,
     stored_schedule,
 )
+from js_core.subjects import check_subject
 from js_models import PubAck, StreamInfoResponse
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
@@ -104,8 +105,10 @@ class Schedules:
     def get(self, subject: str) -> StoredSchedule:
         """Return the schedule of a subject.
 
-        Raises `MessageNotFound` if there is none, or `BadAnswer` if another message is there.
+        Raises `MessageNotFound` if there is none, `BadAnswer` if another message is there, or
+        `BadArgument` for a wildcard.
         """
+        check_subject(subject)
         return stored_schedule(self._stream.get_last_message(subject))
 
     def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import js_async as js
@@ -156,6 +158,19 @@ async def test_streams_that_do_not_count(opened, name):
             await counters.add(f"{name}o.hits")
         with pytest.raises(js.NoResponders):
             await counters.add(f"nobody.{name}", timeout=0.5)
+
+
+async def test_a_wildcard_is_no_counter(opened, name):
+    async with opened() as jet:
+        counters = await counter_stream(jet, name)
+        await counters.add(f"{name}.a", 5)
+        for work in (counters.add, counters.get, partial(counters.reset, drop_history=True)):
+            for wildcard in (f"{name}.*", f"{name}.>"):
+                with pytest.raises(js.BadArgument, match="a wildcard"):
+                    await work(wildcard)
+        assert [(each.subject, each.value) async for each in counters.get_many()] == [
+            (f"{name}.a", 5)
+        ]
 
 
 # ---- trouble on the way

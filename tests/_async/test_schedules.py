@@ -154,6 +154,16 @@ async def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, 
             await schedules.finish(current, result, headers={"Nats-Schedule-Next": "purge"})
 
 
+async def test_a_wildcard_is_no_schedule(opened, name):
+    async with opened() as jet:
+        _, schedules = await scheduling(jet, name)
+        await schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        for work in (schedules.get, schedules.cancel):
+            with pytest.raises(js.BadArgument, match="a wildcard"):
+                await work(f"{name}.*")
+        assert [each.subject async for each in schedules.list()] == [f"{name}.s"]
+
+
 async def test_what_does_not_fit_is_told(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import js_sync as js
@@ -157,6 +159,17 @@ def test_streams_that_do_not_count(opened, name):
             counters.add(f"{name}o.hits")
         with pytest.raises(js.NoResponders):
             counters.add(f"nobody.{name}", timeout=0.5)
+
+
+def test_a_wildcard_is_no_counter(opened, name):
+    with opened() as jet:
+        counters = counter_stream(jet, name)
+        counters.add(f"{name}.a", 5)
+        for work in (counters.add, counters.get, partial(counters.reset, drop_history=True)):
+            for wildcard in (f"{name}.*", f"{name}.>"):
+                with pytest.raises(js.BadArgument, match="a wildcard"):
+                    work(wildcard)
+        assert [(each.subject, each.value) for each in counters.get_many()] == [(f"{name}.a", 5)]
 
 
 # ---- trouble on the way

@@ -155,6 +155,16 @@ def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, name):
             schedules.finish(current, result, headers={"Nats-Schedule-Next": "purge"})
 
 
+def test_a_wildcard_is_no_schedule(opened, name):
+    with opened() as jet:
+        _, schedules = scheduling(jet, name)
+        schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        for work in (schedules.get, schedules.cancel):
+            with pytest.raises(js.BadArgument, match="a wildcard"):
+                work(f"{name}.*")
+        assert [each.subject for each in schedules.list()] == [f"{name}.s"]
+
+
 def test_what_does_not_fit_is_told(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))
