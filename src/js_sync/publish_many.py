@@ -121,7 +121,7 @@ class PublishMany:
                     if self._closed:
                         return
         finally:
-            if not self._closed and not (self._managed and order):
+            if not self._closed and not (self._managed and (order or done)):
                 self._warn()
                 self._end()
 
@@ -143,10 +143,11 @@ class PublishMany:
             order.popleft()
 
     def _warn(self) -> None:
-        if self._order:
+        unseen = len(self._order) + len(self._done)
+        if unseen:
             warnings.warn(
-                f"publish_many was left with {len(self._order)} messages under way; use it in a"
-                " `with` block, or close it, to know what became of them",
+                f"publish_many was left with {unseen} messages under way or not looked at; use it"
+                " in a `with` block, or close it, to know what became of them",
                 ResourceWarning,
                 stacklevel=2,
             )
