@@ -146,7 +146,7 @@ class Ingest:
             check_headers(headers)
             return Entry(request, check_subject(request.subject), headers)
         except TwinstreamError as error:
-            entry = Entry(request, b"", b"")
+            entry = Entry(PublishRequest(str(request.subject)), b"", b"")
             entry.outcome = PublishFailure(request, error)
             return entry
 

@@ -168,10 +168,11 @@ class Pipeline:
     def prepare(self, request: PublishRequest) -> UnderWay:
         """Return a place for a message; an error in it is its outcome, and it is not sent."""
         try:
-            headers = b"" if request[2:] == PLAIN else publish_headers(request)
+            plain = request[2:] == PLAIN and type(request.data) is bytes
+            headers = b"" if plain else publish_headers(request)
             subject = self._subjects.get(request.subject) or self._check(request.subject)
         except TwinstreamError as error:
-            entry = UnderWay(request, b"", b"", b"", 0.0)
+            entry = UnderWay(PublishRequest(str(request.subject)), b"", b"", b"", 0.0)
             entry.outcome = PublishFailure(request, error)
             return entry
         self._number = number = self._number + 1

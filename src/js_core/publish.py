@@ -21,6 +21,7 @@ __all__ = [
     "PLAIN",
     "PublishFailure",
     "PublishRequest",
+    "check_data",
     "publish_headers",
     "read_pub_ack",
     "request_of",
@@ -111,11 +112,23 @@ class PublishFailure:
     error: TwinstreamError
 
 
+def check_data(subject: str, data: object) -> None:
+    """Raise `BadArgument` for what cannot be sent as it is; callers pass exact `bytes` by."""
+    if isinstance(data, bytes | bytearray) or (
+        isinstance(data, memoryview) and data.itemsize == 1 and data.contiguous
+    ):
+        return
+    found = f"the text {data[:20]!r}: encode it" if isinstance(data, str) else type(data).__name__
+    raise BadArgument(f"{subject}: the data of a message must be bytes, got {found}")
+
+
 def publish_headers(request: PublishRequest) -> bytes:
     """Return the header block for a message and its promises, empty when there is none.
 
-    Raises `BadArgument` for what no server could keep.
+    Raises `BadArgument` for what no server could keep, and for data that is not bytes.
     """
+    if type(request.data) is not bytes:
+        check_data(request.subject, request.data)
     if request.is_plain:
         return b""
     promises = dict(_promises(request))

@@ -15,6 +15,7 @@ from js_core.events import Closed, ConnectionEvent
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
 from js_core.options import ConnectOptions
+from js_core.publish import check_data
 from js_core.servers import ReconnectPolicy
 from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
@@ -258,6 +259,7 @@ class Connection:
 
         Raises `BadArgument` for a bad subject or header and for more than the server takes.
         """
+        check_data(subject, payload)
         encoded_reply = check_subject(reply) if reply is not None else b""
         encoded = encode_headers(headers)
         self._session.send(check_subject(subject), encoded_reply, encoded, payload)
@@ -272,10 +274,11 @@ class Connection:
     ) -> CoreMessage:
         """Send a message and return the first answer, within `timeout` seconds.
 
-        Raises `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost` or
-        `ConnectionClosed`.
+        Raises `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost`,
+        `ConnectionClosed` or `BadArgument`.
         """
         check_subject(subject)
+        check_data(subject, payload)
         deadline = self._deadline(timeout)
         frame = self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)

@@ -13,6 +13,7 @@ from typing import Final
 from js_core.errors import BadArgument
 from js_core.headers import Headers, HeaderValues, encode_headers
 from js_core.outbox import OutboxEvent
+from js_core.publish import check_data
 from js_core.subjects import check_subject
 
 __all__ = ["SqliteOutbox"]
@@ -87,6 +88,7 @@ class SqliteOutbox:
             raise BadArgument("id may not be empty: leave it out for a random one")
         subject = subject.replace("{id}", id)
         check_subject(subject)
+        check_data(subject, data)
         pairs = _pairs(headers)
         encode_headers({"Nats-Msg-Id": id, **dict(pairs)})
         row = (id, key, subject, json.dumps(pairs) if pairs else None, bytes(data))

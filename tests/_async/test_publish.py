@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import chain
 
 import pytest
 
 import js_async as js
 from js_models import PubAck, StreamConfig
-from tests._async.flow import together
+from tests._async.flow import ended, together
 
 
 async def test_an_acknowledgement_names_stream_and_sequence(opened, name):
@@ -219,6 +220,28 @@ async def listening(jet, name):
     return [*good, js.PublishRequest(subject="bad subject"), js.PublishRequest(subject="nobody.x")]
 
 
+async def test_what_is_no_bytes_is_refused_by_its_name(opened, name):
+    async with opened() as jet:
+        await listening(jet, name)
+        wrong = [("text", "the text 'text': encode it"), (None, "NoneType"), (5, "int")]
+        wrong += [(array("i", [1, 2]), "array"), (memoryview(array("i", [1])), "memoryview")]
+        for data, found in wrong:
+            with pytest.raises(
+                js.BadArgument, match=f"{name}.x: the data of .* bytes, got {found}"
+            ):
+                await jet.publish(f"{name}.x", data)
+            wanted = js.PublishRequest(subject=f"{name}.x", data=data)
+            [outcome] = [each async for each in jet.publish_many([wanted])]
+            assert outcome.request.data is data
+            assert isinstance(outcome.error, js.BadArgument)
+            async with jet.publisher() as publisher:
+                with pytest.raises(js.BadArgument, match="must be bytes"):
+                    await publisher.send(f"{name}.x", data)
+        for good in (bytearray(b"abc"), memoryview(b"abc")):
+            ack = await jet.publish(f"{name}.x", good)
+            assert (await jet.bind_stream(ack.stream).get_message(ack.seq)).data == b"abc"
+
+
 async def test_leaving_publish_many_early_tells_what_failed(opened, name):
     async with opened() as jet:
         requests = await listening(jet, name)
@@ -242,6 +265,28 @@ async def test_leaving_publish_many_early_tells_what_failed(opened, name):
         with pytest.raises(KeyError) as gone:
             await leave(KeyError("mine"))
         assert any("2 messages" in note for note in gone.value.__notes__)
+
+
+async def test_outcomes_that_are_here_and_not_taken_are_told(opened, name):
+    async with opened() as jet:
+        await listening(jet, name)
+        wrong = {"expected_last_seq": 10**6}
+        requests = [js.PublishRequest(subject=f"{name}.x", **wrong) for _ in range(4)]
+
+        async def leave(outcomes):
+            async for _ in outcomes:
+                for entry in list(outcomes._order):
+                    await outcomes._pipeline.until(entry)
+                outcomes._collect()
+                break
+
+        with pytest.raises(js.PublishFailures, match="3 messages"):
+            async with jet.publish_many(requests) as outcomes:
+                await leave(outcomes)
+        outcomes = jet.publish_many(requests)
+        await leave(outcomes)
+        with pytest.warns(ResourceWarning, match="with 3 messages under way or not looked at"):
+            await ended(outcomes)
 
 
 async def test_outcomes_that_were_taken_are_not_told_again(opened, name):

@@ -262,5 +262,8 @@ def test_an_outbox_needs_a_file(path):
         for subject, options in (("a b", {}), ("a", {"headers": {"a:b": "c"}}), ("a", {"id": ""})):
             with pytest.raises(js.BadArgument):
                 outbox.add(db, subject, **options)
+        for data in (5, [1], "text"):
+            with pytest.raises(js.BadArgument, match="must be bytes"):
+                outbox.add(db, "a", data)
     assert outbox.waiting() == 0
     assert repr(outbox) == f"<SqliteOutbox {path} outbox>"
