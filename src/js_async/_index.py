@@ -145,6 +145,7 @@ MODULES: Final[dict[str, str]] = {
     "Unsupported": "js_core.errors",
     "WorkReport": "js_core.reports",
     "Worker": "js_async.worker",
+    "WrongHandler": "js_core.errors",
     "WrongLastMessageId": "js_core.errors",
     "WrongLastSequence": "js_core.errors",
     "WrongOwner": "js_core.errors",

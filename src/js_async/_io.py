@@ -24,7 +24,7 @@ from collections.abc import (
 from typing import Any, Final, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
-from js_core.errors import BadArgument
+from js_core.errors import BadArgument, WrongHandler
 
 __all__ = [
     "Handler",
@@ -36,6 +36,7 @@ __all__ = [
     "Task",
     "aside",
     "call",
+    "check_handler",
     "opening",
     "portions",
     "sleep",
@@ -87,8 +88,19 @@ async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iter
 
 
 async def call(handler: Handler[T], item: T) -> object:
-    """Run a function of the user and return its result."""
-    return await handler(item)
+    """Run a function of the user and return its result; raises `WrongHandler` for a plain one."""
+    result = handler(item)
+    if not isinstance(result, Awaitable):
+        raise WrongHandler(
+            f"{handler!r} returned {result!r}, nothing to await: write `async def`, or use js_sync"
+        )
+    return await result
+
+
+def check_handler(handler: object, what: str = "handler") -> None:
+    """Refuse what cannot be called. Whether it is to be awaited shows when it is."""
+    if not callable(handler):
+        raise BadArgument(f"{what} must be a coroutine function, got {handler!r}")
 
 
 async def aside(work: Callable[[], T]) -> T:

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final, Literal, Self
 from zlib import crc32
 
-from js_async._io import Handler, Lock, Signal, Task, call, spawn
+from js_async._io import Handler, Lock, Signal, Task, call, check_handler, spawn
 from js_async.message import Message
 from js_async.messages import Messages
 from js_core.deadline import NEVER, Deadline, Seconds
@@ -72,6 +72,7 @@ class Consuming:
         order: Order,
         progress: bool,
     ) -> None:
+        check_handler(handler)
         if concurrency < 1:
             raise BadArgument(f"concurrency must be from 1 up, got {concurrency}")
         if order not in {"none", "subject", "total"}:

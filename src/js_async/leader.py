@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Self
 
 from js_async._asking import SlotAsking
-from js_async._io import Handler, Signal, Task, call, spawn
+from js_async._io import Handler, Signal, Task, call, check_handler, spawn
 from js_async._slot import Place, Slots
 from js_async.lease import Lease
 from js_core.deadline import NEVER, Deadline, Seconds, seconds
@@ -31,6 +31,9 @@ class Leader:
         on_elected: Handler[Lease] | None,
         on_lost: Handler[Lease] | None,
     ) -> None:
+        for what, handler in {"on_elected": on_elected, "on_lost": on_lost}.items():
+            if handler is not None:
+                check_handler(handler, what)
         self._place: Final = place
         self._name: Final = name
         self._terms: Final = terms

@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from js_async._asking import SlotAsking
-from js_async._io import Handler, call
+from js_async._io import Handler, call, check_handler
 from js_async._slot import Place, Slot, Slots
 from js_async.lease import Lease
 from js_core.deadline import Deadline, Seconds
@@ -69,6 +69,7 @@ class Once:
         and raised. `timeout` in seconds is for storing the end; raises `RequestTimeout` when that
         was not confirmed, and `LeaseLost` when the claim ran out meanwhile.
         """
+        check_handler(work, "work")
         asking = SlotAsking(self._place, "once", self._key, self._terms, "")
         slot = await asking.attempt(self._place.api.deadline())
         if slot is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Self
 
-from js_async._io import Handler, Lock, call
+from js_async._io import Handler, Lock, call, check_handler
 from js_async.consumer import Consumer
 from js_async.consuming import Consuming, Order
 from js_async.look_up import stored_ids
@@ -22,6 +22,7 @@ from js_core.errors import (
     NotPromised,
     OutcomeUnknown,
     RequestTimeout,
+    WrongHandler,
 )
 from js_core.processing import (
     InputStream,
@@ -70,6 +71,7 @@ class Processing:
         timeout: Seconds,
         on_report: Callable[[ProcessReport], None] | None,
     ) -> None:
+        check_handler(handler)
         self._jet: Final = jet
         self._consumer: Final = consumer
         self._handler: Final = handler
@@ -155,7 +157,7 @@ class Processing:
         except Reject as reason:
             await message.term(str(reason) or None)
             self._report(message, reason, rejected=True)
-        except (ConnectionClosed, OutcomeUnknown, NotPromised):
+        except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
             raise
         except Exception as error:
             await self._later(message, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, Self
 
-from js_async._io import Handler, Interrupts, Lock, Signal, Task, call, spawn
+from js_async._io import Handler, Interrupts, Lock, Signal, Task, call, check_handler, spawn
 from js_async._outcomes import Job, Outcomes
 from js_async.consumer import Consumer
 from js_async.message import Message
@@ -18,6 +18,7 @@ from js_core.errors import (
     JetStreamError,
     NoResponders,
     RequestTimeout,
+    WrongHandler,
 )
 from js_core.work_queue import WorkQueue
 from js_models import AckPolicy, ConsumerConfig
@@ -43,6 +44,7 @@ class Worker:
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
+        check_handler(handler)
         self._jet: Final = jet
         self._stream: Final = stream
         self._wanted: Final = consumer
@@ -286,6 +288,9 @@ class Worker:
             return None
         try:
             await call(self._handler, message)
+        except WrongHandler:
+            # No message would fare better with it.
+            raise
         except Exception as error:
             return await self._outcomes.failed(job, error)
         await self._outcomes.succeeded(job)

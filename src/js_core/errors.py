@@ -4,6 +4,7 @@
 
     TwinstreamError
     ├── BadArgument (ValueError)         refused before anything reached the socket
+    │   └── WrongHandler                 a coroutine function where a plain one is due, or reverse
     ├── Unsupported                      the connected server lacks the feature
     ├── ConnectionFailed (OSError)       no server of the pool could be reached
     │   └── AuthenticationFailed         the server refused the credentials
@@ -36,7 +37,7 @@
     │   └── AtomicBatchUnknown           … and may be stored or not (an OutcomeUnknown, too)
     └── AcknowledgementError
         ├── AlreadyAcknowledged
-        └── NotAcknowledgeable           not a JetStream message, or its consumer wants no acks
+        └── NotAcknowledgeable           not a message of JetStream
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ __all__ = [
     "SubjectTaken",
     "TwinstreamError",
     "Unsupported",
+    "WrongHandler",
     "WrongLastMessageId",
     "WrongLastSequence",
     "WrongOwner",
@@ -108,6 +110,10 @@ class TwinstreamError(Exception):
 
 class BadArgument(TwinstreamError, ValueError):
     """An argument was refused before anything was sent."""
+
+
+class WrongHandler(BadArgument):
+    """A handler is not of the twin's kind, so that it was called and did not run, or reverse."""
 
 
 class Unsupported(TwinstreamError):

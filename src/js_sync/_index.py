@@ -146,6 +146,7 @@ MODULES: Final[dict[str, str]] = {
     "Unsupported": "js_core.errors",
     "WorkReport": "js_core.reports",
     "Worker": "js_sync.worker",
+    "WrongHandler": "js_core.errors",
     "WrongLastMessageId": "js_core.errors",
     "WrongLastSequence": "js_core.errors",
     "WrongOwner": "js_core.errors",

@@ -12,13 +12,14 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from inspect import iscoroutinefunction
 from threading import Lock
 from types import FrameType
 from typing import Annotated, Any, Final, Protocol, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
-from js_core.errors import BadArgument
+from js_core.errors import BadArgument, WrongHandler
 
 __all__ = [
     "Handler",
@@ -30,6 +31,7 @@ __all__ = [
     "Task",
     "aside",
     "call",
+    "check_handler",
     "opening",
     "portions",
     "sleep",
@@ -44,6 +46,7 @@ Handler = Callable[[T], object]
 Stream = Generator[T]
 """What a generator function of the SDK returns."""
 
+_NO_LOOP: Final = "is a coroutine function, which nobody awaits here: write `def`, or use js_async"
 # Longest single sleep in the kernel (seconds): a lock takes no more than some years.
 LONGEST: Final = 3600.0
 
@@ -62,8 +65,20 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 
 
 def call(handler: Handler[T], item: T) -> object:
-    """Run a function of the user and return its result."""
-    return handler(item)
+    """Run a function of the user and return its result; raises `WrongHandler` for a coroutine."""
+    result = handler(item)
+    if isinstance(result, Coroutine):
+        result.close()
+        raise WrongHandler(f"{handler!r} {_NO_LOOP}")
+    return result
+
+
+def check_handler(handler: object, what: str = "handler") -> None:
+    """Refuse what cannot be called, and coroutine functions: nobody would await them."""
+    if not callable(handler):
+        raise BadArgument(f"{what} must be a function, got {handler!r}")
+    if iscoroutinefunction(handler) or iscoroutinefunction(type(handler).__call__):
+        raise WrongHandler(f"{what} {handler!r} {_NO_LOOP}")
 
 
 def aside(work: Callable[[], T]) -> T:

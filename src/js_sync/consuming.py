@@ -9,7 +9,7 @@ from zlib import crc32
 
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, RequestTimeout
-from js_sync._io import Handler, Lock, Signal, Task, call, spawn
+from js_sync._io import Handler, Lock, Signal, Task, call, check_handler, spawn
 from js_sync.message import Message
 from js_sync.messages import Messages
 
@@ -73,6 +73,7 @@ class Consuming:
         order: Order,
         progress: bool,
     ) -> None:
+        check_handler(handler)
         if concurrency < 1:
             raise BadArgument(f"concurrency must be from 1 up, got {concurrency}")
         if order not in {"none", "subject", "total"}:

@@ -10,7 +10,7 @@ from js_core.errors import BadArgument, RequestTimeout
 from js_core.lease import Terms
 from js_core.lease_record import SlotRecord
 from js_sync._asking import SlotAsking
-from js_sync._io import Handler, Signal, Task, call, spawn
+from js_sync._io import Handler, Signal, Task, call, check_handler, spawn
 from js_sync._slot import Place, Slots
 from js_sync.lease import Lease
 
@@ -32,6 +32,9 @@ class Leader:
         on_elected: Handler[Lease] | None,
         on_lost: Handler[Lease] | None,
     ) -> None:
+        for what, handler in {"on_elected": on_elected, "on_lost": on_lost}.items():
+            if handler is not None:
+                check_handler(handler, what)
         self._place: Final = place
         self._name: Final = name
         self._terms: Final = terms

@@ -12,7 +12,7 @@ from js_core.errors import BadArgument, LeaseLost, RequestTimeout
 from js_core.lease import Terms
 from js_core.lease_record import HELD, LeaseRecord, SlotRecord
 from js_sync._asking import SlotAsking
-from js_sync._io import Handler, call
+from js_sync._io import Handler, call, check_handler
 from js_sync._slot import Place, Slot, Slots
 from js_sync.lease import Lease
 
@@ -70,6 +70,7 @@ class Once:
         and raised. `timeout` in seconds is for storing the end; raises `RequestTimeout` when that
         was not confirmed, and `LeaseLost` when the claim ran out meanwhile.
         """
+        check_handler(work, "work")
         asking = SlotAsking(self._place, "once", self._key, self._terms, "")
         slot = asking.attempt(self._place.api.deadline())
         if slot is None:

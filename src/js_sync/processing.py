@@ -16,6 +16,7 @@ from js_core.errors import (
     NotPromised,
     OutcomeUnknown,
     RequestTimeout,
+    WrongHandler,
 )
 from js_core.processing import (
     InputStream,
@@ -28,7 +29,7 @@ from js_core.processing import (
 from js_core.publish import PublishRequest
 from js_core.subject_write import Stored
 from js_models import ConsumerConfig, Timestamp
-from js_sync._io import Handler, Lock, call
+from js_sync._io import Handler, Lock, call, check_handler
 from js_sync.consumer import Consumer
 from js_sync.consuming import Consuming, Order
 from js_sync.look_up import stored_ids
@@ -71,6 +72,7 @@ class Processing:
         timeout: Seconds,
         on_report: Callable[[ProcessReport], None] | None,
     ) -> None:
+        check_handler(handler)
         self._jet: Final = jet
         self._consumer: Final = consumer
         self._handler: Final = handler
@@ -156,7 +158,7 @@ class Processing:
         except Reject as reason:
             message.term(str(reason) or None)
             self._report(message, reason, rejected=True)
-        except (ConnectionClosed, OutcomeUnknown, NotPromised):
+        except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
             raise
         except Exception as error:
             self._later(message, error)

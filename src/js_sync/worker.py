@@ -13,10 +13,11 @@ from js_core.errors import (
     JetStreamError,
     NoResponders,
     RequestTimeout,
+    WrongHandler,
 )
 from js_core.work_queue import WorkQueue
 from js_models import AckPolicy, ConsumerConfig
-from js_sync._io import Handler, Interrupts, Lock, Signal, Task, call, spawn
+from js_sync._io import Handler, Interrupts, Lock, Signal, Task, call, check_handler, spawn
 from js_sync._outcomes import Job, Outcomes
 from js_sync.consumer import Consumer
 from js_sync.message import Message
@@ -44,6 +45,7 @@ class Worker:
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
+        check_handler(handler)
         self._jet: Final = jet
         self._stream: Final = stream
         self._wanted: Final = consumer
@@ -287,6 +289,9 @@ class Worker:
             return None
         try:
             call(self._handler, message)
+        except WrongHandler:
+            # No message would fare better with it.
+            raise
         except Exception as error:
             return self._outcomes.failed(job, error)
         self._outcomes.succeeded(job)
