@@ -8,7 +8,7 @@ from typing import Final
 from js_async import _paging
 from js_async._api import Api
 from js_async.stream import Stream
-from js_core.errors import NoResponders, NotPromised
+from js_core.errors import NoStream, NotPromised
 from js_core.hole import Hole
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
@@ -28,7 +28,7 @@ class PromisedStreams:
     async def of(self, subject: str, name: str | None = None) -> Stream:
         """Return the stream of a subject, or the one of a name.
 
-        Raises `NoResponders` when no stream has the subject, `StreamNotFound`.
+        Raises `NoStream` when no stream has the subject, `StreamNotFound`.
         """
         literal = check_subject(subject)
         return await self._of(literal, name)
@@ -88,4 +88,4 @@ class PromisedStreams:
     async def _ask(self, subject: str) -> str:
         async for name in _paging.StreamNames(self._api, subject):
             return name
-        raise NoResponders(f"{subject}: no stream has this subject")
+        raise NoStream(f"{subject}: no stream has this subject")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from js_core.errors import NoResponders, NotPromised
+from js_core.errors import NoStream, NotPromised
 from js_core.hole import Hole
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
@@ -29,7 +29,7 @@ class PromisedStreams:
     def of(self, subject: str, name: str | None = None) -> Stream:
         """Return the stream of a subject, or the one of a name.
 
-        Raises `NoResponders` when no stream has the subject, `StreamNotFound`.
+        Raises `NoStream` when no stream has the subject, `StreamNotFound`.
         """
         literal = check_subject(subject)
         return self._of(literal, name)
@@ -89,4 +89,4 @@ class PromisedStreams:
     def _ask(self, subject: str) -> str:
         for name in _paging.StreamNames(self._api, subject):
             return name
-        raise NoResponders(f"{subject}: no stream has this subject")
+        raise NoStream(f"{subject}: no stream has this subject")

@@ -111,7 +111,7 @@ async def test_mended_settings_are_seen_at_once(opened, name):
 
 async def test_a_subject_of_no_stream_is_told(opened, name):
     async with opened() as jet:
-        with pytest.raises(js.NoResponders, match=f"{name}.1: no stream has this subject"):
+        with pytest.raises(js.NoStream, match=f"{name}.1: no stream has this subject"):
             await jet.insert(f"{name}.1")
         await made(jet, name)
         with pytest.raises(js.StreamNotFound):
