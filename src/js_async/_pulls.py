@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import evolve
+
 from js_async._api import Api
 from js_async._transport import Box
 from js_core.acks import NEXT, nak
 from js_core.deadline import Deadline, monotonic
-from js_core.fetch import Fetch
+from js_core.fetch import GRACE, Fetch
 from js_core.pin import Pins
 from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
 from js_core.status import is_status
 
 __all__ = ["PullChannel", "PullChannels"]
+
+# What a fetch that waited for the link is still given for its answer (seconds).
+_LEAST: Final = 0.1
 
 
 class PullChannel:
@@ -57,7 +62,7 @@ class PullChannel:
         """
         transport, box = self._api.transport, self.box
         if not transport.is_connected:
-            await transport.ready(self._api.deadline())
+            limits, patience = await self._connected(limits, patience)
         if box.frames:
             await self.give_back(box.take_all())
         epoch = transport.epoch
@@ -90,6 +95,15 @@ class PullChannel:
             box.frames.extendleft(reversed(fetch.frames))
             raise
         return fetch
+
+    async def _connected(self, limits: PullLimits, patience: float) -> tuple[PullLimits, float]:
+        """Return when there is a link, with what is left of the time of a fetch."""
+        end = Deadline.after(patience)
+        await self._api.transport.ready(self._api.deadline().earlier(end.at + GRACE))
+        left = max(end.remaining(), _LEAST)
+        if limits.expires is None or not patience:
+            return limits, patience
+        return evolve(limits, expires=left), left
 
     def _collect(self, fetch: Fetch) -> bool:
         """Give the fetch what arrived, until it is over; tell whether it is."""

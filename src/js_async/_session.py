@@ -90,6 +90,7 @@ class Session:
         self.is_connected = False
         self.is_closed = False
         self._end: BaseException | None = None
+        self._cause: BaseException | None = None
         self._refusal = ""
         self._pings: Final = Pings()
         self._beat_pong: Signal | None = None
@@ -294,7 +295,7 @@ class Session:
         policy = self._options.reconnect
         if policy is None:
             raise ConnectionLost(f"the link broke and reconnecting is off: {self._end}")
-        cause = self._end
+        self._cause = self._end
         self._pool.demote(self._address)
         round_ = 0
         while policy.attempts < 0 or round_ < policy.attempts:
@@ -306,11 +307,11 @@ class Session:
             try:
                 await self._link_up(self._pool.round())
             except ConnectionFailed as error:
-                cause = error
+                self._cause = error
                 round_ += 1
                 continue
             return
-        raise ConnectionFailed(f"gave up after {round_} rounds; last: {cause}")
+        raise ConnectionFailed(f"gave up after {round_} rounds; last: {self._cause}")
 
     # ---- what arrives
 
@@ -398,7 +399,7 @@ class Session:
             if self.is_closed:
                 raise self.closed_error()
             if not self.is_connected and not await self._link.wait(change, deadline):
-                raise RequestTimeout(f"not connected in time; last: {self._end}")
+                raise RequestTimeout(f"not connected in time; last: {self._end or self._cause}")
 
     def try_send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False

@@ -48,6 +48,7 @@ class SubjectWrites:
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None else seconds(span, "lasting")
+        await self.ready(tries.deadline)
         stream = await self.streams.check(
             request.subject,
             request.expected_stream,
@@ -67,6 +68,7 @@ class SubjectWrites:
                 " for a subject that holds nothing use insert"
             )
         tries = Tries(self._api.deadline(timeout))
+        await self.ready(tries.deadline)
         version = self._api.transport.server_info.version_numbers
         stream = await self.streams.check(
             request.subject,
@@ -83,6 +85,7 @@ class SubjectWrites:
     ) -> Stored:
         """Store a message in the place of what its subject holds."""
         deadline = self._api.deadline(timeout)
+        await self.ready(deadline)
         version = self._api.transport.server_info.version_numbers
         stream = await self.streams.check(
             request.subject,

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import evolve
+
 from js_core.acks import NEXT, nak
 from js_core.deadline import Deadline, monotonic
-from js_core.fetch import Fetch
+from js_core.fetch import GRACE, Fetch
 from js_core.pin import Pins
 from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
@@ -16,6 +18,9 @@ from js_sync._api import Api
 from js_sync._transport import Box
 
 __all__ = ["PullChannel", "PullChannels"]
+
+# What a fetch that waited for the link is still given for its answer (seconds).
+_LEAST: Final = 0.1
 
 
 class PullChannel:
@@ -54,7 +59,7 @@ class PullChannel:
         """
         transport, box = self._api.transport, self.box
         if not transport.is_connected:
-            transport.ready(self._api.deadline())
+            limits, patience = self._connected(limits, patience)
         if box.frames:
             self.give_back(box.take_all())
         epoch = transport.epoch
@@ -87,6 +92,15 @@ class PullChannel:
             box.frames.extendleft(reversed(fetch.frames))
             raise
         return fetch
+
+    def _connected(self, limits: PullLimits, patience: float) -> tuple[PullLimits, float]:
+        """Return when there is a link, with what is left of the time of a fetch."""
+        end = Deadline.after(patience)
+        self._api.transport.ready(self._api.deadline().earlier(end.at + GRACE))
+        left = max(end.remaining(), _LEAST)
+        if limits.expires is None or not patience:
+            return limits, patience
+        return evolve(limits, expires=left), left
 
     def _collect(self, fetch: Fetch) -> bool:
         """Give the fetch what arrived, until it is over; tell whether it is."""

@@ -163,11 +163,12 @@ class Consumer:
         `wait` says when to end before that: "full" waits `timeout` seconds for all of them,
         "first" waits so long for some, "none" takes what is there now. The batch's `reason` says
         why it ended; an empty one is no error. Returns one second after `timeout` at the latest.
-        `two_step` asks for what is there first, and waits only when that is nothing (ADR-13).
+        `two_step` asks for what is there first, and waits only when that is nothing (ADR-13). A
+        server that may not deliver now, as `max_ack_pending` is reached, does not answer before.
 
         Raises `PullRefused` beyond a limit of the consumer, `NoResponders` when there is no such
         consumer, `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PullError` when the first
-        message alone is bigger than `max_bytes`.
+        message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link.
         """
         limits = fetch_limits(max_messages, max_bytes, timeout, wait, priority)
         if two_step and not limits.no_wait:

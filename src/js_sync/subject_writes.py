@@ -49,6 +49,7 @@ class SubjectWrites:
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None else seconds(span, "lasting")
+        self.ready(tries.deadline)
         stream = self.streams.check(
             request.subject,
             request.expected_stream,
@@ -68,6 +69,7 @@ class SubjectWrites:
                 " for a subject that holds nothing use insert"
             )
         tries = Tries(self._api.deadline(timeout))
+        self.ready(tries.deadline)
         version = self._api.transport.server_info.version_numbers
         stream = self.streams.check(
             request.subject,
@@ -82,6 +84,7 @@ class SubjectWrites:
     def upsert(self, request: PublishRequest, *, check: bool, timeout: Seconds | None) -> Stored:
         """Store a message in the place of what its subject holds."""
         deadline = self._api.deadline(timeout)
+        self.ready(deadline)
         version = self._api.transport.server_info.version_numbers
         stream = self.streams.check(
             request.subject,

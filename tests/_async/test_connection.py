@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 import js_async as js
+from js_core.deadline import monotonic
 from js_core.options import ConnectOptions
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
@@ -149,6 +150,33 @@ async def test_a_connection_comes_back_and_goes_on(server_factory, name):
             assert connection.epoch == 4
             await connection.publish("core", b"again")
             assert (await subscription.next(5)).data == b"again"
+
+
+async def test_who_has_no_link_is_told_why_and_in_his_own_time(server_factory, name):
+    server = server_factory()
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    async with js.connect(server.url, reconnect=policy) as connection:
+        jet = connection.jetstream(timeout=60)
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        server.stop()
+
+        async def refused():
+            return isinstance(connection._session._cause, js.ConnectionFailed)
+
+        await eventually(refused)
+        began = monotonic()
+        for work in (
+            lambda: consumer.fetch(1, timeout=0.2),
+            lambda: consumer.fetch(1, timeout=0.2, wait="none"),
+            lambda: consumer.next(timeout=0.2),
+            lambda: jet.insert(name, timeout=0.2),
+            lambda: jet.upsert(name, timeout=0.2),
+            lambda: jet.update(name, b"", 1, timeout=0.2),
+        ):
+            with pytest.raises(js.RequestTimeout, match=r"in time; last: .* 127\.0\.0\.1:"):
+                await work()
+        assert monotonic() - began < 30
 
 
 async def test_without_reconnect_the_end_has_a_reason(server_factory):
