@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from attrs import frozen
 
@@ -114,11 +114,14 @@ class PublishFailure:
 
 def check_data(subject: str, data: object) -> None:
     """Raise `BadArgument` for what cannot be sent as it is; callers pass exact `bytes` by."""
-    if isinstance(data, bytes | bytearray) or (
-        isinstance(data, memoryview) and data.itemsize == 1 and data.contiguous
-    ):
+    if isinstance(data, bytes | bytearray):
         return
-    found = f"the text {data[:20]!r}: encode it" if isinstance(data, str) else type(data).__name__
+    kind = type(data).__name__
+    if isinstance(data, memoryview):
+        view = cast("memoryview[int]", data)
+        if view.itemsize == 1 and view.contiguous:
+            return
+    found = f"the text {data[:20]!r}: encode it" if isinstance(data, str) else kind
     raise BadArgument(f"{subject}: the data of a message must be bytes, got {found}")
 
 
