@@ -65,7 +65,7 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 
 
 def call(handler: Handler[T], item: T) -> object:
-    """Run a function of the user and return its result; raises `WrongHandler` for a coroutine."""
+    """Run a function of the user and return its result; raises `WrongHandler` for one of asyncio."""
     result = handler(item)
     if isinstance(result, Coroutine):
         result.close()
@@ -74,7 +74,7 @@ def call(handler: Handler[T], item: T) -> object:
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called, and coroutine functions: nobody would await them."""
+    """Refuse what cannot be called, and what is for asyncio: nobody would wait for it."""
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
     if iscoroutinefunction(handler) or iscoroutinefunction(type(handler).__call__):
