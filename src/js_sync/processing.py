@@ -154,23 +154,37 @@ class Processing:
                 raise BadArgument(
                     "the handler acknowledged the message: that is done when its results are stored"
                 )
-            self._store(message, results_of(returned, self._input, seq, self._into))
+            results = results_of(returned, self._input, seq, self._into)
+            doubt = self._store(message, results)
         except Reject as reason:
-            message.term(str(reason) or None)
-            self._report(message, reason, rejected=True)
+            self._reject(message, reason)
         except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
             raise
         except Exception as error:
             self._later(message, error)
         else:
-            self._confirm(message)
+            # What became of them is found out when the message comes again.
+            (self._confirm(message) if doubt is None else self._later(message, doubt))
 
     def _later(self, message: Message, error: Exception) -> None:
         step = min(message.metadata.num_delivered, len(self._delays)) - 1
         delay = self._delays[step]
         if not message.is_acknowledged:
-            message.nak(delay)
+            try:
+                message.nak(delay)
+            except _UNCONFIRMED as trouble:
+                # It comes again by itself, after the ack_wait of its consumer.
+                self._report(message, trouble)
         self._report(message, error, delay=delay)
+
+    def _reject(self, message: Message, reason: Reject) -> None:
+        try:
+            message.term(str(reason) or None)
+        except _UNCONFIRMED as trouble:
+            # It comes again, and is rejected then.
+            self._report(message, trouble)
+        else:
+            self._report(message, reason, rejected=True)
 
     def _confirm(self, message: Message) -> None:
         try:
@@ -182,7 +196,8 @@ class Processing:
             with self._counting:
                 self.done += 1
 
-    def _store(self, message: Message, results: list[PublishRequest]) -> None:
+    def _store(self, message: Message, results: list[PublishRequest]) -> OutcomeUnknown | None:
+        """Store what is not stored yet; return the doubt where an answer was lost."""
         known = self._known(message, results)
         missing = [result for result in results if result.msg_id not in known]
         outcomes = self._writer.write(missing) if missing else []
@@ -191,8 +206,12 @@ class Processing:
         with self._counting:
             self.stored += fresh
             self.repeated += len(results) - fresh - len(failed)
-        if failed:
-            raise failed[0]
+        doubt = None
+        for error in failed:
+            if not isinstance(error, OutcomeUnknown):
+                raise error
+            doubt = error
+        return doubt
 
     def _known(self, message: Message, results: list[PublishRequest]) -> dict[str, int]:
         """Return which results are stored already and would not be refused any more."""

@@ -89,6 +89,33 @@ async def test_errors_come_again_and_rejections_do_not(opened, name):
         ]
 
 
+@BY
+async def test_a_lost_answer_of_a_result_is_no_end(opened, name, by):
+    async with opened() as jet:
+        stream = await filled(jet, name, 5)
+        results = await output(jet, name)
+        consumer = await stream.create_consumer(WORKER)
+        reports = []
+        work = jet.process(
+            consumer, doubled, into=results.name, by=by, retry=0.01, on_report=reports.append
+        )
+        write, lost = work._writer.write, []
+
+        async def forgetful(requests):
+            outcomes = await write(requests)
+            if lost:
+                return outcomes
+            lost.extend(outcomes)
+            return [js.OutcomeUnknown("no answer came") for _ in outcomes]
+
+        work._writer.write = forgetful
+        async with work:
+            await eventually(settled, consumer, 5)
+        assert [type(each.error) for each in reports] == [js.OutcomeUnknown]
+        assert (await results.info()).state.messages == 10
+        assert (work.done, len(lost)) == (5, 2)
+
+
 async def test_a_handler_leaves_acknowledging_alone(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
