@@ -21,13 +21,15 @@ from collections.abc import (
     Generator,
     Iterable,
 )
-from typing import Any, Final, Generic, Self, TypeVar
+from types import FrameType
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
 
 __all__ = [
     "Handler",
+    "Home",
     "Interrupts",
     "Lock",
     "Opening",
@@ -37,8 +39,10 @@ __all__ = [
     "aside",
     "call",
     "check_handler",
+    "here",
     "opening",
     "portions",
+    "set_from_anywhere",
     "sleep",
     "spawn",
 ]
@@ -94,7 +98,14 @@ async def call(handler: Handler[T], item: T) -> object:
         raise WrongHandler(
             f"{handler!r} returned {result!r}, nothing to await: write `async def`, or use js_sync"
         )
-    return await result
+    try:
+        return await result
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody cancelled who runs the handler: for him it is a failure as any other.
+        raise RuntimeError(f"{handler!r} awaited something that was cancelled") from error
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
@@ -106,6 +117,23 @@ def check_handler(handler: object, what: str = "handler") -> None:
 async def aside(work: Callable[[], T]) -> T:
     """Run a function that blocks, so that everything else goes on; return its result."""
     return await asyncio.to_thread(work)
+
+
+Home = asyncio.AbstractEventLoop | None
+"""Where work runs: its loop."""
+
+
+def here() -> Home:
+    """Return where the caller runs."""
+    return asyncio.get_running_loop()
+
+
+def set_from_anywhere(flag: Signal, home: Home) -> None:
+    """Raise a flag of work that runs at home, from any thread; None is before it began."""
+    if home is None:
+        flag.set()
+    else:
+        home.call_soon_threadsafe(flag.set)
 
 
 class Signal:
@@ -154,32 +182,46 @@ class Signal:
 class Interrupts:
     """SIGINT and SIGTERM raise a flag while it is entered; a second one acts as before.
 
-    Only for the main thread of a program: raises `BadArgument` in another.
+    One signal raises the flags of all that are entered. Handlers that the program gave to its loop
+    stay, and are called too. Only for the main thread: raises `BadArgument` in another.
     """
+
+    _entered: ClassVar[list[Interrupts]] = []
+    _before: ClassVar[dict[int, Any]] = {}
 
     def __init__(self, flag: Signal) -> None:
         self._flag = flag
-        self._before: dict[int, Any] = {}
+        self._home: Home = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             raise BadArgument("signals reach the main thread only: pass signals=False")
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.getsignal(number)
-            loop.add_signal_handler(number, self._note)
+        self._home = here()
+        if not self._entered:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                # Not the loop's own way: it forgets the handler that the loop had before.
+                self._before[number] = signal.signal(number, self._note)
+        self._entered.append(self)
         return self
 
-    def _note(self) -> None:
-        self._flag.set()
-        self.__exit__()
+    @classmethod
+    def _note(cls, number: int, frame: FrameType | None) -> None:
+        for each in cls._entered:
+            set_from_anywhere(each._flag, each._home)
+        cls._entered.clear()
+        cls._restore()
+
+    @classmethod
+    def _restore(cls) -> None:
+        while cls._before:
+            number, handler = cls._before.popitem()
+            signal.signal(number, handler)
 
     def __exit__(self, *_: object) -> None:
-        loop = asyncio.get_running_loop()
-        while self._before:
-            number, handler = self._before.popitem()
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)
+        if self in self._entered:
+            self._entered.remove(self)
+            if not self._entered:
+                self._restore()
 
 
 class Forks:

@@ -98,7 +98,8 @@ class WatchCalls(ConsumerCalls):
         A handler that returns acknowledges its message. One that raises has it again as `retry`
         says; `TryLater` says when, `Reject` gives it up, as the last attempt does. What is given up
         becomes one of the `dead_letters`, if given, and is terminated. At most `max_messages` are
-        here at once, by default two for each handler, or 500 where there is an order.
+        in the worker's hands, by default two for each handler, or 500 where there is an order, and
+        as many are on their way: what goes back at the end counts as delivered.
         """
         from js_async.work_settings import WorkSettings
         from js_async.worker import Worker

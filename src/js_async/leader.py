@@ -138,7 +138,7 @@ class Leader:
                 await self._campaign_once()
                 pause, self._pause = self._pause, 0.0
                 await self._stopping.sleep(Deadline.after(pause))
-        except Exception as error:
+        except BaseException as error:
             self._error = error
 
     async def _campaign_once(self) -> None:
@@ -187,7 +187,8 @@ class _Term:
         try:
             if self._handler is not None:
                 await call(self._handler, self._lease)
-        except Exception as error:
+        except BaseException as error:
+            # Also of a handler that exits: who waits for the end is who exits then.
             self._error = error
             await self._lease.release()
 

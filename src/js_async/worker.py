@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, Self
 
-from js_async._io import Handler, Interrupts, Lock, Signal, Task, call, check_handler, spawn
+from js_async._io import (
+    Handler,
+    Home,
+    Interrupts,
+    Lock,
+    Signal,
+    Task,
+    call,
+    check_handler,
+    here,
+    set_from_anywhere,
+    spawn,
+)
 from js_async._outcomes import Job, Outcomes
 from js_async.consumer import Consumer
 from js_async.message import Message
@@ -17,6 +29,7 @@ from js_core.errors import (
     ConnectionLost,
     JetStreamError,
     NoResponders,
+    PermissionDenied,
     RequestTimeout,
     WrongHandler,
 )
@@ -57,6 +70,7 @@ class Worker:
         self._emptied: Final = Signal()
         self._ended: Final = Signal()
         self._tasks: list[Task] = []
+        self._home: Home = None
         self._consumer: Consumer | None = None
         self._messages: Messages | None = None
         self._stopping = False
@@ -99,11 +113,19 @@ class Worker:
         if signals:
             with Interrupts(self._ended):
                 await self.start()
-                await self._ended.sleep(NEVER)
+                await self._until_ended(timeout)
         else:
             await self.start()
-            await self._ended.sleep(NEVER)
+            await self._until_ended(timeout)
         await self.stop(timeout)
+
+    async def _until_ended(self, timeout: Seconds) -> None:
+        try:
+            await self._ended.sleep(NEVER)
+        except BaseException:
+            # Nothing may go on behind the back of who was cancelled or interrupted.
+            await self.stop(timeout)
+            raise
 
     async def start(self) -> None:
         """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""
@@ -116,10 +138,13 @@ class Worker:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         if self._settings.dead_letters is not None:
             await self._settings.dead_letters.start()
+        self._home = here()
         self._consumer = consumer
         self._outcomes = Outcomes(self._settings, config)
-        buffer = self._settings.room if self._settings.is_ordered else None
-        messages = consumer.messages(max_messages=buffer, on_report=self._outcomes.report)
+        # No more: whatever goes back unseen at the end counts as delivered all the same.
+        messages = consumer.messages(
+            max_messages=self._settings.room, on_report=self._outcomes.report
+        )
         messages.held.keep_all = self._settings.is_ordered
         self._messages = messages
         self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
@@ -133,7 +158,7 @@ class Worker:
 
     def ask_to_stop(self) -> None:
         """Have `run` end; for handlers and other threads, returns at once."""
-        self._ended.set()
+        set_from_anywhere(self._ended, self._home)
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """End in good order: handlers that run may finish, everything else goes back.
@@ -164,8 +189,9 @@ class Worker:
         try:
             if self._consumer is not None and self._error is None:
                 await self._consumer.info()
-        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
-            # Without a link nothing can be confirmed; what was lost comes again.
+        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied):
+            # Without a link, or the right to ask, nothing can be confirmed; what was lost comes
+            # again.
             return
 
     def _stop_taking(self) -> None:
@@ -242,7 +268,8 @@ class Worker:
                 if taken is None:
                     return
                 await self._handle(*taken)
-        except Exception as error:
+        except BaseException as error:
+            # Also of a handler that exits: who waits for the end is who exits then.
             self._fail(error)
 
     async def _next(self) -> tuple[Hashable, Job] | None:

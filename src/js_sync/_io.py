@@ -23,6 +23,7 @@ from js_core.errors import BadArgument, WrongHandler
 
 __all__ = [
     "Handler",
+    "Home",
     "Interrupts",
     "Lock",
     "Opening",
@@ -32,8 +33,10 @@ __all__ = [
     "aside",
     "call",
     "check_handler",
+    "here",
     "opening",
     "portions",
+    "set_from_anywhere",
     "sleep",
     "spawn",
 ]
@@ -65,7 +68,7 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 
 
 def call(handler: Handler[T], item: T) -> object:
-    """Run a function of the user and return its result; raises `WrongHandler` for one of asyncio."""
+    """Run a function of the user and return its result. Raises `WrongHandler`."""
     result = handler(item)
     if isinstance(result, Coroutine):
         result.close()
@@ -126,6 +129,20 @@ class Signal:
             with Gate(self) as gate:
                 gate.pause(deadline.remaining())
         return True
+
+
+Home = threading.Thread | None
+"""Where work was begun: its thread."""
+
+
+def here() -> Home:
+    """Return where the caller runs."""
+    return threading.current_thread()
+
+
+def set_from_anywhere(flag: Signal, home: Home) -> None:
+    """Raise a flag of work that was begun at home: here any thread may."""
+    flag.set()
 
 
 class Interrupts:

@@ -163,7 +163,9 @@ class Consuming:
     def _lane(self, message: Message) -> _Lane:
         if len(self._lanes) == 1:
             return self._lanes[0]
-        return self._lanes[crc32(message.subject.encode()) % len(self._lanes)]
+        # As it came: not every subject is UTF-8.
+        subject = message.subject.encode("utf-8", "surrogateescape")
+        return self._lanes[crc32(subject) % len(self._lanes)]
 
     def handle(self, message: Message) -> None:
         """Work on one message; a worker does it."""
@@ -208,6 +210,9 @@ class _Worker:
                 return
             try:
                 self._consuming.handle(message)
-            except Exception as error:
+            except BaseException as error:
                 self._consuming.fail(error)
                 self._consuming.end()
+                if not isinstance(error, Exception):
+                    # Of a handler that exits: who waits for the end is who exits then.
+                    return

@@ -139,7 +139,7 @@ class Leader:
                 self._campaign_once()
                 pause, self._pause = self._pause, 0.0
                 self._stopping.sleep(Deadline.after(pause))
-        except Exception as error:
+        except BaseException as error:
             self._error = error
 
     def _campaign_once(self) -> None:
@@ -188,7 +188,8 @@ class _Term:
         try:
             if self._handler is not None:
                 call(self._handler, self._lease)
-        except Exception as error:
+        except BaseException as error:
+            # Also of a handler that exits: who waits for the end is who exits then.
             self._error = error
             self._lease.release()
 

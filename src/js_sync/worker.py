@@ -12,12 +12,25 @@ from js_core.errors import (
     ConnectionLost,
     JetStreamError,
     NoResponders,
+    PermissionDenied,
     RequestTimeout,
     WrongHandler,
 )
 from js_core.work_queue import WorkQueue
 from js_models import AckPolicy, ConsumerConfig
-from js_sync._io import Handler, Interrupts, Lock, Signal, Task, call, check_handler, spawn
+from js_sync._io import (
+    Handler,
+    Home,
+    Interrupts,
+    Lock,
+    Signal,
+    Task,
+    call,
+    check_handler,
+    here,
+    set_from_anywhere,
+    spawn,
+)
 from js_sync._outcomes import Job, Outcomes
 from js_sync.consumer import Consumer
 from js_sync.message import Message
@@ -58,6 +71,7 @@ class Worker:
         self._emptied: Final = Signal()
         self._ended: Final = Signal()
         self._tasks: list[Task] = []
+        self._home: Home = None
         self._consumer: Consumer | None = None
         self._messages: Messages | None = None
         self._stopping = False
@@ -100,11 +114,19 @@ class Worker:
         if signals:
             with Interrupts(self._ended):
                 self.start()
-                self._ended.sleep(NEVER)
+                self._until_ended(timeout)
         else:
             self.start()
-            self._ended.sleep(NEVER)
+            self._until_ended(timeout)
         self.stop(timeout)
+
+    def _until_ended(self, timeout: Seconds) -> None:
+        try:
+            self._ended.sleep(NEVER)
+        except BaseException:
+            # Nothing may go on behind the back of who was cancelled or interrupted.
+            self.stop(timeout)
+            raise
 
     def start(self) -> None:
         """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""
@@ -117,10 +139,13 @@ class Worker:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         if self._settings.dead_letters is not None:
             self._settings.dead_letters.start()
+        self._home = here()
         self._consumer = consumer
         self._outcomes = Outcomes(self._settings, config)
-        buffer = self._settings.room if self._settings.is_ordered else None
-        messages = consumer.messages(max_messages=buffer, on_report=self._outcomes.report)
+        # No more: whatever goes back unseen at the end counts as delivered all the same.
+        messages = consumer.messages(
+            max_messages=self._settings.room, on_report=self._outcomes.report
+        )
         messages.held.keep_all = self._settings.is_ordered
         self._messages = messages
         self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
@@ -134,7 +159,7 @@ class Worker:
 
     def ask_to_stop(self) -> None:
         """Have `run` end; for handlers and other threads, returns at once."""
-        self._ended.set()
+        set_from_anywhere(self._ended, self._home)
 
     def stop(self, timeout: Seconds = 30.0) -> None:
         """End in good order: handlers that run may finish, everything else goes back.
@@ -165,8 +190,9 @@ class Worker:
         try:
             if self._consumer is not None and self._error is None:
                 self._consumer.info()
-        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
-            # Without a link nothing can be confirmed; what was lost comes again.
+        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied):
+            # Without a link, or the right to ask, nothing can be confirmed; what was lost comes
+            # again.
             return
 
     def _stop_taking(self) -> None:
@@ -243,7 +269,8 @@ class Worker:
                 if taken is None:
                     return
                 self._handle(*taken)
-        except Exception as error:
+        except BaseException as error:
+            # Also of a handler that exits: who waits for the end is who exits then.
             self._fail(error)
 
     def _next(self) -> tuple[Hashable, Job] | None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import signal
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
@@ -17,9 +20,10 @@ import pytest
 import js_async as js
 import js_async._link
 import js_async.publisher
+from js_async._io import Interrupts, Signal, here, set_from_anywhere
 from js_async._link import Link, _Alarm, _Receiver
 from js_async._pipeline import Pipeline
-from js_core.deadline import monotonic
+from js_core.deadline import Deadline, monotonic
 from js_core.protocol import Parser
 from js_testing import FakePeer, FakeServer
 from tests.fake.answers import CONSUMER
@@ -324,6 +328,34 @@ async def test_reads_are_long_while_messages_are() -> None:
         receiver.buffer_updated(len(stream))
         sizes.append(len(receiver.get_buffer(-1)) >> 10)
     assert sizes == [64, 64, 256, 256, 256, 64]
+
+
+async def test_one_signal_ends_all_that_wait_for_it() -> None:
+    loop, own = asyncio.get_running_loop(), Signal()
+    first, second = Signal(), Signal()
+    loop.add_signal_handler(signal.SIGTERM, own.set)
+    try:
+        before = signal.getsignal(signal.SIGTERM)
+        with Interrupts(first), Interrupts(second):
+            os.kill(os.getpid(), signal.SIGTERM)
+            for each in (first, second, own):
+                assert await each.sleep(Deadline.after(30))
+            # A second one is the program's own again.
+            assert signal.getsignal(signal.SIGTERM) is before
+            own.clear()
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert await own.sleep(Deadline.after(30))
+        assert signal.getsignal(signal.SIGTERM) is before
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def test_a_worker_can_be_asked_to_stop_by_any_thread() -> None:
+    flag = Signal()
+    asking = threading.Thread(target=set_from_anywhere, args=(flag, here()))
+    asking.start()
+    assert await flag.sleep(Deadline.after(30))
+    asking.join()
 
 
 async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections import defaultdict
 from datetime import timedelta
 
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig
+from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 
@@ -80,6 +81,26 @@ async def test_messages_of_a_subject_keep_their_order(opened, name):
         assert meter.overlaps == 0
         assert all(each == sorted(each) for each in order.values())
         assert len(order) == 3
+
+
+async def test_a_subject_need_not_be_utf_8(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.sendall(b"CONNECT {}\r\nPUB %b.\xff 1\r\nx\r\nPING\r\n" % name.encode())
+            while b"PONG" not in sock.recv(4096):
+                pass
+        seen = []
+
+        async def handler(message):
+            seen.append(message.subject)
+
+        options = {"order": "subject", "concurrency": 2, "stop_after": 1}
+        async with consumer.consume(handler, **options) as consuming:
+            await consuming.wait(30)
+        assert seen == [f"{name}.\udcff"]
 
 
 async def test_an_error_in_a_handler_ends_and_comes_out(opened, name):

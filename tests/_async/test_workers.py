@@ -290,6 +290,25 @@ async def test_a_handler_can_end_the_work(opened, name):
             await worker.start()
 
 
+async def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 100)
+        begun, freed = [], []
+
+        async def handler(message):
+            begun.append(message)
+            await eventually(count_is, freed, 1)
+
+        worker = jet.worker(name, PATIENT, handler, concurrency=2)
+        await worker.start()
+        await eventually(count_is, begun, 2)
+        consumer = await stream.get_consumer("c")
+        # Four in hand, as many on their way; the rest has not been delivered to anybody.
+        assert (await consumer.info()).num_pending >= 92
+        freed.append(True)
+        await worker.stop()
+
+
 async def test_a_handler_that_does_not_end_is_told(opened, name):
     async with opened() as jet:
         await filled(jet, name, 1)

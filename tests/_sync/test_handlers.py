@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections import defaultdict
 from datetime import timedelta
 
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig
+from js_models import ConsumerConfig, StreamConfig
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 
@@ -81,6 +82,26 @@ def test_messages_of_a_subject_keep_their_order(opened, name):
         assert meter.overlaps == 0
         assert all(each == sorted(each) for each in order.values())
         assert len(order) == 3
+
+
+def test_a_subject_need_not_be_utf_8(server, name):
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.sendall(b"CONNECT {}\r\nPUB %b.\xff 1\r\nx\r\nPING\r\n" % name.encode())
+            while b"PONG" not in sock.recv(4096):
+                pass
+        seen = []
+
+        def handler(message):
+            seen.append(message.subject)
+
+        options = {"order": "subject", "concurrency": 2, "stop_after": 1}
+        with consumer.consume(handler, **options) as consuming:
+            consuming.wait(30)
+        assert seen == [f"{name}.\udcff"]
 
 
 def test_an_error_in_a_handler_ends_and_comes_out(opened, name):

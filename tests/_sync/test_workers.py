@@ -291,6 +291,25 @@ def test_a_handler_can_end_the_work(opened, name):
             worker.start()
 
 
+def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 100)
+        begun, freed = [], []
+
+        def handler(message):
+            begun.append(message)
+            eventually(count_is, freed, 1)
+
+        worker = jet.worker(name, PATIENT, handler, concurrency=2)
+        worker.start()
+        eventually(count_is, begun, 2)
+        consumer = stream.get_consumer("c")
+        # Four in hand, as many on their way; the rest has not been delivered to anybody.
+        assert (consumer.info()).num_pending >= 92
+        freed.append(True)
+        worker.stop()
+
+
 def test_a_handler_that_does_not_end_is_told(opened, name):
     with opened() as jet:
         filled(jet, name, 1)

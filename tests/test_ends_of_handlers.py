@@ -1,0 +1,97 @@
+"""Handlers that end otherwise than by returning or by an error of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+import js_async
+import js_sync
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import NatsServer
+
+CONSUMER = ConsumerConfig(durable_name="c", ack_policy="explicit")
+
+
+@pytest.mark.parametrize("way", ["worker", "consume", "leader"])
+def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> None:
+    name = f"EXIT-{way}"
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        jet.publish(name)
+
+        def leave(_: object) -> None:
+            sys.exit(3)
+
+        def run() -> None:
+            if way == "worker":
+                jet.worker(name, CONSUMER, leave).run(signals=False)
+            elif way == "consume":
+                with stream.create_consumer(CONSUMER).consume(leave) as consuming:
+                    consuming.wait(30)
+            else:
+                place = jet.coordination(f"{name}-P", create=True)
+                with place.leader("x", on_elected=leave) as leader:
+                    leader.wait(30)
+
+        with pytest.raises(SystemExit, match="3"):
+            run()
+        jet.delete_stream(name)
+
+
+def test_what_a_handler_awaited_and_was_cancelled_is_a_failure(server: NatsServer) -> None:
+    attempts: list[int] = []
+
+    async def handler(message: js_async.Message) -> None:
+        attempts.append(message.metadata.num_delivered)
+        if len(attempts) == 1:
+            other = asyncio.ensure_future(asyncio.sleep(60))
+            other.cancel()
+            await other
+        worker.ask_to_stop()
+
+    async def work() -> None:
+        nonlocal worker
+        async with js_async.connect(server.url) as nc:
+            jet = nc.jetstream()
+            await jet.create_stream(StreamConfig(name="AWAITED", subjects=["awaited"]))
+            await jet.publish("awaited")
+            retry = js_async.Retry(first=0.01)
+            worker = jet.worker("AWAITED", CONSUMER, handler, retry=retry)
+            await worker.run(signals=False)
+            await jet.delete_stream("AWAITED")
+
+    worker: js_async.Worker
+    asyncio.run(work())
+    assert attempts == [1, 2]
+
+
+def test_who_cancels_a_worker_has_ended_it(server: NatsServer) -> None:
+    running: list[object] = []
+
+    async def handler(message: js_async.Message) -> None:
+        running.append(message)
+        await asyncio.sleep(0.05)
+        running.remove(message)
+
+    async def work() -> None:
+        async with js_async.connect(server.url) as nc:
+            jet = nc.jetstream()
+            await jet.create_stream(StreamConfig(name="CUT", subjects=["cut"]))
+            for _ in range(20):
+                await jet.publish("cut")
+            worker = jet.worker("CUT", CONSUMER, handler)
+            task = asyncio.ensure_future(worker.run(signals=False))
+            while not running:
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert (running, worker.in_hand, worker.waiting) == ([], 0, 0)
+            assert 1 <= worker.handled < 20
+            await jet.delete_stream("CUT")
+
+    asyncio.run(work())
