@@ -35,6 +35,10 @@ class WorkSettings:
     on_report: Callable[[WorkReport], None] | None
 
     def __attrs_post_init__(self) -> None:
+        if not isinstance(self.retry, Retry):
+            raise BadArgument(f"retry must be a Retry, got {self.retry!r}")
+        if not isinstance(self.concurrency, int):
+            raise BadArgument(f"concurrency must be a whole number, got {self.concurrency!r}")
         if self.concurrency < 1:
             raise BadArgument(f"concurrency must be from 1 up, got {self.concurrency}")
         if not callable(self.order) and self.order not in {"none", "subject", "total"}:

@@ -107,6 +107,8 @@ def _flat(headers: HeaderValues) -> Iterator[tuple[str, str]]:
     if isinstance(headers, Headers):
         yield from headers.pairs
         return
+    if not isinstance(headers, Mapping):
+        raise BadArgument(f"headers must be Headers or a mapping of names, got {headers!r:.60}")
     for name, value in headers.items():
         if isinstance(value, str):
             yield name, value

@@ -61,6 +61,7 @@ class ConnectOptions:
     inbox_prefix: str = field(default=INBOX, converter=_inbox)
 
     def __attrs_post_init__(self) -> None:
+        self._check_kinds()
         given = callable(self.credentials) or not self.credentials.is_empty
         if given and self.credentials_file is not None:
             raise BadArgument("give credentials or a credentials_file, not both")
@@ -71,3 +72,12 @@ class ConnectOptions:
                 f"busy_poll must be at most {_LONGEST_POLL:g} seconds, got {self.busy_poll:g}: each"
                 " wait keeps a processor busy that long; 0.0003 serves a server near by"
             )
+
+    def _check_kinds(self) -> None:
+        # A wrong one would not be noticed before TLS begins or the link breaks.
+        kinds = {"reconnect": ReconnectPolicy, "tls": TlsOptions, "name": str}
+        for what, kind in kinds.items():
+            value = getattr(self, what)
+            if value is not None and not isinstance(value, kind):
+                named = "text" if kind is str else f"a {kind.__name__}"
+                raise BadArgument(f"{what} must be {named} or None, got {value!r}")

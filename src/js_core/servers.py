@@ -60,7 +60,10 @@ class ServerAddress:
 
 def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
     """Read one URL, several separated by commas, or a list of them."""
-    urls = servers.split(",") if isinstance(servers, str) else list(servers)
+    urls = servers.split(",") if isinstance(servers, str) else servers
+    if isinstance(urls, bytes) or not isinstance(urls, Iterable):
+        # Not what it is: it may hold a password.
+        raise BadArgument(f"servers must be a URL or a list of them, got {type(urls).__name__}")
     found = tuple(ServerAddress.parse(url.strip()) for url in urls if url.strip())
     if not found:
         raise BadArgument("no server given: pass at least one URL such as nats://127.0.0.1:4222")

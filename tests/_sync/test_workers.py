@@ -345,6 +345,8 @@ def test_settings_that_cannot_be(opened, name):
         stream = filled(jet, name, 0)
         for settings, said in (
             ({"concurrency": 0}, "concurrency"),
+            ({"concurrency": 2.5}, "concurrency must be a whole number"),
+            ({"retry": 3}, "retry must be a Retry, got 3"),
             ({"order": "subjects"}, "order"),
             ({"concurrency": 3, "max_messages": 2}, "max_messages"),
         ):

@@ -167,7 +167,7 @@ def test_what_was_denied() -> None:
 
 
 def options(**given: Any) -> ConnectOptions:
-    return ConnectOptions(servers="127.0.0.1", **given)
+    return ConnectOptions(**{"servers": "127.0.0.1", **given})
 
 
 def test_options_pickle_and_hide_secrets() -> None:
@@ -192,6 +192,11 @@ def test_options_pickle_and_hide_secrets() -> None:
         ({"ping_interval": -1}, "ping_interval must be .* from 0 up"),
         ({"busy_poll": -1}, "busy_poll must be .* from 0 up"),
         ({"busy_poll": 300}, "busy_poll must be at most 0.1 seconds, got 300"),
+        ({"reconnect": True}, "reconnect must be a ReconnectPolicy or None, got True"),
+        ({"tls": True}, "tls must be a TlsOptions or None"),
+        ({"name": 5}, "name must be text or None, got 5"),
+        ({"servers": None}, "servers must be a URL or a list of them, got NoneType"),
+        ({"servers": b"nats://a"}, "servers must be a URL or a list of them, got bytes"),
         ({"inbox_prefix": "a b"}, "subject"),
         ({"inbox_prefix": "a.>"}, "wildcard"),
     ],

@@ -101,6 +101,12 @@ def test_values_that_are_no_text_are_refused(value: object) -> None:
         encode_headers({"N": value})  # type: ignore[dict-item]
 
 
+@pytest.mark.parametrize("headers", ["a:b", [("a", "b")], 5])
+def test_what_is_no_mapping_is_refused(headers: object) -> None:
+    with pytest.raises(BadArgument, match="headers must be Headers or a mapping of names, got"):
+        encode_headers(headers)  # type: ignore[arg-type]
+
+
 def test_nothing_is_no_block() -> None:
     assert encode_headers(None) == encode_headers({}) == encode_headers(Headers()) == b""
 
