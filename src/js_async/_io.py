@@ -119,23 +119,6 @@ async def aside(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)
 
 
-Home = asyncio.AbstractEventLoop | None
-"""Where work runs: its loop."""
-
-
-def here() -> Home:
-    """Return where the caller runs."""
-    return asyncio.get_running_loop()
-
-
-def set_from_anywhere(flag: Signal, home: Home) -> None:
-    """Raise a flag of work that runs at home, from any thread; None is before it began."""
-    if home is None:
-        flag.set()
-    else:
-        home.call_soon_threadsafe(flag.set)
-
-
 class Signal:
     """A flag that waiters sleep on."""
 
@@ -177,6 +160,23 @@ class Signal:
             if alarm is not None:
                 alarm.cancel()
         return self.raised
+
+
+Home = asyncio.AbstractEventLoop | None
+"""Where work runs: its loop."""
+
+
+def here() -> Home:
+    """Return where the caller runs."""
+    return asyncio.get_running_loop()
+
+
+def set_from_anywhere(flag: Signal, home: Home) -> None:
+    """Raise a flag of work that runs at home, from any thread; None is before it began."""
+    if home is None:
+        flag.set()
+    else:
+        home.call_soon_threadsafe(flag.set)
 
 
 class Interrupts:
