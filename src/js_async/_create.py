@@ -22,7 +22,14 @@ from js_core.subjects import check_filter
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
 
-__all__ = ["CreateAction", "create_consumer", "create_stream", "name_by_subject", "update_stream"]
+__all__ = [
+    "CreateAction",
+    "check_config",
+    "create_consumer",
+    "create_stream",
+    "name_by_subject",
+    "update_stream",
+]
 
 _STREAM_NOT_FOUND: Final = 10059
 
@@ -69,6 +76,16 @@ async def name_by_subject(api: Api, subject: str) -> str:
     return names[0]
 
 
+def check_config(config: object, kind: type) -> None:
+    """Raise `BadArgument` for what is no configuration, a dictionary of its fields say."""
+    if not isinstance(config, kind):
+        name = kind.__name__
+        raise BadArgument(
+            f"a {name} is expected, got {type(config).__name__}; for a dictionary as the server"
+            f" writes it use js_models.decode(given, {name})"
+        )
+
+
 async def create_consumer(
     api: Api,
     stream: str,
@@ -82,6 +99,12 @@ async def create_consumer(
 
     Raises `ConsumerExists` with the differences, field by field.
     """
+    check_config(config, js_models.ConsumerConfig)
+    if config.durable_name and config.name and config.durable_name != config.name:
+        raise BadArgument(
+            f"the consumer has two names, {config.durable_name!r} as durable_name and"
+            f" {config.name!r} as name: give one"
+        )
     if config.ack_policy is None:
         # The server's default is none, which nobody means who leaves it out.
         config = evolve(config, ack_policy=js_models.AckPolicy.EXPLICIT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import js_models
 from js_async._api import Api
 from js_async._coordination_calls import CoordinationCalls
-from js_async._create import create_stream, name_by_subject, update_stream
+from js_async._create import check_config, create_stream, name_by_subject, update_stream
 from js_async._io import Handler
 from js_async._transport import Transport
 from js_async._watch_calls import WatchCalls
@@ -425,6 +425,7 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
 
 def _name(config: StreamConfig) -> str:
+    check_config(config, js_models.StreamConfig)
     if not config.name:
         raise BadArgument("the stream configuration has no name")
     return config.name

@@ -101,6 +101,9 @@ def event_subjects(
         "stream": check_name(stream, "stream") if stream is not None else None,
         "consumer": check_name(consumer, "consumer") if consumer is not None else None,
     }
+    if isinstance(kinds, str):
+        # One word is a list of letters to Python.
+        kinds = [kinds]
     if kinds is not None:
         found = [each for kind in kinds for each in _of_kind(_type_of(kind), values)]
         if not found:

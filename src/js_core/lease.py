@@ -72,13 +72,12 @@ class Terms:
         return cls(whole, spare)
 
     @classmethod
-    def period(cls, per: Seconds) -> Terms:
+    def period(cls, per: Seconds, what: str) -> Terms:
         """Return the terms of records that nobody renews: they stay for a period."""
-        whole = finite_seconds(per, "period")
+        whole = finite_seconds(per, what)
         if whole < 1 or whole != int(whole):
             raise BadArgument(
-                f"the period must be whole seconds from 1 up, got {per!r}:"
-                " the server counts in seconds"
+                f"{what} must be whole seconds from 1 up, got {per!r}: the server counts in seconds"
             )
         return cls(whole, 0.0)
 

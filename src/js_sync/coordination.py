@@ -129,7 +129,7 @@ class Coordination:
     def rate_limiter(self, name: str, count: int, *, per: Seconds = 1) -> RateLimiter:
         """Return a limiter of at most `count` permits in any `per` seconds, whole ones from 1."""
         self._place.subjects.slot("rate", name)
-        return RateLimiter(self._place, name, check_count(count, "count"), Terms.period(per))
+        return RateLimiter(self._place, name, check_count(count, "count"), Terms.period(per, "per"))
 
     def once(self, key: str, *, ttl: Seconds | None = None, keep: Seconds | None = None) -> Once:
         """Return what runs work at most once under a key.
@@ -140,7 +140,9 @@ class Coordination:
         """
         self._place.subjects.slot("once", key)
         terms = FOREVER if ttl is None else Terms.of(ttl, None)
-        return Once(self._place, key, terms, None if keep is None else Terms.period(keep).ttl)
+        return Once(
+            self._place, key, terms, None if keep is None else Terms.period(keep, "keep").ttl
+        )
 
     def leader(
         self,

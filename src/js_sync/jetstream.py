@@ -16,7 +16,7 @@ from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
 from js_core.subjects import ApiSubjects
 from js_sync._api import Api
 from js_sync._coordination_calls import CoordinationCalls
-from js_sync._create import create_stream, name_by_subject, update_stream
+from js_sync._create import check_config, create_stream, name_by_subject, update_stream
 from js_sync._io import Handler
 from js_sync._transport import Transport
 from js_sync._watch_calls import WatchCalls
@@ -426,6 +426,7 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
 
 def _name(config: StreamConfig) -> str:
+    check_config(config, js_models.StreamConfig)
     if not config.name:
         raise BadArgument("the stream configuration has no name")
     return config.name

@@ -284,8 +284,8 @@ async def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
             ("wildcard", lambda: coordination.once("a.*")),
             ("count", lambda: coordination.semaphore("a", 0)),
             ("count", lambda: coordination.rate_limiter("a", 10_001)),
-            ("period", lambda: coordination.rate_limiter("a", 1, per=0.5)),
-            ("period", lambda: coordination.once("a", keep=0)),
+            ("per must", lambda: coordination.rate_limiter("a", 1, per=0.5)),
+            ("keep must", lambda: coordination.once("a", keep=0)),
         ]
         for said, make in bad:
             with pytest.raises(js.BadArgument, match=said):

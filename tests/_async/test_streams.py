@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_models import StreamConfig
+from js_models import ConsumerConfig, StreamConfig
 
 
 async def test_a_stream_is_created_once_and_found_again(opened, name):
@@ -39,6 +39,17 @@ async def test_a_bad_name_is_refused_before_anything_is_sent(opened):
         for bad in ("", "a.b", "a b", "a\r\nPUB x 0", "a>", "a/b", "x" * 256):
             with pytest.raises(js.BadArgument):
                 await jet.get_stream(bad)
+
+
+async def test_what_is_no_configuration_is_refused_by_its_type(opened, name):
+    async with opened() as jet:
+        with pytest.raises(js.BadArgument, match=r"a StreamConfig is expected, got dict; .*decode"):
+            await jet.create_stream({"name": name})
+        stream = await jet.create_stream(StreamConfig(name=name))
+        with pytest.raises(js.BadArgument, match="a ConsumerConfig is expected, got dict"):
+            await stream.create_consumer({"durable_name": "c"})
+        with pytest.raises(js.BadArgument, match="two names, 'a' as durable_name and 'b'"):
+            await stream.create_consumer(ConsumerConfig(durable_name="a", name="b"))
 
 
 async def test_update_replaces_and_create_or_update_does_either(opened, name):

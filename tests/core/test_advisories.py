@@ -38,6 +38,7 @@ def test_every_event_of_the_spec_has_a_class_and_a_subject() -> None:
         (None, None, [MaxDeliver], [f"{A}.CONSUMER.MAX_DELIVERIES.*.*"]),
         ("S", "c", ["terminated"], [f"{A}.CONSUMER.MSG_TERMINATED.S.c"]),
         (None, None, ["api_audit", "api_audit"], [f"{A}.API"]),
+        (None, None, "api_audit", [f"{A}.API"]),
         (None, None, ["io.nats.jetstream.metric.v1.consumer_ack"],
          ["$JS.EVENT.METRIC.CONSUMER.ACK.*.*"]),
         ("S", None, [StreamAction, Terminated],

@@ -284,13 +284,13 @@ def test_terms() -> None:
     assert Terms.of(15, None) == Terms(15, 1.0)
     assert Terms.of(2, None) == Terms(2, 0.5)
     assert Terms.of(timedelta(minutes=1), 5) == Terms(60, 5)
-    assert Terms.period(1) == Terms(1, 0.0)
+    assert Terms.period(1, "per") == Terms(1, 0.0)
     for ttl, margin in [(1, None), (2.5, None), (4, 2.1), (4, 0)]:
         with pytest.raises(BadArgument):
             Terms.of(ttl, margin)
     for period in (0, 1.5):
         with pytest.raises(BadArgument):
-            Terms.period(period)
+            Terms.period(period, "per")
 
 
 # ---- records
