@@ -119,7 +119,14 @@ class Hooks:
         return _WRITERS.get(kind)
 
 
-_PLAIN = {str: "text", int: "a whole number", bool: "true or false"}
+_PLAIN = {int: "a whole number", bool: "true or false"}
+
+
+def _read_text(value: Any, _: object) -> str:
+    if not isinstance(value, str):
+        raise Mismatch(f"expected text, got {show(value)}")
+    # Text with escapes comes out of files as a class of its own, words come out of enumerations.
+    return str.__str__(value)
 
 
 def _exactly(kind: type) -> Callable[[Any, Any], Any]:
@@ -166,6 +173,7 @@ def _read_word(value: Any, cls: type[OpenEnum]) -> OpenEnum:
 
 
 _READERS: dict[Any, Callable[[Any, Any], Any]] = {
+    str: _read_text,
     **{kind: _exactly(kind) for kind in _PLAIN},
     Duration: _read_duration,
     Timestamp: _read_timestamp,

@@ -183,6 +183,36 @@ def test_files_with_problems_change_nothing(
     assert document["problems"]
 
 
+def test_texts_with_escapes_are_taken(run: Run, tmp_path: Path, server: NatsServer) -> None:
+    """Programs in Go write > as an escape, and so does the server."""
+    text = r'{"name":"DEP7","subjects":["dep7.\u003e"],"max_msgs":5,"metadata":{"\u0061":"\u00fc"}}'
+    (tmp_path / "a.json").write_text(text)
+    result = run("apply", str(tmp_path), "--yes")
+    assert result.exit_code == 0, result.output
+    stored = on_server(server, "DEP7")
+    assert stored.subjects == ["dep7.>"]
+    assert (stored.metadata or {})["a"] == "\u00fc"
+    assert actions(run, str(tmp_path)) == {"DEP7": "nothing"}
+
+
+def test_what_cannot_be_sent_is_refused_before_anything_is_done(
+    run: Run, write: Write, server: NatsServer
+) -> None:
+    folder = write(
+        stream_of("DEP8A"),
+        stream_of("DEP8B", metadata={"a": None}),
+        {"stream_name": "DEP8A", "config": {"name": "C", "pause_until": "2020-01-01T0:00:00Z"}},
+    )
+    result = run("apply", folder, "--yes")
+    assert result.exit_code == 1
+    assert f"! stream DEP8B  {folder}/all.yaml:" in result.stdout
+    assert "metadata.a: expected text, got null." in result.stdout
+    assert "pause_until: '2020-01-01T0:00:00Z' is not a time such as" in result.stdout
+    assert result.stderr.endswith("nothing was changed\n")
+    with pytest.raises(js_sync.StreamNotFound):
+        on_server(server, "DEP8A")
+
+
 def test_hidden_files_and_schemas_are_passed_over(run: Run, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()

@@ -128,6 +128,12 @@ def test_effective_is_stable() -> None:
     assert effective_consumer(effective_consumer(PULL)) == effective_consumer(PULL)
 
 
+def test_texts_with_escapes_come_out_plain() -> None:
+    stored = effective_stream(r'{"name":"S","subjects":["a.\u003e"],"description":"\u00fc"}')
+    assert (stored.description, stored.subjects) == ("\u00fc", ["a.>"])
+    assert type(stored.description) is str
+
+
 def test_bad_configs_have_no_effect() -> None:
     with pytest.raises(ConfigError, match="max_age") as caught:
         effective_stream({"name": "S", "max_age": 5})

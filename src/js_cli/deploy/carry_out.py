@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from js_cli.deploy.step import Step
-from js_models import AckPolicy, ConsumerConfig, StreamConfig, decode
+from js_cli.deploy.typed import consumer_config, stream_config
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -24,7 +22,7 @@ def carry_out(jet: JetStream, step: Step) -> None:
 
 
 def _stream(jet: JetStream, step: Step) -> None:
-    config = decode(step.config.members, StreamConfig)
+    config = stream_config(step.config)
     if step.verb == "update":
         jet.update_stream(config)
         return
@@ -34,10 +32,7 @@ def _stream(jet: JetStream, step: Step) -> None:
 
 
 def _consumer(jet: JetStream, step: Step) -> None:
-    config = decode(step.config.members, ConsumerConfig)
-    if config.ack_policy is None:
-        # A file says what the server is told; the SDK's own default for programs is another.
-        config = evolve(config, ack_policy=AckPolicy.NONE)
+    config = consumer_config(step.config)
     stream, name = step.config.stream_name, step.config.name
     if step.verb == "update":
         jet.update_consumer(stream, config)

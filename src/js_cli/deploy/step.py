@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
+from js_cli.deploy.typed import untyped
 from js_models import FileConfig, Plan
 
 Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
@@ -42,6 +43,14 @@ class Allowed:
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed) -> Step:
     """Decide on one config: ``plan`` is for what exists, ``creation`` for a fresh start."""
+    step = _judged(config, plan, creation, allowed)
+    odd = [] if step.verb in ("nothing", "refused") else untyped(config)
+    if not odd:
+        return step
+    return Step(config, "refused", Plan("impossible", problems=odd), "it cannot be sent as it is")
+
+
+def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed) -> Step:
     if plan.action == "impossible":
         if creation.action == "impossible":
             return Step(config, "refused", plan, "no server would take it")
