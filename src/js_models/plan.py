@@ -148,6 +148,10 @@ _SHRINKING = {
 }
 
 
+_ONE_WAY = ("deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
+"""Settings that a server lets nobody turn off."""
+
+
 def _losses(change: Change) -> list[str]:
     """Say what a change of a stream removes or ends for good."""
     old, new = _limit(change.old), _limit(change.new)
@@ -156,7 +160,7 @@ def _losses(change: Change) -> list[str]:
         return [f"Lowering {change.path} removes {lost}."]
     if change.path == "sealed" and change.new:
         return ["Sealing ends all writing and removing for good."]
-    if change.path in ("deny_delete", "deny_purge", "allow_msg_ttl") and change.new:
+    if change.path in _ONE_WAY and change.new:
         return [f"{change.path} cannot be turned off again."]
     if change.path == "mirror" and change.new is None:
         return ["The stream stops following its origin for good."]

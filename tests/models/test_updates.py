@@ -177,6 +177,7 @@ def test_plans_create_what_is_missing() -> None:
         ({}, {"max_bytes": 5}, "5 bytes"),
         ({"max_age": 9 * SECOND}, {"max_age": SECOND}, "older than"),
         ({}, {"sealed": True}, "Sealing"),
+        ({}, {"allow_msg_schedules": True}, "cannot be turned off again"),
         ({}, {"deny_purge": True}, "cannot be turned off again"),
         ({"mirror": {"name": "O"}}, {}, "stops following"),
         ({}, {"retention": "interest"}, "acknowledged are removed"),
