@@ -10,13 +10,14 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import Factory, frozen
 
+from js_models._filters import covers, filters_of
 from js_models._json import JsonObject
 from js_models._reading import INVALID_JSON
 from js_models.effective import stored_consumer_members, stored_stream_members
 from js_models.problem import Problem
 from js_models.updates import validate_consumer_update, validate_stream_update
 from js_models.validation import Config, validate_consumer, validate_stream
-from js_models.version import parse_version
+from js_models.version import Version, parse_version
 
 Action: TypeAlias = Literal["create", "nothing", "update", "impossible"]
 
@@ -93,7 +94,8 @@ def plan_consumer(
     before, after = (stored_consumer_members(one, stream, version) for one in (old, new))
     for members in (before, after):
         members.pop("pause_until", None)
-    return _change(_changes(before, after), problems, [])
+    losses = [] if stream is None else _interest_lost(before, after, stream, version)
+    return _change(_changes(before, after), problems, losses)
 
 
 def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -> Plan:
@@ -167,6 +169,25 @@ def _losses(change: Change) -> list[str]:
     if change.path == "retention" and change.new == "interest":
         return ["Messages that every consumer acknowledged are removed."]
     return []
+
+
+def _interest_lost(
+    before: JsonObject, after: JsonObject, stream: Config, version: Version
+) -> list[str]:
+    """Say what a stream with interest retention removes once a consumer wants other subjects."""
+    parent = stored_stream_members(stream, version)
+    wanted = filters_of(before)
+    if parent["retention"] != "interest" or covers(filters_of(after), wanted):
+        return []
+    if wanted == [">"] and covers(filters_of(after), _stored_subjects(parent)):
+        return []
+    return ["Messages that only the old filter wanted are removed, as the retention is interest."]
+
+
+def _stored_subjects(stream: JsonObject) -> list[str]:
+    """Return subjects that all messages of a stream are within."""
+    elsewhere = any(stream.get(name) for name in ("mirror", "sources", "subject_transform"))
+    return [">"] if elsewhere else list(stream.get("subjects") or [">"])
 
 
 def _limit(value: Any) -> int | None:

@@ -116,6 +116,25 @@ def test_what_loses_messages_needs_a_word(run: Run, write: Write, server: NatsSe
     assert on_server(server, "DEP3").max_msgs == 5
 
 
+def test_interest_that_ends_needs_a_word(run: Run, write: Write, server: NatsServer) -> None:
+    stream = stream_of("DEP9", retention="interest")
+    both = {"ack_policy": "explicit", "filter_subject": "DEP9.1"}
+    run("apply", write(stream, consumer_of("DEP9", **both)), "--yes")
+    with js_sync.connect(server.url) as nc:
+        nc.jetstream().publish("DEP9.1", b"x")
+    anew = run("plan", write(stream, consumer_of("DEP9", **both, replay_policy="original")))
+    assert "without its position and the messages that only it still wants;" in anew.stdout
+    moved = write(stream, consumer_of("DEP9", **{**both, "filter_subject": "DEP9.2"}))
+    refused = run("apply", moved, "--yes")
+    assert refused.exit_code == 1
+    assert "Messages that only the old filter wanted are removed" in refused.stdout
+    with js_sync.connect(server.url) as nc:
+        state = nc.jetstream().get_stream("DEP9").info().state
+    assert state is not None
+    assert state.messages == 1
+    assert run("apply", moved, "--yes", "--allow-loss").exit_code == 0
+
+
 def test_what_cannot_change_is_refused_or_made_anew(
     run: Run, write: Write, server: NatsServer
 ) -> None:

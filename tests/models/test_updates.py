@@ -191,6 +191,39 @@ def test_plans_warn_of_losses(old: dict[str, Any], new: dict[str, Any], loss: st
     assert plan_stream({"name": "S", "max_msgs": 5}, {"name": "S", "max_msgs": 9}).losses == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "lost"),
+    [
+        ({"filter_subject": "a.1"}, {"filter_subject": "a.2"}, True),
+        ({"filter_subject": "a.1"}, {"filter_subjects": ["a.2", "a.1"]}, False),
+        ({"filter_subjects": ["a.1", "a.2"]}, {"filter_subject": "a.1"}, True),
+        ({"filter_subject": "a.1"}, {}, False),
+        ({}, {"filter_subject": "a.1"}, True),
+        ({}, {"filter_subject": "a.>"}, False),
+    ],
+    ids=str,
+)
+def test_plans_warn_of_interest_that_ends(
+    old: dict[str, Any], new: dict[str, Any], lost: bool
+) -> None:
+    stream = {"name": "S", "subjects": ["a.>"], "retention": "interest"}
+    plan = plan_consumer({**PULL, **old}, {**PULL, **new}, stream)
+    assert plan.action == "update"
+    assert plan.losses == (
+        ["Messages that only the old filter wanted are removed, as the retention is interest."]
+        if lost
+        else []
+    )
+    others = {**stream, "retention": "workqueue"}
+    assert plan_consumer({**PULL, **old}, {**PULL, **new}, others).losses == []
+    assert plan_consumer({**PULL, **old}, {**PULL, **new}).losses == []
+
+
+def test_what_comes_from_other_streams_may_have_any_subject() -> None:
+    stream = {"name": "S", "subjects": ["a"], "retention": "interest", "sources": [{"name": "O"}]}
+    assert plan_consumer(PULL, {**PULL, "filter_subject": "a"}, stream).losses
+
+
 def test_an_old_config_that_nobody_can_read_is_an_error() -> None:
     with pytest.raises(ValueError, match="old config cannot be read"):
         validate_stream_update("{", {"name": "S"})

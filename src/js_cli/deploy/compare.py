@@ -64,7 +64,7 @@ def _stream_step(
     creation = plan_stream(None, config.members, server)
     old = None if existing is None else existing.config
     plan = creation if old is None else plan_stream(old, config.members, server)
-    return step_of(config, plan, creation, allowed)
+    return step_of(config, plan, creation, allowed, "its messages and consumers")
 
 
 def _consumer_step(
@@ -85,7 +85,15 @@ def _consumer_step(
     old = None if fresh or existing is None else existing.consumers.get(config.name)
     creation = plan_consumer(None, config.members, parent, server)
     plan = creation if old is None else plan_consumer(old, config.members, parent, server)
-    return step_of(config, plan, creation, allowed)
+    return step_of(config, plan, creation, allowed, _lost(parent))
+
+
+def _lost(stream: JsonObject | StreamConfig) -> str:
+    """Return what goes with a consumer: where only interest keeps messages, they do, too."""
+    retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
+    if retention == "interest":
+        return "its position and the messages that only it still wants"
+    return "its position"
 
 
 def _no_stream(config: FileConfig) -> Plan:

@@ -41,27 +41,26 @@ class Allowed:
     """Removing and making anew what cannot be changed in place."""
 
 
-def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed) -> Step:
-    """Decide on one config: ``plan`` is for what exists, ``creation`` for a fresh start."""
-    step = _judged(config, plan, creation, allowed)
+def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
+    """Decide on one config: ``plan`` is for what exists, ``creation`` for a fresh start.
+
+    ``lost`` names what goes when it is removed and made anew.
+    """
+    step = _judged(config, plan, creation, allowed, lost)
     odd = [] if step.verb in ("nothing", "refused") else untyped(config)
     if not odd:
         return step
     return Step(config, "refused", Plan("impossible", problems=odd), "it cannot be sent as it is")
 
 
-def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed) -> Step:
+def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
     if plan.action == "impossible":
         if creation.action == "impossible":
             return Step(config, "refused", plan, "no server would take it")
         if not allowed.recreation:
-            return Step(config, "refused", plan, f"{_lost(config)}; --allow-recreate does it")
+            refusal = f"only a new one can be so, without {lost}; --allow-recreate does it"
+            return Step(config, "refused", plan, refusal)
         return Step(config, "recreate", plan)
     if plan.losses and not allowed.loss:
         return Step(config, "refused", plan, "this cannot be taken back; --allow-loss does it")
     return Step(config, plan.action, plan)
-
-
-def _lost(config: FileConfig) -> str:
-    what = "its messages and consumers" if config.kind == "stream" else "its position"
-    return f"only a new one can be so, without {what}"

@@ -1,0 +1,17 @@
+"""What the filters of a consumer let through."""
+
+from __future__ import annotations
+
+from js_models._json import JsonObject
+from js_models._subjects import is_contained
+
+
+def filters_of(members: JsonObject) -> list[str]:
+    """Return the filters of a stored consumer config; none at all lets everything through."""
+    one = members.get("filter_subject")
+    return [one] if one else list(members.get("filter_subjects") or [">"])
+
+
+def covers(filters: list[str], subjects: list[str]) -> bool:
+    """Whether each of ``subjects`` is wholly within one of ``filters``."""
+    return all(any(is_contained(subject, one) for one in filters) for subject in subjects)
