@@ -157,6 +157,37 @@ def test_what_cannot_change_is_refused_or_made_anew(
     assert actions(run, other) == {"DEP4": "nothing", "C": "nothing"}
 
 
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"storage": "file", "num_replicas": 3}, "replicas > 1 not supported in non-clustered"),
+        ({"storage": "file", "subjects": ["dep11.*"]}, "'dep11.*' belongs to stream DEP11B"),
+    ],
+    ids=str,
+)
+def test_a_stream_stays_where_no_new_one_can_be_made(
+    run: Run, write: Write, server: NatsServer, more: dict[str, Any], reason: str
+) -> None:
+    other = stream_of("DEP11B", subjects=["dep11.b"])
+    assert run("apply", write(stream_of("DEP11"), other), "--yes").exit_code == 0
+    result = run("apply", write(stream_of("DEP11", **more)), "--yes", "--allow-recreate")
+    assert result.exit_code == 1
+    assert "error: stream DEP11 was left as it is, because" in result.stderr
+    assert reason in result.stderr
+    with js_sync.connect(server.url) as nc:
+        names = [name for name in nc.jetstream().stream_names() if name.startswith("DEP11")]
+    assert sorted(names) == ["DEP11", "DEP11B"]
+    assert on_server(server, "DEP11").storage == "memory"
+
+
+def test_a_copy_is_made_anew(run: Run, write: Write, server: NatsServer) -> None:
+    copy = {"name": "DEP12M", "mirror": {"name": "DEP12"}, "mirror_direct": True}
+    run("apply", write(stream_of("DEP12"), {**copy, "storage": "memory"}), "--yes")
+    result = run("apply", write(stream_of("DEP12"), copy), "--yes", "--allow-recreate")
+    assert result.exit_code == 0, result.stderr
+    assert on_server(server, "DEP12M").storage == "file"
+
+
 def test_a_subject_moves_from_one_stream_to_another(run: Run, write: Write) -> None:
     run("apply", write(stream_of("DEP5", subjects=["dep5.a", "dep5.b"])), "--yes")
     folder = write(stream_of("DEP5B", subjects=["dep5.b"]), stream_of("DEP5", subjects=["dep5.a"]))

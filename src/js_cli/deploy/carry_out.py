@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from js_cli.deploy.probe import probe
 from js_cli.deploy.step import Step
 from js_cli.deploy.typed import consumer_config, stream_config
+from js_cli.failures import Failure
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -26,9 +28,16 @@ def _stream(jet: JetStream, step: Step) -> None:
     if step.verb == "update":
         jet.update_stream(config)
         return
-    if step.verb == "recreate":
-        jet.delete_stream(step.config.name)
-    jet.create_stream(config)
+    if step.verb == "create":
+        jet.create_stream(config)
+        return
+    probe(jet, config)
+    jet.delete_stream(step.config.name)
+    try:
+        jet.create_stream(config)
+    except Exception as error:
+        message = f"{step.title} was removed for a new one, which could not be made: {error}"
+        raise Failure(message) from error
 
 
 def _consumer(jet: JetStream, step: Step) -> None:
