@@ -204,6 +204,19 @@ def test_the_stream_of_a_consumer_may_be_on_the_server(run: Run, write: Write, s
     assert "there is no stream 'NOWHERE', neither here nor on the server." in missing.stdout
 
 
+def test_a_consumer_becomes_durable_for_good(
+    run: Run, write: Write, stream: str, server: NatsServer
+) -> None:
+    run("apply", write({"stream_name": stream, "config": {"name": "C"}}), "--yes")
+    folder = write(consumer_of(stream))
+    assert run("apply", folder, "--yes").exit_code == 0
+    with js_sync.connect(server.url) as nc:
+        config = nc.jetstream().get_consumer(stream, "C").info().config
+    assert config is not None
+    assert (config.durable_name, config.inactive_threshold) == ("C", None)
+    assert actions(run, folder) == {"C": "nothing"}
+
+
 def test_push_consumers_are_made_and_kept(run: Run, write: Write, stream: str) -> None:
     folder = write(consumer_of(stream, deliver_subject="deploy.push", ack_policy="none"))
     assert run("apply", folder, "--yes").exit_code == 0

@@ -8,9 +8,10 @@ from js_cli.deploy.probe import probe
 from js_cli.deploy.step import Step
 from js_cli.deploy.typed import consumer_config, stream_config
 from js_cli.failures import Failure
+from js_models import ConsumerConfig
 
 if TYPE_CHECKING:
-    from js_sync import JetStream
+    from js_sync import Consumer, JetStream
 
 
 def carry_out(jet: JetStream, step: Step) -> None:
@@ -44,8 +45,27 @@ def _consumer(jet: JetStream, step: Step) -> None:
     config = consumer_config(step.config)
     stream, name = step.config.stream_name, step.config.name
     if step.verb == "update":
-        jet.update_consumer(stream, config)
+        _update_consumer(jet, stream, config)
         return
     if step.verb == "recreate":
         jet.delete_consumer(stream, name)
     jet.create_consumer(stream, config)
+
+
+def _update_consumer(jet: JetStream, stream: str, config: ConsumerConfig) -> None:
+    """Update a consumer, twice where the first time leaves it with an end that nobody asked for.
+
+    A server that makes a consumer durable fills in the threshold of those that are not, as the old
+    one was none. An update of what is durable takes it away again.
+    """
+    lasting = config.durable_name and not config.inactive_threshold
+    if not (_may_end(jet.update_consumer(stream, config)) and lasting):
+        return
+    if _may_end(jet.update_consumer(stream, config)):
+        name = f"{stream}/{config.durable_name}"
+        raise Failure(f"consumer {name} keeps an inactive_threshold that its file has not")
+
+
+def _may_end(consumer: Consumer) -> bool:
+    info = consumer.cached_info
+    return bool(info and info.config and info.config.inactive_threshold)
