@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import Factory, field, frozen
 
@@ -23,6 +23,9 @@ from js_models.problem import Problem
 from js_models.validation import validate_consumer, validate_stream
 
 Kind: TypeAlias = Literal["stream", "consumer"]
+
+SEALED: Final = "S-SEALED-CREATE"
+"""The rule that no stream is sealed from the start, which says nothing about one that exists."""
 
 STDIN_NAME = "<stdin>"
 
@@ -115,6 +118,8 @@ class _Found:
     config: FileConfig
     document: Document
     path: str
+    is_answer: bool = False
+    """Whether a server said it, with its state."""
 
     def problem(self, problem: Problem) -> FileProblem:
         inner = problem.path
@@ -134,6 +139,8 @@ def _judged(
         config, members = one.config, one.config.members
         if config.kind == "stream":
             faults = validate_stream(members, server, pedantic=pedantic)
+            if one.is_answer:  # only a stream that exists can be sealed, and this one does
+                faults = [fault for fault in faults if fault.rule != SEALED]
             oddities = lint_stream(members, server)
         else:
             stream = streams.get(config.stream_name)
@@ -197,7 +204,8 @@ class _Loader:
             stream = given if isinstance(given, str) else ""
         line, column = document.place(path)
         config = FileConfig(kind, name, line, column, inner, stream)
-        self.found.append(_Found(config, document, path))
+        is_answer = inner is not members and "state" in members
+        self.found.append(_Found(config, document, path, is_answer))
         return None
 
     def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:

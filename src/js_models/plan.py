@@ -66,6 +66,9 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
         return Plan("impossible", problems=problems)
     version = parse_version(server)
     before, after = (stored_stream_members(config, version) for config in (old, new))
+    for members in (before, after):
+        if members["sealed"]:
+            members.update(_SEALED)
     if "mirror" in before and "mirror" in after:
         for members in (before, after):
             members.pop("mirror_direct", None)
@@ -141,6 +144,15 @@ def _flat(members: JsonObject) -> JsonObject:
             flat[f"metadata.{key}"] = text
     return flat
 
+
+_SEALED = {
+    "discard": "new",
+    "max_age": 0,
+    "deny_delete": True,
+    "deny_purge": True,
+    "allow_rollup_hdrs": False,
+}
+"""What a server sets when it seals a stream, whatever the config says of it."""
 
 _SHRINKING = {
     "max_msgs": "messages beyond the newest {new}",

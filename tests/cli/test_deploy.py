@@ -276,6 +276,24 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_done(
         on_server(server, "DEP8A")
 
 
+def test_a_sealed_stream_is_like_any_other(
+    run: Run, write: Write, server: NatsServer, tmp_path: Path
+) -> None:
+    sealed, other = stream_of("DEP10", sealed=True), stream_of("DEP10B")
+    assert actions(run, write(sealed, other)) == {"DEP10": "refused", "DEP10B": "create"}
+    run("apply", write(stream_of("DEP10")), "--yes")
+    folder = write(sealed)
+    assert "Sealing ends all writing" in run("plan", folder).stdout
+    assert run("apply", folder, "--yes", "--allow-loss").exit_code == 0
+    assert on_server(server, "DEP10").sealed
+    assert actions(run, folder) == {"DEP10": "nothing"}
+    with js_sync.connect(server.url) as nc:
+        info = nc.jetstream().get_stream("DEP10").info()
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump(json.loads(json.dumps(encode(info)))))
+    assert actions(run, folder) == {"DEP10": "nothing"}
+    assert run("validate", f"{folder}/all.yaml").exit_code == 0
+
+
 def test_hidden_files_and_schemas_are_passed_over(run: Run, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()

@@ -77,6 +77,12 @@ def test_what_a_server_answered_is_fine(version: str) -> None:
     assert {one.kind for one in found.configs} == {"stream", "consumer"}
 
 
+def test_an_answer_may_be_of_a_sealed_stream() -> None:
+    sealed = "name: S\nsubjects: [a]\nsealed: true\n"
+    assert "10052" in lines(sealed)[0]
+    assert lines("state: {}\nconfig: {name: S, subjects: [a], sealed: true}\n") == []
+
+
 def test_a_bare_name_could_be_either() -> None:
     assert "cannot tell whether" in lines("name: X\n")[0]
     assert load("name: X\n", kind="stream").configs[0].kind == "stream"

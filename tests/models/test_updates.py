@@ -164,6 +164,16 @@ def test_plans_do_nothing_where_only_the_spelling_differs() -> None:
     )
 
 
+def test_sealing_sets_more_than_the_config_says() -> None:
+    written = {"name": "S", "max_age": SECOND, "sealed": True}
+    stored = {**encode(effective_stream({**written, "sealed": False})), "sealed": True}
+    sealed = {**stored, "max_age": 0, "discard": "new", "deny_delete": True, "deny_purge": True}
+    assert plan_stream(sealed, written).action == "nothing"
+    changes = [change.path for change in plan_stream({**stored, "sealed": False}, written).changes]
+    assert changes == ["deny_delete", "deny_purge", "discard", "max_age", "sealed"]
+    assert plan_stream(sealed, {**written, "description": "x"}).action == "impossible"
+
+
 def test_plans_create_what_is_missing() -> None:
     assert plan_stream(None, {"name": "S"}).action == "create"
     assert plan_stream(None, {"name": "S", "max_age": 5}).action == "impossible"

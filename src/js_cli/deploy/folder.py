@@ -10,6 +10,7 @@ from attrs import frozen
 
 from js_cli.failures import Failure
 from js_models import FileConfig, FileProblem, Problem, load_configs
+from js_models.files import SEALED
 
 SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
@@ -34,7 +35,9 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     if not files:
         raise Failure("there is no .json, .yaml or .yml file to read")
     found = load_configs(files, server=server)
-    problems = found.errors + list(_misfits(found.configs))
+    # Whether a stream may be sealed depends on whether it is there, which the plan says.
+    errors = [one for one in found.errors if one.problem.rule != SEALED]
+    problems = errors + list(_misfits(found.configs))
     streams = [one for one in found.configs if one.kind == "stream"]
     consumers = [one for one in found.configs if one.kind == "consumer"]
     return Wanted(streams, consumers, problems)
