@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+import sys
+from io import TextIOWrapper
+from typing import Final, TextIO
 
 import click
 from rich.console import Console
@@ -28,10 +30,20 @@ def results() -> Console:
 
     In a pipe, where the width of the screen means nothing, lines may be :data:`PIPE_WIDTH` long.
     """
+    _write_anything(sys.stdout)
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     return console
+
+
+def _write_anything(stream: TextIO) -> None:
+    """Let escapes stand for halves of letters, which JSON files and names of files can have.
+
+    Within JSON they mean what they stand for.
+    """
+    if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def notes() -> Console:
@@ -41,6 +53,7 @@ def notes() -> Console:
 
 def print_json(value: object) -> None:
     """Print one JSON document on one line of standard output."""
+    _write_anything(sys.stdout)
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 

@@ -12,6 +12,7 @@ from js_cli.sarif import sarif_log
 from js_cli.screen import notes, print_json, results
 from js_cli.target import json_option
 from js_models.files import STDIN_NAME, FileConfigs, load_configs
+from js_models.version import parse_version
 
 Kind = Literal["stream", "consumer"]
 
@@ -51,9 +52,10 @@ def validate(
     if sarif and as_json:
         raise click.UsageError("choose one of --sarif and --json")
     try:
-        found = _load(files, server, kind, pedantic)
+        parse_version(server)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--server") from error
+    found = _load(files, server, kind, pedantic)
     good = not found.errors and not (strict and found.warnings)
     if sarif:
         print_json(sarif_log(found))

@@ -7,6 +7,7 @@ What the server's JSON decoder refuses comes out as problems with code 10025; th
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -25,6 +26,8 @@ _BOUNDS = {
     "uint64": (0, 2**64 - 1, "a whole number from 0 to 2^64-1"),
     "duration": (-(2**63), 2**63 - 1, "a whole number of nanoseconds"),
 }
+
+_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 # The two letters outside ASCII that the server's key comparison folds into it.
 _FOLDS = str.maketrans({"\u017f": "s", "\u212a": "k"})
@@ -255,7 +258,7 @@ def _unit(value: object, kind: str) -> str:
         ns = parse_go_duration(value)
         if ns is not None:
             return f"Write {ns}."
-    if isinstance(value, str) and value.lstrip("+-").isdecimal():
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
         return f"Write {int(value)} without quotes."
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return f"Write {int(value)}."
@@ -263,7 +266,8 @@ def _unit(value: object, kind: str) -> str:
 
 
 def _quotes(value: object) -> str:
-    return f'Write "{value}".' if type(value) in (int, float) else ""
+    # Not how: 1.10 and 010 are read before they get here, and what is left is another text.
+    return "Put it into quotes." if isinstance(value, (bool, int, float)) else ""
 
 
 def _brackets(value: object) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from js_models._digits import whole_number
 from js_models.version import Version
 
 _FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\(([^)]*)\)\s*\}\}", re.ASCII)
@@ -47,14 +48,14 @@ class TokenFunction:
 def token_function(target: str) -> TokenFunction | None:
     """Read a destination token without faults; None for plain text."""
     if len(target) > 1 and target[0] == "$" and _INTEGER.fullmatch(target[1:]):
-        return TokenFunction(_ONE_INDEX, (int(target[1:]),))
+        return TokenFunction(_ONE_INDEX, (whole_number(target[1:]),))
     match = _FUNCTION.search(target) if _is_call(target) else None
     name = _known(match[1]) if match else None
     if match is None or name is None:
         return None
     arguments = _arguments(match)
     if name == "split":
-        return TokenFunction(name, (int(arguments[0]),), separator=arguments[1])
+        return TokenFunction(name, (whole_number(arguments[0]),), separator=arguments[1])
     numbers = _integers(arguments)
     if name in ("partition", "random"):
         return TokenFunction(name, tuple(numbers[1:]), numbers[0])
@@ -108,7 +109,7 @@ def _target_fault(target: str, sources: list[str], version: Version, strict: boo
     if len(target) > 1 and target[0] == "$":
         if not _INTEGER.fullmatch(target[1:]):
             return None
-        return _indexes_fault([int(target[1:])], wildcards, target)
+        return _indexes_fault([whole_number(target[1:])], wildcards, target)
     if _is_call(target):
         return _function_fault(target, wildcards, ">" in sources, version, strict)
     if strict and not _BLANKS.isdisjoint(target):
@@ -149,7 +150,7 @@ def _old_partition_fault(name: str, arguments: list[str], target: str) -> str | 
 
 
 def _integers(arguments: list[str]) -> list[int]:
-    return [int(argument) for argument in arguments]
+    return [whole_number(argument) for argument in arguments]
 
 
 def _free_fault(name: str, wildcards: int, target: str) -> str | None:
@@ -169,23 +170,23 @@ def _indexes_fault(indexes: list[int], wildcards: int, target: str) -> str | Non
 def _wildcard(arguments: list[str], wildcards: int, target: str) -> str | None:
     if len(arguments) != 1 or not _INTEGER.fullmatch(arguments[0]):
         return f"{target} takes the number of a wildcard"
-    return _indexes_fault([int(arguments[0])], wildcards, target)
+    return _indexes_fault([whole_number(arguments[0])], wildcards, target)
 
 
 def _partition(arguments: list[str], wildcards: int, target: str) -> str | None:
     if not arguments or not all(_INTEGER.fullmatch(argument) for argument in arguments):
         return f"{target} takes the number of partitions, then numbers of wildcards"
-    if int(arguments[0]) > _INT32_MAX:
+    if whole_number(arguments[0]) > _INT32_MAX:
         return f"{target} has too many partitions"
     if not wildcards:
         return None
-    return _indexes_fault([int(argument) for argument in arguments[1:]], wildcards, target)
+    return _indexes_fault([whole_number(argument) for argument in arguments[1:]], wildcards, target)
 
 
 def _random(arguments: list[str], wildcards: int, target: str) -> str | None:
     if len(arguments) != 1 or not _INTEGER.fullmatch(arguments[0]):
         return f"{target} takes one number"
-    if int(arguments[0]) > _INT32_MAX:
+    if whole_number(arguments[0]) > _INT32_MAX:
         return f"{target} has too large a number"
     return None
 
@@ -193,9 +194,9 @@ def _random(arguments: list[str], wildcards: int, target: str) -> str | None:
 def _index_and_number(arguments: list[str], wildcards: int, target: str) -> str | None:
     if len(arguments) != 2 or not all(_INTEGER.fullmatch(argument) for argument in arguments):
         return f"{target} takes the number of a wildcard and a second number"
-    if not -(2**31) <= int(arguments[1]) <= _INT32_MAX:
+    if not -(2**31) <= whole_number(arguments[1]) <= _INT32_MAX:
         return f"{target} has a second number beyond 32 bits"
-    return _indexes_fault([int(arguments[0])], wildcards, target)
+    return _indexes_fault([whole_number(arguments[0])], wildcards, target)
 
 
 def _split(arguments: list[str], wildcards: int, target: str) -> str | None:
@@ -203,7 +204,7 @@ def _split(arguments: list[str], wildcards: int, target: str) -> str | None:
         return f"{target} takes the number of a wildcard and a separator"
     if " " in arguments[1]:
         return f"{target} has a blank in its separator"
-    return _indexes_fault([int(arguments[0])], wildcards, target)
+    return _indexes_fault([whole_number(arguments[0])], wildcards, target)
 
 
 _FUNCTIONS: dict[str, Callable[[list[str], int, str], str | None]] = {

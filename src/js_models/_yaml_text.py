@@ -7,11 +7,13 @@ from typing import Any
 import yaml
 
 from js_models._document import MAX_DEPTH, Document, Fault, Lines, Place, TextError, member
+from js_models._reading import show
 
 MAX_NODES = 100_000
 """Aliases can make a few lines mean millions of values."""
 
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_NULL = "tag:yaml.org,2002:null"
 _BINARY = "tag:yaml.org,2002:binary"
 
 
@@ -26,7 +28,7 @@ def read_yaml(text: str) -> list[Document]:
     try:
         while loader.check_node():  # type: ignore[no-untyped-call, unused-ignore]
             node = loader.get_node()  # type: ignore[no-untyped-call, unused-ignore]
-            if node is not None:
+            if node is not None and not _is_nothing(node):
                 documents.append(_Builder(loader).document(node))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -96,8 +98,14 @@ class _Builder:
             return str(node.value)
         try:
             return self.loader.construct_object(node)  # type: ignore[no-untyped-call, unused-ignore]
-        except ValueError as error:
-            raise TextError(Fault(place, f"not a value: {error}.")) from None
+        except (ArithmeticError, LookupError, ValueError):
+            kind = node.tag.rpartition(":")[2]
+            raise TextError(Fault(place, f"{show(node.value)} is no !!{kind}.")) from None
+
+
+def _is_nothing(node: yaml.Node) -> bool:
+    """Whether a document is empty, such as the one behind a last ``---``."""
+    return isinstance(node, yaml.ScalarNode) and node.tag == _NULL and not node.value
 
 
 def _place(mark: Any) -> Place:

@@ -15,7 +15,10 @@ _UNITS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
+_TOO_LONG = 2**63
+"""Nanoseconds that Go's own type cannot hold, 292 years."""
+
+_PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 
 
 def parse_go_duration(text: str) -> int | None:
@@ -25,9 +28,9 @@ def parse_go_duration(text: str) -> int | None:
         return 0
     total = Decimal(0)
     end = 0
-    for match in _PART.finditer(rest):
-        if match.start() != end:
-            return None
+    while match := _PART.match(rest, end):
         total += Decimal(match[1]) * _UNITS[match[2]]
         end = match.end()
-    return sign * int(total) if rest and end == len(rest) else None
+    if not rest or end != len(rest) or total >= _TOO_LONG:
+        return None
+    return sign * int(total)

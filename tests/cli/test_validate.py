@@ -49,6 +49,19 @@ def test_a_problem_has_its_place_path_sentence_code_and_hint(run: Run) -> None:
     assert result.stderr == "4 configurations, 3 problems, 1 warning\n"
 
 
+def test_halves_of_letters_can_be_shown(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(r'{"name": "S\ud800", "subjects": ["a"], "x\ud800": 1}')
+    shown = run("validate", str(file))
+    assert (shown.exit_code, shown.exception.__class__) == (1, SystemExit)
+    assert r"x\ud800: there is no such setting." in shown.stdout
+    for form in ("--json", "--sarif"):
+        result = run("validate", str(file), form)
+        assert result.exit_code == 1
+        assert r"x\ud800" in result.stdout
+        assert json.loads(result.stdout)
+
+
 def test_json_is_one_document(run: Run) -> None:
     result = run("validate", BROKEN, "--json")
     assert result.exit_code == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -114,6 +115,27 @@ def test_broken_letters_are_judged_like_any() -> None:
     assert effective_stream(config).subjects == ["\ufffd"]
     assert isinstance(validate_consumer({"durable_name": lone, "filter_subject": lone}), list)
     assert isinstance(lint_stream({"name": lone}), list)
+
+
+def test_thousands_of_digits_are_judged_like_any_number() -> None:
+    consumer = {"durable_name": "C", "ack_policy": "explicit"}
+    [problem] = validate_consumer({**consumer, "sample_freq": HUGE})
+    assert problem.path == "sample_freq"
+    assert validate_consumer({**consumer, "sample_freq": "0" * 5000 + "50"}) == []
+    assert lint_consumer({**consumer, "sample_freq": HUGE})
+    stream = {"name": "S", "subjects": ["a.*"]}
+    for target in (f"${HUGE}", f"{{{{wildcard({HUGE})}}}}", f"{{{{partition({HUGE})}}}}"):
+        assert validate_stream({**stream, "subject_transform": {"src": "a.*", "dest": target}})
+    fine = {"src": "a.*", "dest": "$" + "0" * 5000 + "1"}
+    assert validate_stream({**stream, "subject_transform": fine}) == []
+
+
+@pytest.mark.parametrize("text", [HUGE, f"1h{HUGE}", f"{HUGE}h", f"1.{HUGE}", "--5", "+-5"])
+def test_long_durations_get_no_hint_and_take_no_time(text: str) -> None:
+    started = time.perf_counter()
+    [problem] = validate_stream({"name": "S", "max_age": text})
+    assert problem.hint == ""
+    assert time.perf_counter() - started < 1
 
 
 JSON = st.recursive(

@@ -163,7 +163,10 @@ def test_the_version_reaches_the_rules() -> None:
         ("a: &a [*a]\n", "x.yaml", "x.yaml:1:4: config: nested more than 100 levels"),
         ("? [a]\n: b\n", "x.yaml", "x.yaml:1:3: config: a key must be text."),
         ("a: !!python/object:os.system x\n", "x.yaml", "x.yaml:1:4: config: not YAML: could not"),
-        ("a: " + "1" * 5000, "x.yaml", "x.yaml:1:4: config: not a value:"),
+        ("a: " + "1" * 5000, "x.yaml", "x.yaml:1:4: config: '1111111111"),
+        ("a: !!bool maybe\n", "x.yaml", "x.yaml:1:4: config: 'maybe' is no !!bool."),
+        ("a: !!int\n", "x.yaml", "x.yaml:1:4: config: '' is no !!int."),
+        ("a: 1" + ":59" * 500 + ".5\n", "x.yaml", "x.yaml:1:4: config: '1:59:59"),
         ("[" * 50_000, "x.yaml", "x.yaml:1:1: config: nested too deeply."),
         ("\x00", "x.yaml", "x.yaml:1:1: config: not YAML:"),
     ],
@@ -173,6 +176,17 @@ def test_bad_texts_are_problems_with_a_place(text: str | bytes, name: str, start
     found = lines(text, name)
     assert found
     assert found[0].startswith(start)
+
+
+def test_empty_documents_are_passed_over() -> None:
+    found = load("---\nname: S\nsubjects: [a]\n---\n---\n")
+    assert (found.problems, len(found.configs)) == ([], 1)
+    assert lines("---\n") == ["x.yaml:1:1: config: the file is empty."]
+
+
+def test_texts_without_quotes_are_not_written_out() -> None:
+    found = lines("name: S\nsubjects: [a]\nmetadata: {v: 1.10, w: 010, x: yes}\n")
+    assert [line.endswith("Put it into quotes.") for line in found] == [True] * 3
 
 
 def test_aliases_cannot_blow_up() -> None:

@@ -16,6 +16,7 @@ from js_cli.deploy.step import Allowed, Step
 from js_cli.failures import Failure
 from js_cli.problems import print_problems, problem_as_json
 from js_cli.screen import notes, print_json, results
+from js_models.version import parse_version
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -58,9 +59,10 @@ def make_plan(
 ) -> list[Step]:
     """Read the folder and compare it with the server; exits with 1 for files with problems."""
     try:
-        wanted = read_folder(paths, server)
+        parse_version(server)
     except ValueError as error:
         raise Failure(str(error)) from error
+    wanted = read_folder(paths, server)
     if not wanted.problems:
         return compare(jet, wanted, server, allowed)
     if as_json:

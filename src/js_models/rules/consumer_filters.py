@@ -6,6 +6,7 @@ import re
 
 from attrs import frozen
 
+from js_models._digits import whole_number
 from js_models._settings import Settings
 from js_models._subjects import can_meet, is_contained, is_subject
 from js_models.rules.consumer_case import ConsumerCase
@@ -107,7 +108,7 @@ def _sample(case: ConsumerCase) -> Found:
     if not text:
         return False
     digits = text.removesuffix("%")
-    return not _SAMPLE.fullmatch(digits) or not 0 <= int(digits) <= _INT64_MAX
+    return not _SAMPLE.fullmatch(digits) or not 0 <= whole_number(digits) <= _INT64_MAX
 
 
 FILTER_RULES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from js_models._digits import whole_number
 from js_models._subjects import can_meet
 from js_models.rules.consumer_case import ConsumerCase
 from js_models.rules.rule import Found, Hit, Rule
@@ -91,7 +92,7 @@ CONSUMER_LINT = (
         'Write "100%".',
         lambda case: (
             case["sample_freq"].removesuffix("%").isdecimal()
-            and int(case["sample_freq"].removesuffix("%")) > 100
+            and whole_number(case["sample_freq"].removesuffix("%")) > 100
         ),
     ),
 )
