@@ -12,10 +12,10 @@ from collections.abc import Callable
 from attrs import frozen
 
 from js_models._digits import whole_number
-from js_models.version import Version
+from js_models.version import NEWEST, Version
 
-_FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\(([^)]*)\)\s*\}\}", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_COMMA = re.compile(r",[ \t\r\n\f]*")
 _INT32_MAX = 2**31 - 1
 _BLANKS = frozenset(" \t\r\n\f")
 
@@ -45,29 +45,70 @@ class TokenFunction:
     separator: str = ""
 
 
-def token_function(target: str) -> TokenFunction | None:
+def token_function(target: str, version: Version = NEWEST) -> TokenFunction | None:
     """Read a destination token without faults; None for plain text."""
-    if len(target) > 1 and target[0] == "$" and _INTEGER.fullmatch(target[1:]):
-        return TokenFunction(_ONE_INDEX, (whole_number(target[1:]),))
-    match = _FUNCTION.search(target) if _is_call(target) else None
-    name = _known(match[1]) if match else None
-    if match is None or name is None:
+    index = _short_index(target)
+    if index is not None:
+        return TokenFunction(_ONE_INDEX, (index,))
+    call = _call(target, version) if _is_call(target) else None
+    if call is None:
         return None
-    arguments = _arguments(match)
-    if name == "split":
-        return TokenFunction(name, (whole_number(arguments[0]),), separator=arguments[1])
-    numbers = _integers(arguments)
-    if name in ("partition", "random"):
-        return TokenFunction(name, tuple(numbers[1:]), numbers[0])
-    return TokenFunction(name, (numbers[0],), numbers[-1])
+    if call.name == "split":
+        return TokenFunction(call.name, (call.number(0),), separator=call.arguments[1])
+    numbers = [call.number(place) for place in range(len(call.arguments))]
+    if call.name in ("partition", "random"):
+        return TokenFunction(call.name, tuple(numbers[1:]), numbers[0])
+    return TokenFunction(call.name, (numbers[0],), numbers[-1])
+
+
+def _short_index(target: str) -> int | None:
+    """Return the number behind ``$``; what is no number, or too large a one, is plain text."""
+    return _integer(target[1:]) if target.startswith("$") else None
+
+
+def _integer(text: str) -> int | None:
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = whole_number(text)
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _is_call(target: str) -> bool:
     return len(target) > 4 and target.startswith("{{") and target.endswith("}}")
 
 
-def _arguments(match: re.Match[str]) -> list[str]:
-    return [argument.strip() for argument in match[2].split(",")] if match[2].strip() else []
+@frozen
+class _Call:
+    """The one function of a token and its arguments, as the server cuts them."""
+
+    name: str
+    arguments: list[str]
+
+    def integer(self, place: int) -> int | None:
+        """Return an argument's number, None where it is none of 64 bits."""
+        return _integer(self.arguments[place].strip(" "))
+
+    def number(self, place: int) -> int:
+        """Return the number of an argument that has no fault."""
+        return self.integer(place) or 0
+
+    def are_integers(self, *places: int) -> bool:
+        """Whether these arguments are numbers; all of them where none is named."""
+        chosen = places or range(len(self.arguments))
+        return all(self.integer(place) is not None for place in chosen)
+
+
+def _call(target: str, version: Version) -> _Call | None:
+    """Find the function that a token stands for.
+
+    The server tries its functions one after the other, wherever they stand in the token, and takes
+    everything up to the last bracket for arguments. What is left of the token has no effect.
+    """
+    for name, pattern in _PATTERNS.items():
+        match = pattern.search(target)
+        if match and (name != "random" or version >= _FREE_SINCE):
+            return _Call(name, _COMMA.split(match[1]))
+    return None
 
 
 def transform_fault(
@@ -105,109 +146,94 @@ def _tokens_fault(sources: list[str], targets: list[str]) -> str | None:
 
 
 def _target_fault(target: str, sources: list[str], version: Version, strict: bool) -> str | None:
-    wildcards = sources.count("*")
-    if len(target) > 1 and target[0] == "$":
-        if not _INTEGER.fullmatch(target[1:]):
-            return None
-        return _indexes_fault([whole_number(target[1:])], wildcards, target)
+    wild = _Wild(sources.count("*"), ">" in sources and version >= _FREE_SINCE)
+    index = _short_index(target)
+    if index is not None:
+        return wild.fault([index], target)
     if _is_call(target):
-        return _function_fault(target, wildcards, ">" in sources, version, strict)
+        return _function_fault(target, wild, version, strict)
     if strict and not _BLANKS.isdisjoint(target):
         return f"{target!r} has a blank"
     return None
 
 
-def _function_fault(
-    target: str, wildcards: int, has_rest: bool, version: Version, strict: bool
-) -> str | None:
-    match = _FUNCTION.search(target)
-    name = _known(match[1]) if match else None
-    if match is None or name is None:
+@frozen
+class _Wild:
+    """What of a source can be chosen."""
+
+    stars: int
+    has_rest: bool
+    """Whether it ends in a ``>`` that counts, as it does since 2.12."""
+
+    def fault(self, indexes: list[int], target: str) -> str | None:
+        """Return what is wrong with numbers of wildcards; those below 1 stand for something."""
+        beyond = any(index > self.stars for index in indexes)
+        if not self.stars and (beyond or not self.has_rest):
+            return f"{target} needs a * in the source"
+        return (
+            f"{target} names more wildcards than the {self.stars} in the source" if beyond else None
+        )
+
+
+def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) -> str | None:
+    call = _call(target, version)
+    if call is None:
         return f"{target} is not a function that the server knows"
-    if strict and name in ("left", "right") and version < _LEFT_RIGHT_SINCE:
-        return f"{name} needs server 2.15"
-    arguments = _arguments(match)
+    if strict and call.name in ("left", "right") and version < _LEFT_RIGHT_SINCE:
+        return f"{call.name} needs server 2.15"
+    fault = _FUNCTIONS[call.name](call)
+    if fault:
+        return f"{target} {fault}"
+    function = token_function(target, version)
+    indexes = list(function.indexes) if function else []
+    if call.name in ("partition", "random"):
+        return _free_fault(call.name, indexes, wild, target, version)
+    return wild.fault(indexes, target)
+
+
+def _free_fault(
+    name: str, indexes: list[int], wild: _Wild, target: str, version: Version
+) -> str | None:
+    """Judge the numbers of wildcards of functions that need none since 2.12."""
     if version < _FREE_SINCE:
-        fault = _old_partition_fault(name, arguments, target)
-        if fault or name == "partition":
-            return fault or _indexes_fault(_integers(arguments[1:]), wildcards, target)
-    fault = _FUNCTIONS[name](arguments, wildcards, target) or _free_fault(name, wildcards, target)
-    if not fault and name == "partition" and has_rest and max([0, *_integers(arguments[1:])]):
-        # Without any wildcard the server does not look at the indexes; > is one, but has no index.
-        return _indexes_fault(_integers(arguments[1:]), wildcards, target)
-    return fault
+        needs = f"{target} takes the number of partitions, then numbers of wildcards"
+        return wild.fault(indexes, target) if indexes else needs
+    # Without any wildcard the server does not look at the numbers.
+    return wild.fault(indexes, target) if wild.stars or wild.has_rest else None
 
 
-def _old_partition_fault(name: str, arguments: list[str], target: str) -> str | None:
-    """Judge the functions that 2.12 widened as older servers do."""
-    if name == "random":
-        return f"{target} needs server 2.12"
-    if name != "partition":
-        return None
-    if len(arguments) < 2 or not all(_INTEGER.fullmatch(argument) for argument in arguments):
-        return f"{target} takes the number of partitions, then numbers of wildcards"
+def _wildcard(call: _Call) -> str | None:
+    one = len(call.arguments) == 1 and call.are_integers()
+    return None if one else "takes the number of a wildcard"
+
+
+def _partition(call: _Call) -> str | None:
+    if not call.are_integers():
+        return "takes the number of partitions, then numbers of wildcards"
+    return "has too many partitions" if call.number(0) > _INT32_MAX else None
+
+
+def _random(call: _Call) -> str | None:
+    if len(call.arguments) != 1 or not call.are_integers():
+        return "takes one number"
+    return "has too large a number" if call.number(0) > _INT32_MAX else None
+
+
+def _index_and_number(call: _Call) -> str | None:
+    if len(call.arguments) != 2 or not call.are_integers():
+        return "takes the number of a wildcard and a second number"
+    if not -(2**31) <= call.number(1) <= _INT32_MAX:
+        return "has a second number beyond 32 bits"
     return None
 
 
-def _integers(arguments: list[str]) -> list[int]:
-    return [whole_number(argument) for argument in arguments]
+def _split(call: _Call) -> str | None:
+    if len(call.arguments) != 2 or not call.are_integers(0):
+        return "takes the number of a wildcard and a separator"
+    return "has a blank in its separator" if " " in call.arguments[1] else None
 
 
-def _free_fault(name: str, wildcards: int, target: str) -> str | None:
-    if wildcards or name in ("partition", "random"):
-        return None
-    return f"{target} needs a * in the source"
-
-
-def _indexes_fault(indexes: list[int], wildcards: int, target: str) -> str | None:
-    if not wildcards:
-        return f"{target} needs a * in the source"
-    if any(index > wildcards for index in indexes):
-        return f"{target} names more wildcards than the {wildcards} in the source"
-    return None
-
-
-def _wildcard(arguments: list[str], wildcards: int, target: str) -> str | None:
-    if len(arguments) != 1 or not _INTEGER.fullmatch(arguments[0]):
-        return f"{target} takes the number of a wildcard"
-    return _indexes_fault([whole_number(arguments[0])], wildcards, target)
-
-
-def _partition(arguments: list[str], wildcards: int, target: str) -> str | None:
-    if not arguments or not all(_INTEGER.fullmatch(argument) for argument in arguments):
-        return f"{target} takes the number of partitions, then numbers of wildcards"
-    if whole_number(arguments[0]) > _INT32_MAX:
-        return f"{target} has too many partitions"
-    if not wildcards:
-        return None
-    return _indexes_fault([whole_number(argument) for argument in arguments[1:]], wildcards, target)
-
-
-def _random(arguments: list[str], wildcards: int, target: str) -> str | None:
-    if len(arguments) != 1 or not _INTEGER.fullmatch(arguments[0]):
-        return f"{target} takes one number"
-    if whole_number(arguments[0]) > _INT32_MAX:
-        return f"{target} has too large a number"
-    return None
-
-
-def _index_and_number(arguments: list[str], wildcards: int, target: str) -> str | None:
-    if len(arguments) != 2 or not all(_INTEGER.fullmatch(argument) for argument in arguments):
-        return f"{target} takes the number of a wildcard and a second number"
-    if not -(2**31) <= whole_number(arguments[1]) <= _INT32_MAX:
-        return f"{target} has a second number beyond 32 bits"
-    return _indexes_fault([whole_number(arguments[0])], wildcards, target)
-
-
-def _split(arguments: list[str], wildcards: int, target: str) -> str | None:
-    if len(arguments) != 2 or not _INTEGER.fullmatch(arguments[0]):
-        return f"{target} takes the number of a wildcard and a separator"
-    if " " in arguments[1]:
-        return f"{target} has a blank in its separator"
-    return _indexes_fault([whole_number(arguments[0])], wildcards, target)
-
-
-_FUNCTIONS: dict[str, Callable[[list[str], int, str], str | None]] = {
+_FUNCTIONS: dict[str, Callable[[_Call], str | None]] = {
     _ONE_INDEX: _wildcard,
     "partition": _partition,
     "random": _random,
@@ -216,21 +242,21 @@ _FUNCTIONS: dict[str, Callable[[list[str], int, str], str | None]] = {
 }
 
 # Each word of a name may begin with a capital letter or not, and only its first letter.
+# In the order in which the server tries them.
 _SPELLINGS = {
     "wildcard": "[wW]ildcard",
     "partition": "[pP]artition",
-    "random": "[rR]andom",
-    "split": "[sS]plit",
-    "left": "[lL]eft",
-    "right": "[rR]ight",
     "splitfromleft": "[sS]plit[fF]rom[lL]eft",
     "splitfromright": "[sS]plit[fF]rom[rR]ight",
     "slicefromleft": "[sS]lice[fF]rom[lL]eft",
     "slicefromright": "[sS]lice[fF]rom[rR]ight",
+    "right": "[rR]ight",
+    "left": "[lL]eft",
+    "split": "[sS]plit",
+    "random": "[rR]andom",
 }
-
-
-def _known(word: str) -> str | None:
-    name = word.lower()
-    spelling = _SPELLINGS.get(name)
-    return name if spelling and re.fullmatch(spelling, word) else None
+_BLANK = r"[ \t\r\n\f]*"
+_PATTERNS = {
+    name: re.compile(rf"\{{\{{{_BLANK}{spelling}{_BLANK}\((.*)\){_BLANK}\}}\}}")
+    for name, spelling in _SPELLINGS.items()
+}

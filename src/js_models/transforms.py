@@ -10,7 +10,7 @@ from typing import Final
 
 from js_models._subjects import is_contained, is_literal_subject
 from js_models._transforms import TokenFunction, token_function, transform_fault
-from js_models.version import parse_version
+from js_models.version import Version, parse_version
 
 __all__ = ["partition", "transform_subject"]
 
@@ -48,7 +48,8 @@ def transform_subject(
     result only the server knows.
     """
     source = source or ">"
-    fault = transform_fault(source, destination, parse_version(server))
+    version = parse_version(server)
+    fault = transform_fault(source, destination, version)
     if fault:
         raise ValueError(f"{destination}: {fault}")
     if not is_literal_subject(subject):
@@ -59,14 +60,14 @@ def transform_subject(
         return subject
     sources, targets = source.split("."), destination.split(".")
     raw = [token.encode() for token in subject.split(".")]
-    made = [_token(target, sources, raw) for target in targets if target != ">"]
+    made = [_token(target, sources, raw, version) for target in targets if target != ">"]
     if targets[-1] == ">":
         made += raw[len(sources) - 1 :]
     return b".".join(made).decode("utf-8", "surrogateescape")
 
 
-def _token(target: str, sources: list[str], tokens: list[bytes]) -> bytes:
-    function = token_function(target)
+def _token(target: str, sources: list[str], tokens: list[bytes], version: Version) -> bytes:
+    function = token_function(target, version)
     if function is None:
         return target.encode()
     if function.name == "random":

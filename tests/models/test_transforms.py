@@ -41,6 +41,13 @@ _LETTERS = "abcxyz019-_+=:/"
         ("*", "x.{{right(1,2)}}", "abcde", "x.de"),
         ("*", "x.{{right(1,0)}}", "abcde", "x.abcde"),
         ("*", "{{partition(0,1)}}", "abcde", "0"),
+        ("*", "x.{{left(1,2)}}-{{right(1,3)}}", "abcde", "x.cde"),
+        ("*.*", "x.a{{wildcard(2)}}", "b.c", "x.a{{wildcard(2)}}"),
+        ("*", "x.{{split(1,-)}}-{{wildcard(1)}}", "a-b", "x.a-b"),
+        ("*", "x.{{random(5)}}{{split(1,))}}", "a)b", "x.a.b"),
+        ("*", "x.{{wildcard(1)}}}}", "a", "x.a"),
+        ("a.>", "x.$0.$-1.{{wildcard(0)}}.>", "a.b", "x.a.a.a.b"),
+        ("*", f"x.${2**63}", "a", f"x.${2**63}"),
         ("*", "{{partition(1,1)}}", "abcde", "0"),
     ],
 )
@@ -54,6 +61,15 @@ def test_transforms(source: str, destination: str, subject: str, wanted: str | N
         ("a.*", "b.$2", "a.x", "names more wildcards"),
         (">", "{{partition(3,1)}}.>", "a.x", "needs a *"),
         ("a.*", "b.{{nonsense(1)}}", "a.x", "not a function"),
+        ("a.*.*", "b.{{wildcard(1)}}-{{wildcard(2)}}", "a.x.y", "takes the number of a wildcard"),
+        ("a.*", "b.{{left(1,2)}}-{{left(1,2)}}", "a.x", "and a second number"),
+        ("a.*", "b.$x y", "a.x", "has a blank"),
+        ("a.*", "b.$1 ", "a.x", "has a blank"),
+        ("a.*", "b.{{wildcard(1\t)}}", "a.x", "takes the number"),
+        ("a.*", "b.{{wildcard\x0b(1)}}", "a.x", "not a function"),
+        ("a.*", f"b.{{{{partition(-{2**64})}}}}", "a.x", "number of partitions"),
+        ("a.>", "b.$1.>", "a.x", "needs a *"),
+        ("a.b", "b.$0", "a.b", "needs a *"),
         ("a.*", "b.{{random(5)}}", "a.x", "the server draws"),
         ("a.*", "b.$1", "a.*", "published to"),
         ("a.*", "b.$1", "a..x", "published to"),
@@ -70,6 +86,12 @@ def test_older_servers_have_fewer_functions() -> None:
     assert transform_subject("*", "{{left(1,2)}}", "abc") == "ab"
     with pytest.raises(ValueError, match=r"needs server 2\.15"):
         transform_subject("*", "{{left(1,2)}}", "abc", server="2.12")
+
+
+def test_a_rest_counted_for_nothing_once() -> None:
+    assert transform_subject("a.>", "b.$0.>", "a.x") == "b.a.x"
+    with pytest.raises(ValueError, match="needs a"):
+        transform_subject("a.>", "b.$0.>", "a.x", server="2.11")
 
 
 def test_partitions() -> None:
@@ -103,6 +125,10 @@ FUNCTIONS = [
     ("i.*.b.*", "{{right(2,5)}}-.{{left(1,1)}}.$3x"),
     ("i.a.*.>", "b.$1.c.>"),
     ("i.b", "c.{{partition(9)}}"),
+    ("i.*.*", "c.{{left(2,3)}}-{{right(1,2)}}-x"),
+    ("i.*.*", "c.{{slicefromright(2,3)}}{{splitfromleft(1,2)}}"),
+    ("i.*.*", "c.{{wildcard(1)}}-{{wildcard(2)}}"),
+    ("i.>", "c.$0.{{wildcard(-1)}}.>"),
 ]
 
 
