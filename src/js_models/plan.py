@@ -57,7 +57,8 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
     """Return what has to be done so that the stream has the config ``new``.
 
     ``old`` is the config that the server has, None where there is no such stream. A mirror's
-    ``mirror_direct`` follows its origin, whatever the config says, so it is not compared.
+    ``mirror_direct`` follows its origin, whatever the config says, so it is not compared; nor is
+    its ``duplicate_window``, which clusters drop and which means nothing without publishers.
     """
     if old is None:
         return _creation(validate_stream(new, server))
@@ -72,6 +73,7 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
     if "mirror" in before and "mirror" in after:
         for members in (before, after):
             members.pop("mirror_direct", None)
+            members.pop("duplicate_window", None)
     changes = _changes(before, after)
     losses = [loss for change in changes for loss in _losses(change)]
     return _change(changes, problems, losses)

@@ -174,6 +174,13 @@ def test_sealing_sets_more_than_the_config_says() -> None:
     assert plan_stream(sealed, {**written, "description": "x"}).action == "impossible"
 
 
+def test_the_window_of_a_mirror_does_not_matter() -> None:
+    mirror = {"name": "S", "mirror": {"name": "O"}}
+    wanted = {**mirror, "duplicate_window": 3600 * SECOND}
+    assert plan_stream(mirror, wanted).action == "nothing"
+    assert plan_stream(wanted, {"name": "S", "subjects": ["a"]}).changes[0].new == 120 * SECOND
+
+
 def test_plans_create_what_is_missing() -> None:
     assert plan_stream(None, {"name": "S"}).action == "create"
     assert plan_stream(None, {"name": "S", "max_age": 5}).action == "impossible"
