@@ -79,10 +79,15 @@ class Timestamp(datetime):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a time in the server's notation; ValueError says what is wrong with it."""
+        """Read a time in the server's notation; ValueError says what is wrong with it.
+
+        A moment of the year 0, which servers take, becomes the first one after it.
+        """
         match = _RFC3339.fullmatch(text)
         if match is None:
             raise ValueError(f"{text!r} is not a time such as 2026-01-31T08:00:00Z")
+        if text.startswith("0000-"):
+            return cls._of_year_0(text)
         fraction, zone = match.groups()
         base = datetime.fromisoformat(text)  # cuts what is finer than a microsecond
         # Straight to the base class: answers are full of times, and the parts are known to be fine.
@@ -101,6 +106,15 @@ class Timestamp(datetime):
         # Kept where it is not how the server would write it.
         odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
         self._text = text if odd else None
+        return self
+
+    @classmethod
+    def _of_year_0(cls, text: str) -> Self:
+        """Stand in for a moment before all that ``datetime`` has, and keep its text."""
+        datetime.fromisoformat(f"0004{text[4:]}")  # a leap year, too
+        # Not the very first one, which is the server's word for "never".
+        self = cls(1, 1, 1, tzinfo=UTC, nanosecond=1)
+        self._text = text
         return self
 
     @classmethod

@@ -45,12 +45,22 @@ def test_order_is_that_of_nanoseconds(a: int, b: int) -> None:
         "2026-01-31T08:00:00-00:00",
         "0001-01-01T00:00:00Z",
         "9999-12-31T23:59:59.999999999Z",
+        "0000-01-01T00:00:00Z",
+        "0000-02-29T23:59:59.5+02:00",
     ],
 )
 def test_spelling_survives(text: str) -> None:
     moment = Timestamp.parse(text)
     assert moment.rfc3339() == text
     assert pickle.loads(pickle.dumps(moment)).rfc3339() == text
+
+
+def test_the_year_0_is_not_never() -> None:
+    moment = Timestamp.parse("0000-12-31T00:00:00Z")
+    assert not moment.is_zero
+    assert moment < Timestamp.parse("0001-01-01T00:00:01Z")
+    with pytest.raises(ValueError, match="day is out of range"):
+        Timestamp.parse("0000-02-30T00:00:00Z")
 
 
 @pytest.mark.parametrize(
