@@ -187,14 +187,24 @@ def test_configs_are_pleasant_to_write() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"subjects": "orders.>"}, "put it into"),
-        ({"max_age": 5}, "write timedelta"),
+        (
+            {"subjects": "orders.>"},
+            r"StreamConfig\.subjects: expected a list of texts, .* put it into",
+        ),
+        ({"max_age": 5}, r"StreamConfig\.max_age: expected a timedelta, got 5; write timedelta"),
         ({"mirror_since": 1}, "unexpected keyword"),
     ],
 )
 def test_wrong_fields_are_refused_when_written(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         StreamConfig(**fields)
+
+
+def test_fields_with_wrong_times_are_named() -> None:
+    with pytest.raises(ValueError, match=r"ConsumerConfig\.opt_start_time: .* has no zone"):
+        ConsumerConfig(durable_name="C", opt_start_time=datetime(2026, 1, 1))
+    with pytest.raises(TypeError, match=r"ConsumerConfig\.ack_wait: .*timedelta"):
+        evolve(ConsumerConfig(durable_name="C"), ack_wait=5)  # type: ignore[arg-type]
 
 
 def test_words_of_the_future_are_members_of_their_own() -> None:
