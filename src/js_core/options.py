@@ -11,7 +11,7 @@ from js_core.auth import Credentials
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
 from js_core.servers import ReconnectPolicy, ServerAddress, parse_servers
-from js_core.subjects import check_subject
+from js_core.subjects import check_prefix
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 
@@ -20,11 +20,6 @@ __all__ = ["ConnectOptions"]
 
 # A mistaken unit must not cost a processor for good (seconds).
 _LONGEST_POLL: Final = 0.1
-
-
-def _inbox(value: str) -> str:
-    check_subject(value)
-    return value
 
 
 def _connect_timeout(value: Seconds) -> float:
@@ -58,7 +53,7 @@ class ConnectOptions:
     busy_poll: float = field(default=0.0, converter=_busy_poll)
     reconnect: ReconnectPolicy | None = field(factory=ReconnectPolicy)
     shuffle: bool = True
-    inbox_prefix: str = field(default=INBOX, converter=_inbox)
+    inbox_prefix: str = field(default=INBOX, converter=check_prefix)
 
     def __attrs_post_init__(self) -> None:
         self._check_kinds()

@@ -19,7 +19,7 @@ from js_core.errors import BadArgument
 from js_core.operation import Operation
 from js_core.operations import OPERATIONS, operation
 from js_core.subject_match import covers
-from js_core.subjects import ApiSubjects, check_subject
+from js_core.subjects import ApiSubjects, check_prefix
 from js_core.tokens import INBOX
 
 __all__ = [
@@ -83,7 +83,7 @@ def permissions(
     if not operations:
         raise BadArgument("permissions need at least one operation, such as consume(stream, name)")
     api = ApiSubjects.of(domain=domain, prefix=prefix).prefix
-    check_subject(inbox_prefix)
+    check_prefix(inbox_prefix)
 
     def whole(subject: str) -> str:
         if subject == "INBOX":

@@ -17,6 +17,7 @@ __all__ = [
     "ApiSubjects",
     "check_filter",
     "check_name",
+    "check_prefix",
     "check_queue",
     "check_subject",
     "known_subject",
@@ -26,6 +27,12 @@ __all__ = [
 _NOT_IN_SUBJECT: Final = re.compile(r"[\s\0]")
 _NOT_IN_NAME: Final = re.compile(r"[\s\0.*>/\\]")
 _MAX_NAME: Final = 255
+# A server reads protocol lines of up to 4096 bytes (max_control_line) and closes the connection
+# at a longer one, also when the line is sent again. Beside the subject a line holds a reply
+# subject and sizes, or a queue group.
+_MAX_SUBJECT: Final = 3000
+_MAX_QUEUE: Final = 500
+_MAX_PREFIX: Final = 200
 
 
 def check_subject(subject: str) -> bytes:
@@ -58,7 +65,13 @@ def check_filter(subject: str) -> bytes:
         raise BadArgument(f"subject {subject!r} has an empty token")
     if ">" in subject and ">" in subject.split(".")[:-1]:
         raise BadArgument(f"subject {subject!r}: '>' may only be the last token")
-    return _encoded(subject, "subject")
+    encoded = _encoded(subject, "subject")
+    if len(encoded) > _MAX_SUBJECT:
+        raise BadArgument(
+            f"subject {subject[:20]!r}… has {len(encoded)} bytes, {_MAX_SUBJECT} are allowed: with"
+            " reply subject and sizes it must fit into a protocol line of the server, 4096 bytes"
+        )
+    return encoded
 
 
 def _encoded(text: str, kind: str) -> bytes:
@@ -72,7 +85,17 @@ def check_queue(queue: str) -> bytes:
     """Return a queue group name in bytes, or raise `BadArgument`."""
     if _NOT_IN_SUBJECT.search(queue):
         raise BadArgument(f"queue group {queue!r} holds white space")
-    return _encoded(queue, "queue group")
+    encoded = _encoded(queue, "queue group")
+    if len(encoded) > _MAX_QUEUE:
+        raise BadArgument(f"queue group {queue[:20]!r}… is longer than {_MAX_QUEUE} bytes")
+    return encoded
+
+
+def check_prefix(prefix: str) -> str:
+    """Return what subjects of a kind begin with (inboxes, API calls), or raise `BadArgument`."""
+    if len(check_subject(prefix)) > _MAX_PREFIX:
+        raise BadArgument(f"prefix {prefix[:20]!r}… is longer than {_MAX_PREFIX} bytes")
+    return prefix
 
 
 def check_name(name: str, kind: str) -> str:
@@ -89,16 +112,11 @@ def check_name(name: str, kind: str) -> str:
     return name
 
 
-def _prefix(value: str) -> str:
-    check_subject(value)
-    return value
-
-
 @frozen
 class ApiSubjects:
     """The subjects of the JetStream API under one prefix (`$JS.API` unless told)."""
 
-    prefix: str = field(default="$JS.API", converter=_prefix)
+    prefix: str = field(default="$JS.API", converter=check_prefix)
 
     @classmethod
     def of(cls, *, domain: str | None, prefix: str | None) -> ApiSubjects:
@@ -148,12 +166,15 @@ class ApiSubjects:
         return f"{self.prefix}.CONSUMER.{verb}.{check_name(stream, 'stream')}"
 
     def create_consumer(self, stream: str, name: str, filters: list[str]) -> str:
-        """Return the create subject: it carries the filter when there is exactly one (2.9)."""
+        """Return the create subject: it carries the filter when there is exactly one (2.9).
+
+        A filter that makes it too long stays in the request alone, as several ones do.
+        """
         subject = self.consumer("CREATE", stream, name)
-        if len(filters) == 1:
-            check_filter(filters[0])
-            return f"{subject}.{filters[0]}"
-        return subject
+        if len(filters) != 1:
+            return subject
+        length = len(subject.encode()) + 1 + len(check_filter(filters[0]))
+        return subject if length > _MAX_SUBJECT else f"{subject}.{filters[0]}"
 
     def next_message(self, stream: str, consumer: str) -> str:
         """Return the subject that pull requests go to."""

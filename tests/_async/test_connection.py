@@ -71,6 +71,24 @@ async def test_credentials_are_checked_and_never_shown(server_factory):
     assert pickle.loads(pickle.dumps(options)) == options
 
 
+async def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(server, name):
+    events = []
+    async with js.connect(server.url, on_event=events.append) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        longest = f"{name}." + "x" * (2999 - len(name))
+        assert await jet.insert(longest) == js.Stored(stream=name, seq=1)
+        consumer = await stream.create_consumer(
+            ConsumerConfig(durable_name="c" * 255, filter_subject=longest)
+        )
+        (message,) = await consumer.fetch(1)
+        assert message.subject == longest
+        with pytest.raises(js.BadArgument, match="3000 are allowed"):
+            await jet.insert(f"{name}." + "x" * 5000)
+        await connection.flush()
+        assert not [event for event in events if isinstance(event, js.Disconnected)]
+
+
 async def test_closing_wakes_everybody_who_waits(server, name):
     connection = await js.connect(server.url)
     jet = connection.jetstream()

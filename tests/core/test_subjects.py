@@ -14,12 +14,13 @@ from js_core.subjects import (
     ApiSubjects,
     check_filter,
     check_name,
+    check_prefix,
     check_queue,
     check_subject,
     known_subject,
 )
 
-LITERAL = ["a", "a.b", "A-b_c.1", "$JS.API.INFO", "ü.ß", "a*b.c>d", "a.*b", "x" * 2000]
+LITERAL = ["a", "a.b", "A-b_c.1", "$JS.API.INFO", "ü.ß", "a*b.c>d", "a.*b", "x" * 3000]
 WILD = ["*", ">", "a.*", "a.>", "*.*.c", "a.*.>"]
 NEVER = [
     "",
@@ -70,6 +71,23 @@ def test_no_text_reaches_the_wire_as_more_than_one_word(subject: str) -> None:
     except BadArgument:
         return
     assert re.fullmatch(rb"[^ \t\r\n\0]+", encoded)
+
+
+@pytest.mark.parametrize("subject", ["x" * 3001, "ü" * 1501, "s." + "x" * 5000])
+def test_a_subject_fits_into_a_protocol_line(subject: str) -> None:
+    for check in (check_subject, check_filter, known_subject):
+        with pytest.raises(BadArgument, match=r"3000 are allowed: .* 4096"):
+            check(subject)
+
+
+def test_no_line_of_the_protocol_is_longer_than_a_server_reads() -> None:
+    inbox = check_prefix("i" * 200) + "." + "t" * 40
+    assert len(f"HPUB {'x' * 3000} {inbox} 10000000 10000000\r\n") <= 4096
+    queue = check_queue("q" * 500).decode()
+    assert len(f"SUB {'f' * 3000} {queue} 1000000000\r\n") <= 4096
+    for check in (check_prefix, check_queue):
+        with pytest.raises(BadArgument, match="longer than"):
+            check("x" * 501)
 
 
 def test_queue_groups() -> None:
@@ -139,6 +157,14 @@ def test_subjects_of_the_api() -> None:
         "$JS.API.ACCOUNT.PURGE.A",
         "$JS.API.ACCOUNT.STREAM.MOVE.A.S",
     ]
+
+
+def test_a_long_filter_stays_out_of_the_subject_that_creates_a_consumer() -> None:
+    api = ApiSubjects()
+    plain = api.create_consumer("S", "C", [])
+    fits = "x" * (3000 - len(plain) - 1)
+    assert api.create_consumer("S", "C", [fits]) == f"{plain}.{fits}"
+    assert api.create_consumer("S", "C", [fits + "x"]) == plain
 
 
 def test_every_call_checks_its_names() -> None:
