@@ -7,14 +7,16 @@ stored is looked up first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from js_core.errors import BadArgument, SubjectTaken, TwinstreamError
+from js_core.hole import Hole
 from js_core.promises import identity_holes, insert_holes
 from js_core.publish import PublishFailure, PublishRequest
 from js_core.subject_match import matcher
 from js_core.subject_write import AlreadyThere, Refusal, Stored, judge
+from js_models import StreamConfig
 
 if TYPE_CHECKING:
     from js_async.jetstream import JetStream
@@ -55,6 +57,49 @@ def once_writer(
     raise BadArgument(f"by must be 'subject' or 'id', got {by!r}")
 
 
+class _Into:
+    """The stream that is written into, with the promise that its settings must give."""
+
+    def __init__(
+        self,
+        streams: PromisedStreams,
+        name: str,
+        promise: str,
+        holes_of: Callable[[StreamConfig], list[Hole]],
+    ) -> None:
+        self._streams: Final = streams
+        self._name: Final = name
+        self._promise: Final = promise
+        self._holes_of: Final = holes_of
+        self._subjects: list[str] = [">"]
+
+    async def check(self) -> Stream:
+        """Return the stream; raises `NotPromised`."""
+        stream = await self._streams.named(self._name, self._promise, self._holes_of)
+        self._subjects = stream.config.subjects or [stream.name]
+        return stream
+
+    async def strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
+        """Return the places of the messages whose subjects the stream does not have."""
+        found = self._mismatches(requests)
+        if not found:
+            return found
+        # The stream may have got the subject since it was asked for.
+        self._streams.forget(self._name)
+        await self.check()
+        return self._mismatches(requests)
+
+    def _mismatches(self, requests: Sequence[PublishRequest]) -> set[int]:
+        matches = matcher(self._subjects)
+        if matches is None:
+            return set()
+        return {
+            number
+            for number, request in enumerate(requests)
+            if not matches(request.subject.encode())
+        }
+
+
 class ByIdentity:
     """Publishes with `Nats-Msg-Id`; whoever uses it keeps within the window, or looks up."""
 
@@ -62,24 +107,21 @@ class ByIdentity:
         self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
     ) -> None:
         self._jet: Final = jet
-        self._streams: Final = streams
-        self._name: Final = stream
         self._timeout: Final = timeout
-        self._subjects: list[str] = [">"]
+        self._into: Final = _Into(
+            streams,
+            stream,
+            "that a message is stored once by its identity",
+            lambda config: identity_holes(config, timeout),
+        )
 
     async def check(self) -> Stream:
         """Return the stream; raises `NotPromised`."""
-        stream = await self._streams.named(
-            self._name,
-            "that a message is stored once by its identity",
-            lambda config: identity_holes(config, self._timeout),
-        )
-        self._subjects = stream.config.subjects or [stream.name]
-        return stream
+        return await self._into.check()
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages and return what came of each."""
-        return await _publish(self._jet, self._subjects, requests, self._timeout)
+        return await _publish(self._jet, self._into, requests, self._timeout)
 
 
 class BySubject:
@@ -89,23 +131,19 @@ class BySubject:
         self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
     ) -> None:
         self._jet: Final = jet
-        self._streams: Final = streams
-        self._name: Final = stream
         self._timeout: Final = timeout
-        self._subjects: list[str] = [">"]
+        self._into: Final = _Into(
+            streams, stream, "that a message is stored once by its subject", insert_holes
+        )
 
     async def check(self) -> Stream:
         """Return the stream; raises `NotPromised`."""
-        stream = await self._streams.named(
-            self._name, "that a message is stored once by its subject", insert_holes
-        )
-        self._subjects = stream.config.subjects or [stream.name]
-        return stream
+        return await self._into.check()
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages and return what came of each."""
         first = [request._replace(expected_last_subject_seq=0) for request in requests]
-        results = await _publish(self._jet, self._subjects, first, self._timeout)
+        results = await _publish(self._jet, self._into, first, self._timeout)
         return [
             result
             if isinstance(result, Stored) and not result.repeated
@@ -148,13 +186,13 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
 
 
 async def _publish(
-    jet: JetStream, subjects: Iterable[str], requests: Sequence[PublishRequest], timeout: float
+    jet: JetStream, into: _Into, requests: Sequence[PublishRequest], timeout: float
 ) -> list[Written]:
-    matches = matcher(subjects)
+    strangers = await into.strangers(requests)
     results: dict[int, Written] = {}
     sent: list[int] = []
     for number, request in enumerate(requests):
-        if matches is None or matches(request.subject.encode()):
+        if number not in strangers:
             sent.append(number)
         else:
             results[number] = BadArgument(

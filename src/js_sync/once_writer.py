@@ -8,14 +8,16 @@ stored is looked up first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from js_core.errors import BadArgument, SubjectTaken, TwinstreamError
+from js_core.hole import Hole
 from js_core.promises import identity_holes, insert_holes
 from js_core.publish import PublishFailure, PublishRequest
 from js_core.subject_match import matcher
 from js_core.subject_write import AlreadyThere, Refusal, Stored, judge
+from js_models import StreamConfig
 
 if TYPE_CHECKING:
     from js_sync.jetstream import JetStream
@@ -56,6 +58,49 @@ def once_writer(
     raise BadArgument(f"by must be 'subject' or 'id', got {by!r}")
 
 
+class _Into:
+    """The stream that is written into, with the promise that its settings must give."""
+
+    def __init__(
+        self,
+        streams: PromisedStreams,
+        name: str,
+        promise: str,
+        holes_of: Callable[[StreamConfig], list[Hole]],
+    ) -> None:
+        self._streams: Final = streams
+        self._name: Final = name
+        self._promise: Final = promise
+        self._holes_of: Final = holes_of
+        self._subjects: list[str] = [">"]
+
+    def check(self) -> Stream:
+        """Return the stream; raises `NotPromised`."""
+        stream = self._streams.named(self._name, self._promise, self._holes_of)
+        self._subjects = stream.config.subjects or [stream.name]
+        return stream
+
+    def strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
+        """Return the places of the messages whose subjects the stream does not have."""
+        found = self._mismatches(requests)
+        if not found:
+            return found
+        # The stream may have got the subject since it was asked for.
+        self._streams.forget(self._name)
+        self.check()
+        return self._mismatches(requests)
+
+    def _mismatches(self, requests: Sequence[PublishRequest]) -> set[int]:
+        matches = matcher(self._subjects)
+        if matches is None:
+            return set()
+        return {
+            number
+            for number, request in enumerate(requests)
+            if not matches(request.subject.encode())
+        }
+
+
 class ByIdentity:
     """Publishes with `Nats-Msg-Id`; whoever uses it keeps within the window, or looks up."""
 
@@ -63,24 +108,21 @@ class ByIdentity:
         self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
     ) -> None:
         self._jet: Final = jet
-        self._streams: Final = streams
-        self._name: Final = stream
         self._timeout: Final = timeout
-        self._subjects: list[str] = [">"]
+        self._into: Final = _Into(
+            streams,
+            stream,
+            "that a message is stored once by its identity",
+            lambda config: identity_holes(config, timeout),
+        )
 
     def check(self) -> Stream:
         """Return the stream; raises `NotPromised`."""
-        stream = self._streams.named(
-            self._name,
-            "that a message is stored once by its identity",
-            lambda config: identity_holes(config, self._timeout),
-        )
-        self._subjects = stream.config.subjects or [stream.name]
-        return stream
+        return self._into.check()
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages and return what came of each."""
-        return _publish(self._jet, self._subjects, requests, self._timeout)
+        return _publish(self._jet, self._into, requests, self._timeout)
 
 
 class BySubject:
@@ -90,23 +132,19 @@ class BySubject:
         self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
     ) -> None:
         self._jet: Final = jet
-        self._streams: Final = streams
-        self._name: Final = stream
         self._timeout: Final = timeout
-        self._subjects: list[str] = [">"]
+        self._into: Final = _Into(
+            streams, stream, "that a message is stored once by its subject", insert_holes
+        )
 
     def check(self) -> Stream:
         """Return the stream; raises `NotPromised`."""
-        stream = self._streams.named(
-            self._name, "that a message is stored once by its subject", insert_holes
-        )
-        self._subjects = stream.config.subjects or [stream.name]
-        return stream
+        return self._into.check()
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages and return what came of each."""
         first = [request._replace(expected_last_subject_seq=0) for request in requests]
-        results = _publish(self._jet, self._subjects, first, self._timeout)
+        results = _publish(self._jet, self._into, first, self._timeout)
         return [
             result
             if isinstance(result, Stored) and not result.repeated
@@ -149,13 +187,13 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
 
 
 def _publish(
-    jet: JetStream, subjects: Iterable[str], requests: Sequence[PublishRequest], timeout: float
+    jet: JetStream, into: _Into, requests: Sequence[PublishRequest], timeout: float
 ) -> list[Written]:
-    matches = matcher(subjects)
+    strangers = into.strangers(requests)
     results: dict[int, Written] = {}
     sent: list[int] = []
     for number, request in enumerate(requests):
-        if matches is None or matches(request.subject.encode()):
+        if number not in strangers:
             sent.append(number)
         else:
             results[number] = BadArgument(

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import StreamConfig
+from js_models import StreamConfig, evolve
 from tests._async.flow import eventually
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -109,6 +109,19 @@ async def test_it_works_beside_the_program(opened, name, path):
             with pytest.raises(js.BadArgument, match="already"):
                 await relay.start()
         assert outbox.waiting() == 0
+
+
+@BY
+async def test_a_subject_that_the_stream_got_meanwhile_is_no_fault(opened, name, path, by):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        relay = jet.outbox(outbox, stream=name, by=by)
+        assert await relay.drain(60) == 1
+        await stream.change(lambda found: evolve(found, subjects=[f"{name}.>", f"{name}-new.>"]))
+        added(path, [f"{name}-new.1", f"{name}-no.1"])
+        assert await relay.drain(60) == 1
+        assert [event.subject for event, _ in outbox.refused()] == [f"{name}-no.1"]
 
 
 async def test_one_relay_at_a_time(opened, name, path):

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig
+from js_models import StreamConfig, evolve
 from tests._sync.flow import eventually
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -110,6 +110,19 @@ def test_it_works_beside_the_program(opened, name, path):
             with pytest.raises(js.BadArgument, match="already"):
                 relay.start()
         assert outbox.waiting() == 0
+
+
+@BY
+def test_a_subject_that_the_stream_got_meanwhile_is_no_fault(opened, name, path, by):
+    with opened() as jet:
+        stream = made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        relay = jet.outbox(outbox, stream=name, by=by)
+        assert relay.drain(60) == 1
+        stream.change(lambda found: evolve(found, subjects=[f"{name}.>", f"{name}-new.>"]))
+        added(path, [f"{name}-new.1", f"{name}-no.1"])
+        assert relay.drain(60) == 1
+        assert [event.subject for event, _ in outbox.refused()] == [f"{name}-no.1"]
 
 
 def test_one_relay_at_a_time(opened, name, path):
