@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from js_async._io import Signal, Task, aside, sleep, spawn
+from js_async._io import Signal, Task, sleep, spawn
+from js_async._store_calls import StoreCalls, StoreTrouble
 from js_async.once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_async.outbox_store import OutboxStore
 from js_async.outbox_window import OutboxWindow
@@ -54,7 +56,7 @@ class OutboxRelay:
         on_report: Callable[[OutboxReport], None] | None,
     ) -> None:
         self._jet: Final = jet
-        self._store: Final = store
+        self._store: Final = StoreCalls(store)
         self._stream: Final = stream
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
@@ -148,6 +150,7 @@ class OutboxRelay:
                     await self._rest()
         except Exception as error:
             self._error = error
+            self._tell_end(error)
         finally:
             await self._release()
 
@@ -163,7 +166,11 @@ class OutboxRelay:
         """Become the only relay of the outbox; return why that is not so yet."""
         if self._claimed:
             return None
-        if not await aside(self._store.claim):
+        try:
+            free = await self._store.call(lambda store: store.claim())
+        except StoreTrouble as trouble:
+            return self._tell(trouble)
+        if not free:
             return self._tell(TwinstreamError("another relay works on this outbox"))
         self._claimed = True
         return None
@@ -172,7 +179,7 @@ class OutboxRelay:
         self._window = None
         if self._claimed:
             self._claimed = False
-            await aside(self._store.release)
+            await self._store.call(lambda store: store.release())
 
     async def _round(self) -> TwinstreamError | None:
         """Send what waits, once; return the last trouble, None when nothing waits any more."""
@@ -186,7 +193,7 @@ class OutboxRelay:
             else:
                 await self._writer.check()
             while not self._stop.is_set():
-                events = await aside(lambda: self._store.pending(_PAGE))
+                events = await self._store.call(lambda store: store.pending(_PAGE))
                 if not events:
                     return None
                 trouble = await self._page(events)
@@ -230,7 +237,7 @@ class OutboxRelay:
 
     async def _finish(self, done: list[int]) -> None:
         if done:
-            await aside(lambda: self._store.done(done))
+            await self._store.call(lambda store: store.done(done))
             self.stored += len(done)
             if self._window is not None:
                 self._window.forget(done)
@@ -243,10 +250,19 @@ class OutboxRelay:
             raise error
         refused = is_fault_of_event(error)
         if refused:
+            await self._store.call(lambda store: store.refuse(event.number, str(error)))
             self.refused += 1
-            await aside(lambda: self._store.refuse(event.number, str(error)))
         self._tell(error, event, refused)
         return None if refused else error
+
+    def _tell_end(self, error: Exception) -> None:
+        if self._on_report is None:
+            return
+        if not isinstance(error, TwinstreamError):
+            error = TwinstreamError(repr(error))
+        # It may be the very cause of the end.
+        with suppress(Exception):
+            self._on_report(OutboxReport(error=error, ended=True))
 
     def _tell(
         self, error: TwinstreamError, event: OutboxEvent | None = None, refused: bool = False

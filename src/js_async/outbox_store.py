@@ -1,7 +1,8 @@
 """What a relay needs of the place where events wait. `SqliteOutbox` is one; write your own.
 
 The calls may block; a relay makes one at a time, each beside its own work. What a call changed is
-durable when it returns.
+durable when it returns. `OSError`, and the errors of SQLite that pass, are told and the call is
+made again; any other error ends the relay.
 """
 
 from __future__ import annotations

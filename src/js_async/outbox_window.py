@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from js_async._io import aside
+from js_async._store_calls import StoreCalls
 from js_async.look_up import stored_ids
-from js_async.outbox_store import OutboxStore
 from js_core.deadline import monotonic
 from js_core.errors import OutcomeUnknown
 from js_core.outbox import OutboxEvent
@@ -30,7 +29,7 @@ _PATIENCE: Final = 30.0
 class OutboxWindow:
     """Which events may be sent now; `timeout` in seconds is what an attempt may take."""
 
-    def __init__(self, jet: JetStream, store: OutboxStore, stream: Stream, timeout: float) -> None:
+    def __init__(self, jet: JetStream, store: StoreCalls, stream: Stream, timeout: float) -> None:
         self._jet: Final = jet
         self._store: Final = store
         self._stream: Final = stream
@@ -67,8 +66,8 @@ class OutboxWindow:
 
         Raises `OutcomeUnknown` when the stream has lost messages that have to be looked at.
         """
-        ids = await aside(self._store.pending_ids)
-        floor = await aside(lambda: self._store.floor(self._key))
+        ids = await self._store.call(lambda store: store.pending_ids())
+        floor = await self._store.call(lambda store: store.floor(self._key))
         # From before the question: what it does not tell may be stored from then on.
         now = monotonic()
         info = await self._stream.info(confirmed=True)
@@ -87,9 +86,9 @@ class OutboxWindow:
         )
         if found:
             numbers = [ids[id] for id in found]
-            await aside(lambda: self._store.done(numbers))
+            await self._store.call(lambda store: store.done(numbers))
             self.found += len(found)
-        await aside(lambda: self._store.set_floor(self._key, last))
+        await self._store.call(lambda store: store.set_floor(self._key, last))
         self._looked_at = now
         self._first_sent.clear()
         self._last_number = max(ids.values(), default=0)

@@ -47,13 +47,19 @@ class OutboxEvent:
 
 @frozen(kw_only=True)
 class OutboxReport:
-    """Something that a relay met: an event that is `refused` for good, or trouble that passes."""
+    """Something that a relay met: an event that is `refused` for good, or trouble that passes.
+
+    With `ended` it is what ended a relay that worked beside the program; `wait` raises it.
+    """
 
     error: TwinstreamError
     event: OutboxEvent | None = None
     refused: bool = False
+    ended: bool = False
 
     def __str__(self) -> str:
+        if self.ended:
+            return f"the relay has ended: {self.error}"
         if self.event is None:
             return str(self.error)
         verdict = "refused" if self.refused else "not stored yet"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from js_core.deadline import Deadline, Seconds, seconds
@@ -17,7 +18,8 @@ from js_core.errors import (
 )
 from js_core.outbox import Lanes, OutboxEvent, OutboxReport, is_fault_of_event
 from js_core.subject_write import Stored
-from js_sync._io import Signal, Task, aside, sleep, spawn
+from js_sync._io import Signal, Task, sleep, spawn
+from js_sync._store_calls import StoreCalls, StoreTrouble
 from js_sync.once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_sync.outbox_store import OutboxStore
 from js_sync.outbox_window import OutboxWindow
@@ -55,7 +57,7 @@ class OutboxRelay:
         on_report: Callable[[OutboxReport], None] | None,
     ) -> None:
         self._jet: Final = jet
-        self._store: Final = store
+        self._store: Final = StoreCalls(store)
         self._stream: Final = stream
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
@@ -149,6 +151,7 @@ class OutboxRelay:
                     self._rest()
         except Exception as error:
             self._error = error
+            self._tell_end(error)
         finally:
             self._release()
 
@@ -164,7 +167,11 @@ class OutboxRelay:
         """Become the only relay of the outbox; return why that is not so yet."""
         if self._claimed:
             return None
-        if not aside(self._store.claim):
+        try:
+            free = self._store.call(lambda store: store.claim())
+        except StoreTrouble as trouble:
+            return self._tell(trouble)
+        if not free:
             return self._tell(TwinstreamError("another relay works on this outbox"))
         self._claimed = True
         return None
@@ -173,7 +180,7 @@ class OutboxRelay:
         self._window = None
         if self._claimed:
             self._claimed = False
-            aside(self._store.release)
+            self._store.call(lambda store: store.release())
 
     def _round(self) -> TwinstreamError | None:
         """Send what waits, once; return the last trouble, None when nothing waits any more."""
@@ -187,7 +194,7 @@ class OutboxRelay:
             else:
                 self._writer.check()
             while not self._stop.is_set():
-                events = aside(lambda: self._store.pending(_PAGE))
+                events = self._store.call(lambda store: store.pending(_PAGE))
                 if not events:
                     return None
                 trouble = self._page(events)
@@ -231,7 +238,7 @@ class OutboxRelay:
 
     def _finish(self, done: list[int]) -> None:
         if done:
-            aside(lambda: self._store.done(done))
+            self._store.call(lambda store: store.done(done))
             self.stored += len(done)
             if self._window is not None:
                 self._window.forget(done)
@@ -244,10 +251,19 @@ class OutboxRelay:
             raise error
         refused = is_fault_of_event(error)
         if refused:
+            self._store.call(lambda store: store.refuse(event.number, str(error)))
             self.refused += 1
-            aside(lambda: self._store.refuse(event.number, str(error)))
         self._tell(error, event, refused)
         return None if refused else error
+
+    def _tell_end(self, error: Exception) -> None:
+        if self._on_report is None:
+            return
+        if not isinstance(error, TwinstreamError):
+            error = TwinstreamError(repr(error))
+        # It may be the very cause of the end.
+        with suppress(Exception):
+            self._on_report(OutboxReport(error=error, ended=True))
 
     def _tell(
         self, error: TwinstreamError, event: OutboxEvent | None = None, refused: bool = False

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 from js_core.deadline import monotonic
 from js_core.errors import OutcomeUnknown
 from js_core.outbox import OutboxEvent
-from js_sync._io import aside
+from js_sync._store_calls import StoreCalls
 from js_sync.look_up import stored_ids
-from js_sync.outbox_store import OutboxStore
 
 if TYPE_CHECKING:
     from js_sync.jetstream import JetStream
@@ -31,7 +30,7 @@ _PATIENCE: Final = 30.0
 class OutboxWindow:
     """Which events may be sent now; `timeout` in seconds is what an attempt may take."""
 
-    def __init__(self, jet: JetStream, store: OutboxStore, stream: Stream, timeout: float) -> None:
+    def __init__(self, jet: JetStream, store: StoreCalls, stream: Stream, timeout: float) -> None:
         self._jet: Final = jet
         self._store: Final = store
         self._stream: Final = stream
@@ -68,8 +67,8 @@ class OutboxWindow:
 
         Raises `OutcomeUnknown` when the stream has lost messages that have to be looked at.
         """
-        ids = aside(self._store.pending_ids)
-        floor = aside(lambda: self._store.floor(self._key))
+        ids = self._store.call(lambda store: store.pending_ids())
+        floor = self._store.call(lambda store: store.floor(self._key))
         # From before the question: what it does not tell may be stored from then on.
         now = monotonic()
         info = self._stream.info(confirmed=True)
@@ -86,9 +85,9 @@ class OutboxWindow:
         found = stored_ids(self._jet, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE)
         if found:
             numbers = [ids[id] for id in found]
-            aside(lambda: self._store.done(numbers))
+            self._store.call(lambda store: store.done(numbers))
             self.found += len(found)
-        aside(lambda: self._store.set_floor(self._key, last))
+        self._store.call(lambda store: store.set_floor(self._key, last))
         self._looked_at = now
         self._first_sent.clear()
         self._last_number = max(ids.values(), default=0)

@@ -142,7 +142,12 @@ class SqliteOutbox:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise
             return False
-        self._lock, self._own = lock, self._connect()
+        try:
+            self._own = self._connect()
+        except sqlite3.Error:
+            lock.close()
+            raise
+        self._lock = lock
         return True
 
     def release(self) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async import sqlite_outbox
 from js_models import StreamConfig, evolve
 from tests._async.flow import eventually
 
@@ -261,6 +262,63 @@ async def test_a_gap_where_events_may_be_is_told(opened, name, path):
         await stream.purge(keep=1)
         with pytest.raises(js.OutcomeUnknown, match="from 3 only, but those from 2"):
             await jet.outbox(outbox, stream=name, by="id").drain(60)
+
+
+async def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
+    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        reports = []
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("BEGIN EXCLUSIVE")
+            relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+            with pytest.raises(js.RequestTimeout, match="cannot be used now: database is locked"):
+                await relay.drain(0.2)
+            db.execute("COMMIT")
+            await relay.start()
+
+            async def stored_one():
+                return relay.stored == 1
+
+            await eventually(stored_one)
+            reports.clear()
+            db.execute("BEGIN EXCLUSIVE")
+
+            async def told():
+                return any("database is locked" in str(report) for report in reports)
+
+            await eventually(told)
+            outbox.add(db, f"{name}.2")
+            db.execute("COMMIT")
+
+            async def stored_two():
+                return relay.stored == 2
+
+            await eventually(stored_two)
+            await relay.stop()
+        assert not any(report.ended for report in reports)
+
+
+async def test_what_ends_a_relay_is_told(opened, name, path):
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        reports = []
+        relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
+        await relay.start()
+
+        async def stored_one():
+            return relay.stored == 1
+
+        await eventually(stored_one)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("DROP TABLE outbox")
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            await relay.wait(30)
+        (report,) = reports
+        assert report.ended
+        assert "the relay has ended: OperationalError('no such table" in str(report)
 
 
 async def test_an_outbox_needs_a_file(path):

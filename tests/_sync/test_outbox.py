@@ -11,6 +11,7 @@ import pytest
 
 import js_sync as js
 from js_models import StreamConfig, evolve
+from js_sync import sqlite_outbox
 from tests._sync.flow import eventually
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -262,6 +263,63 @@ def test_a_gap_where_events_may_be_is_told(opened, name, path):
         stream.purge(keep=1)
         with pytest.raises(js.OutcomeUnknown, match="from 3 only, but those from 2"):
             jet.outbox(outbox, stream=name, by="id").drain(60)
+
+
+def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
+    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+    with opened() as jet:
+        made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        reports = []
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("BEGIN EXCLUSIVE")
+            relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+            with pytest.raises(js.RequestTimeout, match="cannot be used now: database is locked"):
+                relay.drain(0.2)
+            db.execute("COMMIT")
+            relay.start()
+
+            def stored_one():
+                return relay.stored == 1
+
+            eventually(stored_one)
+            reports.clear()
+            db.execute("BEGIN EXCLUSIVE")
+
+            def told():
+                return any("database is locked" in str(report) for report in reports)
+
+            eventually(told)
+            outbox.add(db, f"{name}.2")
+            db.execute("COMMIT")
+
+            def stored_two():
+                return relay.stored == 2
+
+            eventually(stored_two)
+            relay.stop()
+        assert not any(report.ended for report in reports)
+
+
+def test_what_ends_a_relay_is_told(opened, name, path):
+    with opened() as jet:
+        made(jet, name)
+        outbox = added(path, [f"{name}.1"])
+        reports = []
+        relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
+        relay.start()
+
+        def stored_one():
+            return relay.stored == 1
+
+        eventually(stored_one)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("DROP TABLE outbox")
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            relay.wait(30)
+        (report,) = reports
+        assert report.ended
+        assert "the relay has ended: OperationalError('no such table" in str(report)
 
 
 def test_an_outbox_needs_a_file(path):

@@ -70,3 +70,4 @@ def test_reports_read_well() -> None:
     assert str(OutboxReport(error=error, event=event(3), refused=True)) == (
         "event 3 (s) refused: too bad"
     )
+    assert str(OutboxReport(error=error, ended=True)) == "the relay has ended: too bad"
