@@ -20,7 +20,14 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from js_core.outbox import Lanes, OutboxEvent, OutboxReport, is_fault_of_event
+from js_core.outbox import (
+    Lanes,
+    OutboxEvent,
+    OutboxReport,
+    graver,
+    is_fault_of_event,
+    is_of_event_alone,
+)
 from js_core.subject_write import Stored
 
 if TYPE_CHECKING:
@@ -184,37 +191,53 @@ class OutboxRelay:
     async def _round(self) -> TwinstreamError | None:
         """Send what waits, once; return the last trouble, None when nothing waits any more."""
         try:
-            if isinstance(self._writer, ByIdentity) and self._window is None:
-                stream = await self._writer.check()
-                window = OutboxWindow(self._jet, self._store, stream, self._timeout)
-                await window.look()
-                self._window = window
-                self.stored += window.found
-            else:
-                await self._writer.check()
-            while not self._stop.is_set():
-                events = await self._store.call(lambda store: store.pending(_PAGE))
-                if not events:
-                    return None
-                trouble = await self._page(events)
-                if trouble is not None:
-                    return trouble
+            await self._check()
+            return await self._pages()
         except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
             return self._tell(error)
-        return None
 
-    async def _page(self, events: list[OutboxEvent]) -> TwinstreamError | None:
-        lanes = Lanes(events)
+    async def _check(self) -> None:
+        stream = await self._writer.check()
+        if isinstance(self._writer, ByIdentity) and self._window is None:
+            window = OutboxWindow(self._jet, self._store, stream, self._timeout)
+            await window.look()
+            self._window = window
+            self.stored += window.found
+
+    async def _pages(self) -> TwinstreamError | None:
+        """Send page by page; what fails by itself alone does not keep off what is behind it."""
+        passed: TwinstreamError | None = None
+        after = 0
+        held: set[str] = set()
+        while not self._stop.is_set():
+            events = await self._pending(after)
+            if not events:
+                break
+            all_went, trouble = await self._page(events, held)
+            if trouble is not None and not (all_went and is_of_event_alone(trouble)):
+                return trouble
+            passed = trouble or passed
+            if passed is not None and all_went:
+                after = events[-1].number
+        return passed
+
+    async def _pending(self, after: int) -> list[OutboxEvent]:
+        return await self._store.call(lambda store: store.pending(_PAGE, after))
+
+    async def _page(
+        self, events: list[OutboxEvent], held: set[str]
+    ) -> tuple[bool, TwinstreamError | None]:
+        """Send events; tell whether all had their turn, and the gravest trouble."""
+        lanes = Lanes(events, held)
         done: list[int] = []
         trouble: TwinstreamError | None = None
         while wave := lanes.next_wave():
             if self._window is not None and not self._window.may_send(wave):
                 await self._finish(done)
-                done = []
                 await self._look_again(self._window)
-                return trouble
+                return False, trouble
             requests = [event.request(self._stream) for event in wave]
             results = await self._writer.write(requests)
             for event, result in zip(wave, results, strict=True):
@@ -223,12 +246,12 @@ class OutboxRelay:
                     self._pause = self._poll
                 else:
                     lanes.hold(event)
-                    trouble = await self._failed(event, result) or trouble
+                    trouble = graver(trouble, await self._failed(event, result))
             if len(done) >= _TOGETHER:
                 await self._finish(done)
                 done = []
         await self._finish(done)
-        return trouble
+        return True, trouble
 
     async def _look_again(self, window: OutboxWindow) -> None:
         before = window.found

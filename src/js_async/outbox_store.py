@@ -29,8 +29,8 @@ class OutboxStore(Protocol):
         """Let another relay work."""
         ...
 
-    def pending(self, limit: int) -> list[OutboxEvent]:
-        """Return the first events that wait, up to `limit`, by number.
+    def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
+        """Return the first events that wait, up to `limit`, by number, those above `after`.
 
         Refused ones do not wait; nor do events of a key of which one is refused.
         """

@@ -162,13 +162,14 @@ class SqliteOutbox:
             raise BadArgument(f"{self!r} is not claimed: only a relay may do this")
         return self._own
 
-    def pending(self, limit: int) -> list[OutboxEvent]:
-        """Return the first events that wait, by number."""
+    def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
+        """Return the first events that wait, by number, those above `after`."""
         text = f"""
-            SELECT {_COLUMNS} FROM {self._table} WHERE refused IS NULL AND (key IS NULL OR key
-            NOT IN (SELECT key FROM {self._table} WHERE refused IS NOT NULL AND key IS NOT NULL))
+            SELECT {_COLUMNS} FROM {self._table}
+            WHERE number > ? AND refused IS NULL AND (key IS NULL OR key NOT IN
+            (SELECT key FROM {self._table} WHERE refused IS NOT NULL AND key IS NOT NULL))
             ORDER BY number LIMIT ?"""
-        return [_event(row) for row in self._db.execute(text, (limit,)).fetchall()]
+        return [_event(row) for row in self._db.execute(text, (after, limit)).fetchall()]
 
     def pending_ids(self) -> dict[str, int]:
         """Return the numbers of all events that wait, by identity."""

@@ -8,15 +8,30 @@ from typing import Final
 
 from attrs import frozen
 
-from js_core.errors import BadArgument, JetStreamError, SubjectTaken, TwinstreamError
+from js_core.errors import (
+    BadArgument,
+    JetStreamError,
+    PermissionDenied,
+    SubjectTaken,
+    TwinstreamError,
+)
 from js_core.headers import Headers
 from js_core.publish import PublishRequest
 
-__all__ = ["Lanes", "OutboxEvent", "OutboxReport", "is_fault_of_event"]
+__all__ = [
+    "Lanes",
+    "OutboxEvent",
+    "OutboxReport",
+    "graver",
+    "is_fault_of_event",
+    "is_of_event_alone",
+]
 
 # What the server says to a message that no repeat makes better: too large, headers too large,
-# rollup, time to live, counters, schedules, a condition that cannot be read.
-_FAULTS: Final = frozenset({10054, 10097, 10111, 10165, 10166, *range(10168, 10174), 10193})
+# rollup, time to live, counters, batches, schedules, a condition that cannot be read.
+_FAULTS: Final = frozenset(
+    {10054, 10097, 10111, 10165, 10166, *range(10168, 10176), 10177, 10179, *range(10188, 10194)}
+)
 
 
 @frozen(kw_only=True)
@@ -67,15 +82,19 @@ class OutboxReport:
 
 
 class Lanes:
-    """A page of events as waves: of each key one event a wave, all of those without a key."""
+    """A page of events as waves: of each key one event a wave, all of those without a key.
 
-    def __init__(self, events: Iterable[OutboxEvent]) -> None:
+    Events of keys in `held` do not go; a key that is held here is added to it.
+    """
+
+    def __init__(self, events: Iterable[OutboxEvent], held: set[str] | None = None) -> None:
         self._free: list[OutboxEvent] = []
         self._lanes: dict[str, deque[OutboxEvent]] = {}
+        self._held: Final = set() if held is None else held
         for event in events:
             if event.key is None:
                 self._free.append(event)
-            else:
+            elif event.key not in self._held:
                 self._lanes.setdefault(event.key, deque()).append(event)
 
     def next_wave(self) -> list[OutboxEvent]:
@@ -92,6 +111,7 @@ class Lanes:
         """Let nothing more of the event's key go: it was not stored."""
         if event.key is not None:
             self._lanes.pop(event.key, None)
+            self._held.add(event.key)
 
 
 def is_fault_of_event(error: TwinstreamError) -> bool:
@@ -99,3 +119,15 @@ def is_fault_of_event(error: TwinstreamError) -> bool:
     if isinstance(error, JetStreamError):
         return error.err_code in _FAULTS
     return isinstance(error, BadArgument | SubjectTaken)
+
+
+def is_of_event_alone(error: TwinstreamError) -> bool:
+    """Tell whether trouble that may pass says nothing of other events: its subject is denied."""
+    return isinstance(error, PermissionDenied)
+
+
+def graver(one: TwinstreamError | None, other: TwinstreamError | None) -> TwinstreamError | None:
+    """Return of two troubles, if there are two, one that other events meet, too."""
+    if one is None or other is None:
+        return one or other
+    return other if is_of_event_alone(one) else one

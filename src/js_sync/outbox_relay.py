@@ -16,7 +16,14 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from js_core.outbox import Lanes, OutboxEvent, OutboxReport, is_fault_of_event
+from js_core.outbox import (
+    Lanes,
+    OutboxEvent,
+    OutboxReport,
+    graver,
+    is_fault_of_event,
+    is_of_event_alone,
+)
 from js_core.subject_write import Stored
 from js_sync._io import Signal, Task, sleep, spawn
 from js_sync._store_calls import StoreCalls, StoreTrouble
@@ -185,37 +192,53 @@ class OutboxRelay:
     def _round(self) -> TwinstreamError | None:
         """Send what waits, once; return the last trouble, None when nothing waits any more."""
         try:
-            if isinstance(self._writer, ByIdentity) and self._window is None:
-                stream = self._writer.check()
-                window = OutboxWindow(self._jet, self._store, stream, self._timeout)
-                window.look()
-                self._window = window
-                self.stored += window.found
-            else:
-                self._writer.check()
-            while not self._stop.is_set():
-                events = self._store.call(lambda store: store.pending(_PAGE))
-                if not events:
-                    return None
-                trouble = self._page(events)
-                if trouble is not None:
-                    return trouble
+            self._check()
+            return self._pages()
         except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
             return self._tell(error)
-        return None
 
-    def _page(self, events: list[OutboxEvent]) -> TwinstreamError | None:
-        lanes = Lanes(events)
+    def _check(self) -> None:
+        stream = self._writer.check()
+        if isinstance(self._writer, ByIdentity) and self._window is None:
+            window = OutboxWindow(self._jet, self._store, stream, self._timeout)
+            window.look()
+            self._window = window
+            self.stored += window.found
+
+    def _pages(self) -> TwinstreamError | None:
+        """Send page by page; what fails by itself alone does not keep off what is behind it."""
+        passed: TwinstreamError | None = None
+        after = 0
+        held: set[str] = set()
+        while not self._stop.is_set():
+            events = self._pending(after)
+            if not events:
+                break
+            all_went, trouble = self._page(events, held)
+            if trouble is not None and not (all_went and is_of_event_alone(trouble)):
+                return trouble
+            passed = trouble or passed
+            if passed is not None and all_went:
+                after = events[-1].number
+        return passed
+
+    def _pending(self, after: int) -> list[OutboxEvent]:
+        return self._store.call(lambda store: store.pending(_PAGE, after))
+
+    def _page(
+        self, events: list[OutboxEvent], held: set[str]
+    ) -> tuple[bool, TwinstreamError | None]:
+        """Send events; tell whether all had their turn, and the gravest trouble."""
+        lanes = Lanes(events, held)
         done: list[int] = []
         trouble: TwinstreamError | None = None
         while wave := lanes.next_wave():
             if self._window is not None and not self._window.may_send(wave):
                 self._finish(done)
-                done = []
                 self._look_again(self._window)
-                return trouble
+                return False, trouble
             requests = [event.request(self._stream) for event in wave]
             results = self._writer.write(requests)
             for event, result in zip(wave, results, strict=True):
@@ -224,12 +247,12 @@ class OutboxRelay:
                     self._pause = self._poll
                 else:
                     lanes.hold(event)
-                    trouble = self._failed(event, result) or trouble
+                    trouble = graver(trouble, self._failed(event, result))
             if len(done) >= _TOGETHER:
                 self._finish(done)
                 done = []
         self._finish(done)
-        return trouble
+        return True, trouble
 
     def _look_again(self, window: OutboxWindow) -> None:
         before = window.found

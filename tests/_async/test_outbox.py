@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async import sqlite_outbox
+from js_async import outbox_relay, sqlite_outbox
 from js_models import StreamConfig, evolve
 from tests._async.flow import eventually
 
@@ -165,6 +165,33 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
         outbox.retry(strange.number)
         assert await relay.drain(60) == 1
         assert [event.number for event, _ in outbox.refused()] == [strange.number]
+
+
+@BY
+async def test_denied_subjects_do_not_keep_off_what_is_behind_them(
+    server_factory, name, path, by, monkeypatch
+):
+    monkeypatch.setattr(outbox_relay, "_PAGE", 3)
+    server = server_factory(
+        f"""authorization {{ users: [{{ user: u, password: p,
+            permissions: {{ publish: {{ deny: ["{name}.no.>"] }} }} }}] }}"""
+    )
+    url = server.url.replace("nats://", "nats://u:p@")
+    async with js.connect(url) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await made(jet, name)
+        outbox = added(path, [f"{name}.no.{number}" for number in range(7)])
+        added(path, [f"{name}.no.7"], key="a")
+        added(path, [f"{name}.behind.1"], key="a")
+        added(path, [f"{name}.yes.1", f"{name}.yes.2"], key="b")
+        relay = jet.outbox(outbox, stream=name, by=by, poll=0.01)
+        with pytest.raises(js.RequestTimeout, match="Permissions Violation"):
+            await relay.drain(0.001)
+        assert [message.subject for message in await stored(stream)] == [
+            f"{name}.yes.1",
+            f"{name}.yes.2",
+        ]
+        assert (outbox.waiting(), relay.refused) == (9, 0)
 
 
 async def test_a_subject_that_is_taken_is_told(opened, name, path):

@@ -6,12 +6,20 @@ import pytest
 
 from js_core.errors import (
     BadArgument,
+    PermissionDenied,
     RequestTimeout,
     SubjectTaken,
     TwinstreamError,
     api_error,
 )
-from js_core.outbox import Lanes, OutboxEvent, OutboxReport, is_fault_of_event
+from js_core.outbox import (
+    Lanes,
+    OutboxEvent,
+    OutboxReport,
+    graver,
+    is_fault_of_event,
+    is_of_event_alone,
+)
 
 
 def event(number: int, key: str | None = None) -> OutboxEvent:
@@ -40,6 +48,22 @@ def test_a_key_is_held_behind_what_was_not_stored() -> None:
     assert waves(lanes) == [[3]]
 
 
+def test_a_held_key_stays_held_in_the_next_page() -> None:
+    held: set[str] = set()
+    first = Lanes([event(0, "a"), event(1, "b")], held)
+    first.hold(first.next_wave()[0])
+    assert waves(Lanes([event(2, "a"), event(3, "b"), event(4)], held)) == [[4, 3]]
+
+
+def test_trouble_that_others_meet_too_is_graver() -> None:
+    own, common = PermissionDenied("x"), RequestTimeout("y")
+    assert is_of_event_alone(own)
+    assert not is_of_event_alone(common)
+    assert graver(None, None) is None
+    assert graver(own, None) is graver(None, own) is own
+    assert graver(own, common) is graver(common, own) is common
+
+
 def test_a_request_carries_the_identity() -> None:
     plain = event(1).request("S")
     assert (plain.msg_id, plain.expected_stream, plain.headers) == ("1", "S", None)
@@ -56,6 +80,8 @@ def test_a_request_carries_the_identity() -> None:
         (SubjectTaken("x"), True),
         (RequestTimeout("x"), False),
         (api_error({"err_code": 10054, "description": "too large"}), True),
+        (api_error({"err_code": 10174, "description": "batch publish is disabled"}), True),
+        (api_error({"err_code": 10188, "description": "message schedules is disabled"}), True),
         (api_error({"err_code": 10077, "description": "maximum bytes exceeded"}), False),
     ],
 )
