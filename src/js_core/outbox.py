@@ -90,7 +90,7 @@ class Lanes:
     def __init__(self, events: Iterable[OutboxEvent], held: set[str] | None = None) -> None:
         self._free: list[OutboxEvent] = []
         self._lanes: dict[str, deque[OutboxEvent]] = {}
-        self._held: Final = set() if held is None else held
+        self._held: Final[set[str]] = set() if held is None else held
         for event in events:
             if event.key is None:
                 self._free.append(event)
