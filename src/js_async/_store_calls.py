@@ -7,6 +7,7 @@ that is away. An error in a statement or in the store itself is not.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -38,19 +39,46 @@ class StoreTrouble(TwinstreamError):
 
 
 class StoreCalls:
-    """Calls a store; raises `StoreTrouble` for what passes, and other errors as they are."""
+    """Calls a store; raises `StoreTrouble` for what passes, and other errors as they are.
+
+    A call whose caller was cancelled goes on in its thread, so the next one waits for its end, and
+    whether the store is claimed is known there alone.
+    """
 
     def __init__(self, store: OutboxStore) -> None:
         self._store: Final = store
+        self._turn: Final = threading.Lock()
+        self._claimed = False
+
+    async def claim(self) -> bool:
+        """Become the only relay; nothing happens when it is already."""
+        return self._claimed or await self.call(self._claim)
+
+    async def release(self) -> None:
+        """Let another relay work, also after a claim whose outcome nobody waited for."""
+        await self.call(self._release)
+
+    def _claim(self, store: OutboxStore) -> bool:
+        self._claimed = self._claimed or store.claim()
+        return self._claimed
+
+    def _release(self, store: OutboxStore) -> None:
+        if self._claimed:
+            self._claimed = False
+            store.release()
 
     async def call(self, work: Callable[[OutboxStore], T]) -> T:
         """Return what `work` returns, which is called with the store."""
         try:
-            return await aside(lambda: work(self._store))
+            return await aside(lambda: self._in_turn(work))
         except (sqlite3.OperationalError, OSError) as error:
             if not _passes(error):
                 raise
             raise StoreTrouble(f"the outbox cannot be used now: {error}") from error
+
+    def _in_turn(self, work: Callable[[OutboxStore], T]) -> T:
+        with self._turn:
+            return work(self._store)
 
 
 def _passes(error: sqlite3.OperationalError | OSError) -> bool:

@@ -70,7 +70,6 @@ class OutboxRelay:
         self._on_report: Final = on_report
         self._writer: Final[OnceWriter] = once_writer(jet, streams, stream, by, self._timeout)
         self._window: OutboxWindow | None = None
-        self._claimed = False
         self._stop: Final = Signal()
         self._awake: Final = Signal()
         self._task: Task | None = None
@@ -171,22 +170,17 @@ class OutboxRelay:
 
     async def _claim(self) -> TwinstreamError | None:
         """Become the only relay of the outbox; return why that is not so yet."""
-        if self._claimed:
-            return None
         try:
-            free = await self._store.call(lambda store: store.claim())
+            free = await self._store.claim()
         except StoreTrouble as trouble:
             return self._tell(trouble)
         if not free:
             return self._tell(TwinstreamError("another relay works on this outbox"))
-        self._claimed = True
         return None
 
     async def _release(self) -> None:
         self._window = None
-        if self._claimed:
-            self._claimed = False
-            await self._store.call(lambda store: store.release())
+        await self._store.release()
 
     async def _round(self) -> TwinstreamError | None:
         """Send what waits, once; return the last trouble, None when nothing waits any more."""

@@ -25,6 +25,7 @@ from js_async._link import Link, _Alarm, _Receiver
 from js_async._pipeline import Pipeline
 from js_core.deadline import Deadline, monotonic
 from js_core.protocol import Parser
+from js_models import StreamConfig
 from js_testing import FakePeer, FakeServer
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
@@ -488,3 +489,27 @@ async def test_who_is_cancelled_while_a_consumer_is_made_anew_makes_it_the_next_
                 with pytest.raises(asyncio.CancelledError):
                     await taking
                 assert (await messages.next(10)).data == b"fine"
+
+
+async def test_a_drain_that_is_cancelled_lets_go_of_the_outbox(server, tmp_path):
+    claiming, go_on = threading.Event(), threading.Event()
+
+    class Slow(js.SqliteOutbox):
+        def claim(self):
+            claiming.set()
+            assert go_on.wait(30)
+            return super().claim()
+
+    path = str(tmp_path / "app.db")
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        await jet.create_stream(StreamConfig(name="CANCELLED", subjects=["cancelled.>"]))
+        relay = jet.outbox(Slow(path), stream="CANCELLED", by="subject")
+        draining = asyncio.create_task(relay.drain())
+        assert await asyncio.to_thread(claiming.wait, 30)
+        draining.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await draining
+        other = jet.outbox(js.SqliteOutbox(path), stream="CANCELLED", by="subject")
+        assert await other.drain(0.001) == 0
