@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 
 from attrs import frozen
 
-from js_core.errors import BadArgument
+from js_core.errors import BadArgument, JetStreamError, TwinstreamError
 from js_core.headers import Headers
 from js_core.publish import PublishRequest
 from js_core.stream_message import StreamMessage
@@ -28,12 +28,14 @@ from js_models import (
     Timestamp,
     decode,
 )
+from js_models.error_codes import HEADERS_TOO_LARGE, MESSAGE_TOO_LARGE
 
 __all__ = [
     "Cause",
     "DeadLetter",
     "Failure",
     "Names",
+    "Part",
     "Skip",
     "is_later_message",
     "is_of_earlier_stream",
@@ -42,7 +44,11 @@ __all__ = [
     "read_letter",
     "replay_request",
     "stored_reason",
+    "too_large",
 ]
+
+Part = Literal["data", "headers"]
+"""What of a message a letter may have to leave out."""
 
 Cause = Literal["max_deliver", "terminated", "rejected"]
 """Why a message was given up: delivered too often, terminated, or by a worker's own decision."""
@@ -244,6 +250,9 @@ _ADVISORY: Final = "Dead-Advisory"
 _GONE: Final = "Dead-Gone"
 _HEADERS: Final = "Dead-Headers"
 
+# What the server finds too large: a whole message, or headers of more than 64 KiB.
+_PART_OF: Final[dict[int | None, Part]] = {MESSAGE_TOO_LARGE: "data", HEADERS_TOO_LARGE: "headers"}
+
 
 @frozen(kw_only=True)
 class DeadLetter:
@@ -268,7 +277,7 @@ class DeadLetter:
     deliveries: int
     failed_at: Timestamp
     gone: str
-    """Why there is no message in here, only word of it; empty where it is here."""
+    """Why there is no message in here, only word of it or a part; empty where it is here."""
     place: str
     """The subject of the letter itself."""
 
@@ -279,8 +288,9 @@ def letter_of_failure(
     created: Timestamp | None,
     original: StreamMessage | None,
     gone: str = "",
+    without: frozenset[Part] = frozenset(),
 ) -> PublishRequest:
-    """Return the dead letter to publish; without the original it says why that is gone."""
+    """Return the dead letter to publish; where it lacks the original or a part, it says why."""
     headers: dict[str, str | Iterable[str]] = {
         _STREAM: failure.stream,
         _CONSUMER: failure.consumer,
@@ -297,17 +307,41 @@ def letter_of_failure(
     if original is not None:
         headers[_SUBJECT] = original.subject
         headers[_STORED_AT] = original.time.rfc3339()
-        if original.headers:
-            # As one text: Nats-… headers would act on the letter, and repeated ones be lost
-            # over nats-py, which takes one value a name.
-            pairs = [list(pair) for pair in original.headers.pairs]
-            headers[_HEADERS] = json.dumps(pairs, separators=(",", ":"))
+        if original.headers and "headers" not in without:
+            headers[_HEADERS] = _as_text(original.headers)
     return PublishRequest(
         subject=names.subject(failure, created),
-        data=original.data if original is not None and not gone else b"",
+        data=original.data if original is not None and "data" not in without else b"",
         headers=headers,
         msg_id=failure.advisory or None,
     )
+
+
+def _as_text(headers: Headers) -> str:
+    # As one text: Nats-… headers would act on the letter, and repeated ones be lost over nats-py,
+    # which takes one value a name.
+    pairs = [list(pair) for pair in headers.pairs]
+    text = json.dumps(pairs, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # What was no UTF-8 must stay apart from what is: it survives escaped alone.
+        return json.dumps(pairs, separators=(",", ":"))
+    return text
+
+
+def too_large(error: TwinstreamError, without: frozenset[Part]) -> Part | None:
+    """Return what a letter must leave out that was refused with an error, beside `without`.
+
+    None when that does not help.
+    """
+    part: Part | None = "data" if isinstance(error, BadArgument) else None
+    if isinstance(error, JetStreamError):
+        part = _PART_OF.get(error.err_code)
+    if part == "data" and part in without:
+        # What is left are the headers.
+        part = "headers"
+    return None if part in without else part
 
 
 def read_letter(message: StreamMessage) -> DeadLetter:

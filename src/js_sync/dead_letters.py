@@ -17,6 +17,7 @@ from js_core.dead_letter import (
     DeadLetter,
     Failure,
     Names,
+    Part,
     Skip,
     is_later_message,
     is_of_earlier_stream,
@@ -24,6 +25,7 @@ from js_core.dead_letter import (
     read_failure,
     read_letter,
     replay_request,
+    too_large,
 )
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import (
@@ -36,13 +38,11 @@ from js_core.errors import (
     RequestTimeout,
     StreamNotFound,
     SubjectOverlap,
-    TwinstreamError,
 )
 from js_core.publish import PublishRequest
 from js_core.reports import PullReport, PullWarning
 from js_core.stream_message import StreamMessage
 from js_models import PubAck, StreamConfig, StreamInfo, Timestamp
-from js_models.error_codes import MESSAGE_TOO_LARGE
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._io import Lock, Task, spawn
@@ -203,32 +203,24 @@ class DeadLetters:
         original: StreamMessage | None,
         gone: str,
     ) -> None:
-        letter = letter_of_failure(self._names, failure, created, original, gone)
-        try:
-            new = self._insert(letter)
-        except BadArgument as error:
-            new = self._without_body(failure, created, original, error)
-        except JetStreamError as error:
-            if error.err_code != MESSAGE_TOO_LARGE:
-                raise
-            new = self._without_body(failure, created, original, error)
+        without: frozenset[Part] = frozenset()
+        while True:
+            letter = letter_of_failure(self._names, failure, created, original, gone, without)
+            try:
+                new = self._insert(letter)
+                break
+            except (BadArgument, JetStreamError) as error:
+                part = too_large(error, without) if original is not None else None
+                if part is None:
+                    raise
+                without |= {part}
+                left_out = " and ".join(sorted(without))
+                gone = f"the message is too large to be copied with its {left_out}: {error}"
         with self._counting:
             if new:
                 self.stored += 1
             else:
                 self.known += 1
-
-    def _without_body(
-        self,
-        failure: Failure,
-        created: Timestamp | None,
-        original: StreamMessage | None,
-        error: TwinstreamError,
-    ) -> bool:
-        """Store word of a message that is too large to be copied with what is said about it."""
-        gone = f"the message is too large to be copied: {error}"
-        letter = letter_of_failure(self._names, failure, created, original, gone)
-        return self._insert(letter)
 
     def _insert(self, letter: PublishRequest) -> bool:
         """Store a dead letter; False when it is there already."""

@@ -280,6 +280,25 @@ async def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
+async def test_headers_too_large_to_copy_leave_word_of_them(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        letters = jet.dead_letters(name)
+        await letters.prepare()
+        # Quotes take two bytes each in a letter.
+        for headers in ({"A": '"' * 40_000}, {"A": "ü" * 20_000, "B": "ö" * 10_000}):
+            await jet.publish(f"{name}.big", b"body", headers=headers)
+        for message in await (await worker_of(stream)).fetch(2):
+            await message.term("bad")
+        await collected(letters, 2)
+        large, fits = await all_of(letters)
+        assert "too large to be copied with its headers" in large.gone
+        assert (large.subject, large.data, dict(large.headers)) == (f"{name}.big", b"body", {})
+        with pytest.raises(js.BadArgument, match="too large"):
+            await letters.replay(large)
+        assert (fits.gone, fits.headers["A"]) == ("", "ü" * 20_000)
+
+
 async def test_streams_that_cannot_serve_are_refused(opened, name):
     async with opened() as jet:
         with pytest.raises(js.StreamNotFound):

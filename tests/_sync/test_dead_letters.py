@@ -281,6 +281,25 @@ def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
+def test_headers_too_large_to_copy_leave_word_of_them(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        # Quotes take two bytes each in a letter.
+        for headers in ({"A": '"' * 40_000}, {"A": "ü" * 20_000, "B": "ö" * 10_000}):
+            jet.publish(f"{name}.big", b"body", headers=headers)
+        for message in (worker_of(stream)).fetch(2):
+            message.term("bad")
+        collected(letters, 2)
+        large, fits = all_of(letters)
+        assert "too large to be copied with its headers" in large.gone
+        assert (large.subject, large.data, dict(large.headers)) == (f"{name}.big", b"body", {})
+        with pytest.raises(js.BadArgument, match="too large"):
+            letters.replay(large)
+        assert (fits.gone, fits.headers["A"]) == ("", "ü" * 20_000)
+
+
 def test_streams_that_cannot_serve_are_refused(opened, name):
     with opened() as jet:
         with pytest.raises(js.StreamNotFound):

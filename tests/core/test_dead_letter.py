@@ -12,6 +12,7 @@ from js_core.dead_letter import (
     DeadLetter,
     Failure,
     Names,
+    Part,
     Skip,
     is_later_message,
     letter_of_failure,
@@ -19,8 +20,9 @@ from js_core.dead_letter import (
     read_letter,
     replay_request,
     stored_reason,
+    too_large,
 )
-from js_core.errors import BadArgument
+from js_core.errors import BadArgument, api_error
 from js_core.headers import Headers, encode_headers
 from js_core.stream_message import StreamMessage
 from js_models import Timestamp, evolve
@@ -159,10 +161,45 @@ def test_a_letter_without_its_message_says_why() -> None:
         "",
         None,
     )
-    too_large = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL, "too large")))
-    assert (too_large.data, too_large.subject) == (b"", "s.a")
+
+
+@pytest.mark.parametrize(
+    ("without", "data", "headers"),
+    [
+        ({"data"}, b"", ORIGINAL.headers),
+        ({"headers"}, b"body", Headers()),
+        ({"data", "headers"}, b"", Headers()),
+    ],
+)
+def test_a_letter_holds_what_fits(without: set[Part], data: bytes, headers: Headers) -> None:
+    request = letter_of_failure(NAMES, FAILURE, AT, ORIGINAL, "too large", frozenset(without))
+    letter = read_letter(stored(request))
+    assert (letter.data, letter.headers, letter.subject) == (data, headers, "s.a")
     with pytest.raises(BadArgument, match="too large"):
-        replay_request(too_large)
+        replay_request(letter)
+
+
+def test_what_is_left_out_of_a_letter_that_is_too_large() -> None:
+    message = api_error({"err_code": 10054, "description": "message size exceeds"})
+    headers = api_error({"err_code": 10097, "description": "header size exceeds"})
+    other = api_error({"err_code": 10077, "description": "maximum bytes exceeded"})
+    client = BadArgument("more than max_payload")
+    nothing, data = frozenset[Part](), frozenset[Part]({"data"})
+    assert too_large(message, nothing) == too_large(client, nothing) == "data"
+    assert too_large(headers, nothing) == too_large(headers, data) == "headers"
+    assert too_large(message, data) == too_large(client, data) == "headers"
+    assert too_large(client, frozenset[Part]({"data", "headers"})) is None
+    assert too_large(headers, frozenset[Part]({"headers"})) is None
+    assert too_large(other, nothing) is None
+
+
+def test_headers_take_no_more_room_than_they_need() -> None:
+    original = evolve_message(headers=Headers([("A", "ü" * 1000)]))
+    request = letter_of_failure(NAMES, FAILURE, AT, original)
+    assert len(encode_headers(request.headers)) < 2500
+    assert read_letter(stored(request)).headers == original.headers
+    raw = evolve_message(headers=Headers.parse(b"NATS/1.0\r\nA: caf\xe9 \xc3\xa9\r\n\r\n"))
+    assert read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, raw))).headers == raw.headers
 
 
 def test_a_replay_leaves_conditions_behind() -> None:
