@@ -214,7 +214,7 @@ class DeadLetters:
                 part = too_large(error, without) if original is not None else None
                 if part is None:
                     raise
-                without |= {part}
+                without = without.union([part])
                 left_out = " and ".join(sorted(without))
                 gone = f"the message is too large to be copied with its {left_out}: {error}"
         async with self._counting:

@@ -89,7 +89,10 @@ class Message(CoreMessage):
         await self._finish(nak(delay))
 
     async def term(self, reason: str | None = None) -> None:
-        """Say that the message must not come again; `reason` goes into the advisory (2.10.4)."""
+        """Say that the message must not come again; `reason` goes into the advisory (2.10.4).
+
+        There it is one line, whatever it holds.
+        """
         await self._finish(term(reason))
 
     async def in_progress(self) -> None:

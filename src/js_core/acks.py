@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from js_core.deadline import Seconds, finite_seconds
-from js_core.errors import BadArgument
+from js_core.texts import one_line
 
 __all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
 
@@ -29,9 +29,8 @@ def nak(delay: Seconds | None) -> bytes:
 
 
 def term(reason: str | None) -> bytes:
-    """Return the word that ends redelivery; the reason goes into the advisory."""
+    """Return the word that ends redelivery; the reason goes into the advisory, as one line."""
     if reason is None:
         return b"+TERM"
-    if "\r" in reason or "\n" in reason:
-        raise BadArgument("the reason of a term must be one line")
-    return b"+TERM " + reason.encode()
+    # Often the text of an error, which may hold anything.
+    return b"+TERM " + one_line(reason).encode()

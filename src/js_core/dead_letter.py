@@ -19,6 +19,7 @@ from js_core.headers import Headers
 from js_core.publish import PublishRequest
 from js_core.stream_message import StreamMessage
 from js_core.subjects import check_filter, check_name
+from js_core.texts import one_line
 from js_models import (
     ConsumerConfig,
     DecodeError,
@@ -232,7 +233,7 @@ def stored_reason(reason: str) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())[:_TEXT]
+    return " ".join(one_line(text).split())[:_TEXT]
 
 
 # ---- the letter

@@ -17,6 +17,7 @@ from attrs import frozen
 from js_core.headers import Headers
 from js_core.publish import TTL
 from js_core.stream_message import StreamMessage
+from js_core.texts import valid
 
 __all__ = ["HELD", "LeaseRecord", "SlotRecord", "read_slot"]
 
@@ -52,7 +53,8 @@ class LeaseRecord:
             "data": base64.b64encode(self.data).decode(),
         }
         kept = {name: value for name, value in members.items() if value}
-        return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
+        # A note may be the text of an error, which may hold anything.
+        return valid(json.dumps(kept, separators=(",", ":"), ensure_ascii=False)).encode()
 
 
 @frozen(kw_only=True)

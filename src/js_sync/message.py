@@ -90,7 +90,10 @@ class Message(CoreMessage):
         self._finish(nak(delay))
 
     def term(self, reason: str | None = None) -> None:
-        """Say that the message must not come again; `reason` goes into the advisory (2.10.4)."""
+        """Say that the message must not come again; `reason` goes into the advisory (2.10.4).
+
+        There it is one line, whatever it holds.
+        """
         self._finish(term(reason))
 
     def in_progress(self) -> None:

@@ -254,6 +254,19 @@ async def test_work_that_fails_has_run(opened, name):
             await (await jet.coordination(name)).once("b").run(wrong)
 
 
+async def test_the_text_of_a_failure_may_hold_anything(opened, name):
+    async with opened() as jet:
+        once = (await jet.coordination(name, create=True)).once("a")
+
+        async def broken(_):
+            raise ValueError("cannot open caf\udce9 \0")
+
+        with pytest.raises(ValueError, match="cannot open"):
+            await once.run(broken)
+        result = await once.result()
+        assert (result.state, result.error) == ("failed", "cannot open caf? \0")
+
+
 async def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened, name):
     async with opened() as jet:
         with pytest.raises(js.StreamNotFound):

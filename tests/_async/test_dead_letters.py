@@ -280,6 +280,19 @@ async def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
+async def test_a_reason_may_hold_anything(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 2)
+        letters = jet.dead_letters(name)
+        await letters.prepare()
+        one, two = await (await worker_of(stream)).fetch(2)
+        await one.term("a\udc80\0b")
+        await letters.store(two, "c\ud800\0d")
+        await two.term(stored_reason("c\ud800\0d"))
+        await collected(letters, 2)
+        assert {letter.reason for letter in await all_of(letters)} == {"a? b", "c? d"}
+
+
 async def test_headers_too_large_to_copy_leave_word_of_them(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)

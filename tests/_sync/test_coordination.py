@@ -255,6 +255,19 @@ def test_work_that_fails_has_run(opened, name):
             (jet.coordination(name)).once("b").run(wrong)
 
 
+def test_the_text_of_a_failure_may_hold_anything(opened, name):
+    with opened() as jet:
+        once = (jet.coordination(name, create=True)).once("a")
+
+        def broken(_):
+            raise ValueError("cannot open caf\udce9 \0")
+
+        with pytest.raises(ValueError, match="cannot open"):
+            once.run(broken)
+        result = once.result()
+        assert (result.state, result.error) == ("failed", "cannot open caf? \0")
+
+
 def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened, name):
     with opened() as jet:
         with pytest.raises(js.StreamNotFound):

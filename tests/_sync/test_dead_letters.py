@@ -281,6 +281,19 @@ def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
+def test_a_reason_may_hold_anything(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        one, two = (worker_of(stream)).fetch(2)
+        one.term("a\udc80\0b")
+        letters.store(two, "c\ud800\0d")
+        two.term(stored_reason("c\ud800\0d"))
+        collected(letters, 2)
+        assert {letter.reason for letter in all_of(letters)} == {"a? b", "c? d"}
+
+
 def test_headers_too_large_to_copy_leave_word_of_them(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)

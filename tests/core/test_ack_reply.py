@@ -96,7 +96,14 @@ def test_delays_that_are_none(delay: float | timedelta) -> None:
         nak(delay)
 
 
-@pytest.mark.parametrize("reason", ["two\nlines", "two\rlines"])
-def test_a_reason_is_one_line(reason: str) -> None:
-    with pytest.raises(BadArgument, match="one line"):
-        term(reason)
+@pytest.mark.parametrize(
+    ("reason", "sent"),
+    [
+        ("two\r\nlines", b"two lines"),
+        ("a\udc80\0b", b"a? b"),
+        ("\ud800", b"?"),
+        ("\x1b[31mred\x7f", b" [31mred "),
+    ],
+)
+def test_a_reason_is_one_line_that_never_fails(reason: str, sent: bytes) -> None:
+    assert term(reason) == b"+TERM " + sent

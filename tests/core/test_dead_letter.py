@@ -202,6 +202,14 @@ def test_headers_take_no_more_room_than_they_need() -> None:
     assert read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, raw))).headers == raw.headers
 
 
+@pytest.mark.parametrize("text", ["bad \0 \udc80 \ud800", "bad\r\n \x85 ?\t?"])
+def test_a_reason_may_hold_anything(text: str) -> None:
+    request = letter_of_failure(NAMES, evolve_failure(reason=text), AT, ORIGINAL, gone=text)
+    letter = read_letter(stored(request))
+    assert (letter.reason, letter.gone) == ("bad ? ?", "bad ? ?")
+    assert stored_reason(text).endswith(": bad ? ?")
+
+
 def test_a_replay_leaves_conditions_behind() -> None:
     letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
     request = replay_request(letter)

@@ -305,6 +305,12 @@ def test_a_record_comes_back() -> None:
     assert (slot.state, slot.note, slot.data, slot.ttl, slot.seq) == ("done", "n", b"\x00x", 12, 9)
 
 
+def test_a_note_may_hold_anything() -> None:
+    record = LeaseRecord(owner="o\udce9", tenure="t", attempt=1, note="caf\udce9 \0\ud800\n")
+    slot = read_slot(message(record.encode(), 9))
+    assert (slot.owner, slot.note) == ("o?", "caf? \0?\n")
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"text", b"[]", b"\xff", b'{"owner":1,"tenure":[],"attempt":true,"data":"?"}'],
