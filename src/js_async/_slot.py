@@ -30,7 +30,7 @@ from js_core.publish import PublishRequest, publish_headers, read_pub_ack
 from js_core.stream_message import StreamMessage
 from js_models import StreamMessageDeleteResponse, StreamMessageGetResponse
 
-__all__ = ["Place", "Slot", "Slots"]
+__all__ = ["Place", "Slot", "Slots", "passes"]
 
 # Classes of refusals that pass: not now (503), too much (429), in conflict with another (409).
 _PASSING: Final = {409, 429, 503}
@@ -181,7 +181,7 @@ class Slot:
             engine.fail(str(error))
             raise
         except TwinstreamError as error:
-            if engine.phase is Phase.ASKING and not _passes(error):
+            if engine.phase is Phase.ASKING and not passes(error):
                 raise
             # No stream behind the subject: the look asks the server itself, which knows why.
             look = isinstance(error, NoResponders)
@@ -214,7 +214,8 @@ class Slot:
         )
 
 
-def _passes(error: TwinstreamError) -> bool:
+def passes(error: TwinstreamError) -> bool:
+    """Tell whether what failed may work later: nobody can be reached, or says not now."""
     if isinstance(error, JetStreamError):
         return error.code in _PASSING
     return isinstance(error, RequestTimeout | NoResponders | ConnectionLost)

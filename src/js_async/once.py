@@ -8,10 +8,10 @@ from attrs import frozen
 
 from js_async._asking import SlotAsking
 from js_async._io import Handler, call, check_handler
-from js_async._slot import Place, Slot, Slots
+from js_async._slot import Place, Slot, Slots, passes
 from js_async.lease import Lease
 from js_core.deadline import Deadline, Seconds
-from js_core.errors import BadArgument, LeaseLost, RequestTimeout
+from js_core.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
 from js_core.lease import Terms
 from js_core.lease_record import HELD, LeaseRecord, SlotRecord
 
@@ -120,23 +120,36 @@ class Once:
     async def wait(self, timeout: Seconds | None = None) -> OnceResult:
         """Return what became of the work once it has ended, within `timeout` seconds.
 
-        Raises `RequestTimeout`. Work that has not begun is waited for, too.
+        Raises `RequestTimeout`. Work that has not begun is waited for, too, and so is a server
+        that is away.
         """
         deadline = Deadline.after(timeout)
         transport = self._place.api.transport
         box = await transport.open_mailbox(self._place.subjects.freed("once", self._key).encode())
         pause = _FIRST_PAUSE
+        trouble = ""
         try:
             while not deadline.expired():
                 box.take_all()
-                found = await self.result()
-                if found is not None and found.state != _RUNNING:
+                try:
+                    found = await self._ended(deadline)
+                    trouble = ""
+                except TwinstreamError as error:
+                    if not passes(error):
+                        raise
+                    found, trouble = None, f" ({error})"
+                if found is not None:
                     return found
                 await transport.wait(box.signal, deadline.earlier(Deadline.after(pause).at))
                 pause = min(pause * 2, _LONGEST_PAUSE)
         finally:
             await transport.close_mailbox(box)
-        raise RequestTimeout(f"once {self._key}: the work has not ended in time")
+        raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
+
+    async def _ended(self, deadline: Deadline) -> OnceResult | None:
+        patience = self._place.api.deadline().earlier(deadline.at)
+        record = await self._slots.look(self._subject, patience)
+        return None if record is None or record.state == HELD else _result(record)
 
     async def forget(self) -> bool:
         """Remove what is known of the key, so that the work may run again; tell if it was known.

@@ -31,7 +31,7 @@ from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import sleep
 
-__all__ = ["Place", "Slot", "Slots"]
+__all__ = ["Place", "Slot", "Slots", "passes"]
 
 # Classes of refusals that pass: not now (503), too much (429), in conflict with another (409).
 _PASSING: Final = {409, 429, 503}
@@ -182,7 +182,7 @@ class Slot:
             engine.fail(str(error))
             raise
         except TwinstreamError as error:
-            if engine.phase is Phase.ASKING and not _passes(error):
+            if engine.phase is Phase.ASKING and not passes(error):
                 raise
             # No stream behind the subject: the look asks the server itself, which knows why.
             look = isinstance(error, NoResponders)
@@ -215,7 +215,8 @@ class Slot:
         )
 
 
-def _passes(error: TwinstreamError) -> bool:
+def passes(error: TwinstreamError) -> bool:
+    """Tell whether what failed may work later: nobody can be reached, or says not now."""
     if isinstance(error, JetStreamError):
         return error.code in _PASSING
     return isinstance(error, RequestTimeout | NoResponders | ConnectionLost)

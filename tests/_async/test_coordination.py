@@ -236,6 +236,31 @@ async def test_who_waits_for_a_result_gets_it(opened, name):
             await (await jet.coordination(name)).once("b").wait(timeout=0.1)
 
 
+async def test_a_result_is_waited_for_through_an_outage(server_factory, name):
+    server = server_factory()
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=0.2)
+        coordination = await jet.coordination(name, create=True)
+        patient = await connection.jetstream(timeout=60).coordination(name)
+
+        async def work(_):
+            return b"x"
+
+        async def wait():
+            return await coordination.once("a").wait(timeout=60)
+
+        async def outage():
+            await pause(0.1)
+            server.kill()
+            # Several requests run out of time meanwhile.
+            await pause(1.5)
+            server.restart()
+            return await patient.once("a").run(work)
+
+        waited, ran = await together(wait, outage)
+        assert (waited.data, ran.ran_here) == (b"x", True)
+
+
 async def test_work_that_fails_has_run(opened, name):
     async with opened() as jet:
         once = (await jet.coordination(name, create=True)).once("a", keep=60)

@@ -237,6 +237,31 @@ def test_who_waits_for_a_result_gets_it(opened, name):
             (jet.coordination(name)).once("b").wait(timeout=0.1)
 
 
+def test_a_result_is_waited_for_through_an_outage(server_factory, name):
+    server = server_factory()
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=0.2)
+        coordination = jet.coordination(name, create=True)
+        patient = connection.jetstream(timeout=60).coordination(name)
+
+        def work(_):
+            return b"x"
+
+        def wait():
+            return coordination.once("a").wait(timeout=60)
+
+        def outage():
+            pause(0.1)
+            server.kill()
+            # Several requests run out of time meanwhile.
+            pause(1.5)
+            server.restart()
+            return patient.once("a").run(work)
+
+        waited, ran = together(wait, outage)
+        assert (waited.data, ran.ran_here) == (b"x", True)
+
+
 def test_work_that_fails_has_run(opened, name):
     with opened() as jet:
         once = (jet.coordination(name, create=True)).once("a", keep=60)
