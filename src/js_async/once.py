@@ -21,6 +21,8 @@ _DONE: Final = "done"
 _FAILED: Final = "failed"
 _RUNNING: Final = "running"
 _LONGEST_NOTE: Final = 1000
+# Bytes of headers, and of the members of a record that its holder adds.
+_ROOM: Final = 1000
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
 
@@ -66,8 +68,9 @@ class Once:
         """Run the work unless it was begun before, here or elsewhere; return what became of it.
 
         The work gets the lease and returns bytes, or nothing. An error of it is stored as `failed`,
-        and raised. `timeout` in seconds is for storing the end; raises `RequestTimeout` when that
-        was not confirmed, and `LeaseLost` when the claim ran out meanwhile.
+        and raised; so is `BadArgument` for a result that the server does not take. `timeout` in
+        seconds is for storing the end; raises `RequestTimeout` when that was not confirmed, and
+        `LeaseLost` when the claim ran out meanwhile.
         """
         check_handler(work, "work")
         asking = SlotAsking(self._place, "once", self._key, self._terms, "")
@@ -78,6 +81,7 @@ class Once:
         lease.start()
         try:
             data = _bytes(await call(work, lease))
+            self._check_size(data)
         except BaseException as error:
             note = (str(error) or type(error).__name__)[:_LONGEST_NOTE]
             await self._end(slot, lease, self._final(_FAILED, note=note), timeout)
@@ -92,6 +96,16 @@ class Once:
             token=lease.token,
             ran_here=True,
         )
+
+    def _check_size(self, data: bytes) -> None:
+        # Before it is stored: what no server takes would be tried until the claim runs out.
+        size = len(self._final(_DONE, data=data).encode()) + _ROOM
+        limit = self._place.api.transport.server_info.max_payload
+        if size > limit:
+            raise BadArgument(
+                f"once {self._key}: the result has {len(data)} bytes, its record about {size}, the"
+                f" server takes {limit}: store it elsewhere, and return where it is"
+            )
 
     def _final(self, state: str, *, note: str = "", data: bytes = b"") -> LeaseRecord:
         return LeaseRecord(

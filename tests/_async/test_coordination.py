@@ -279,6 +279,26 @@ async def test_work_that_fails_has_run(opened, name):
             await (await jet.coordination(name)).once("b").run(wrong)
 
 
+async def test_a_result_too_large_is_a_failure(opened, name):
+    async with opened() as jet:
+        once = (await jet.coordination(name, create=True)).once("a")
+
+        async def large(_):
+            return b"x" * 900_000
+
+        with pytest.raises(js.BadArgument, match=r"900000 bytes, .* store it elsewhere"):
+            await once.run(large)
+        result = await once.result()
+        assert (result.state, result.data) == ("failed", b"")
+        assert "900000 bytes" in result.error
+        fits = (await jet.coordination(name)).once("b")
+
+        async def small(_):
+            return b"x" * 785_000
+
+        assert len((await fits.run(small)).data) == 785_000
+
+
 async def test_the_text_of_a_failure_may_hold_anything(opened, name):
     async with opened() as jet:
         once = (await jet.coordination(name, create=True)).once("a")

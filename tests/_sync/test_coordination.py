@@ -280,6 +280,26 @@ def test_work_that_fails_has_run(opened, name):
             (jet.coordination(name)).once("b").run(wrong)
 
 
+def test_a_result_too_large_is_a_failure(opened, name):
+    with opened() as jet:
+        once = (jet.coordination(name, create=True)).once("a")
+
+        def large(_):
+            return b"x" * 900_000
+
+        with pytest.raises(js.BadArgument, match=r"900000 bytes, .* store it elsewhere"):
+            once.run(large)
+        result = once.result()
+        assert (result.state, result.data) == ("failed", b"")
+        assert "900000 bytes" in result.error
+        fits = (jet.coordination(name)).once("b")
+
+        def small(_):
+            return b"x" * 785_000
+
+        assert len((fits.run(small)).data) == 785_000
+
+
 def test_the_text_of_a_failure_may_hold_anything(opened, name):
     with opened() as jet:
         once = (jet.coordination(name, create=True)).once("a")
