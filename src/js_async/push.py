@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Final
 
 from attrs import evolve
@@ -29,9 +30,23 @@ from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, is_status, read_status
 from js_models import ConsumerConfig, ConsumerInfo
 
-__all__ = ["PushMessages"]
+__all__ = ["PushMessages", "with_heartbeats"]
 
 _STALLED: Final = "Nats-Consumer-Stalled"
+_HEARTBEAT: Final = timedelta(seconds=5)
+# Seconds of silence after which a consumer without heartbeats is looked for.
+_SILENCE: Final = 10.0
+
+
+def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
+    """Return a configuration with heartbeats, by which the end of the consumer is noticed.
+
+    One with a name may be there already, as it is; members of a group would miss each other's.
+    """
+    shared = config.durable_name or config.name or config.deliver_group
+    if shared or config.idle_heartbeat is not None:
+        return config
+    return evolve(config, idle_heartbeat=_HEARTBEAT)
 
 
 class PushMessages(Iteration[Message]):
@@ -41,6 +56,7 @@ class PushMessages(Iteration[Message]):
     exists). Answers flow control when everything before it was taken, so a slow program slows the
     server instead of losing messages. Raises `ConsumerDeleted` when heartbeats stop and the
     consumer is gone; where the user may not ask for that, `NoResponders` after a minute of silence.
+    A consumer without heartbeats is looked for every ten seconds of silence, if the user may.
     """
 
     def __init__(
@@ -124,19 +140,18 @@ class PushMessages(Iteration[Message]):
 
     def _quiet_until(self) -> float:
         heartbeat = self._config.idle_heartbeat
-        if heartbeat is None or not heartbeat:
-            return float("inf")
-        return self._heard_at + 2 * heartbeat.total_seconds()
+        return self._heard_at + (2 * heartbeat.total_seconds() if heartbeat else _SILENCE)
 
     async def _watch(self, box: Box) -> None:
-        """Look for the consumer when two heartbeats are missing."""
+        """Look for the consumer when two heartbeats are missing, or where there are none."""
         if box.heard_at > self._heard_at:
             self._heard_at = box.heard_at
             self._doubt.clear()
         if monotonic() < self._quiet_until():
             return
         self._heard_at = monotonic()
-        if self._on_report is not None:
+        beats = bool(self._config.idle_heartbeat)
+        if self._on_report is not None and beats:
             self._on_report(PullWarning("two heartbeats are missing; looking for the consumer"))
         if self._epoch != self._api.transport.epoch:
             self._epoch = self._api.transport.epoch
@@ -146,6 +161,9 @@ class PushMessages(Iteration[Message]):
                 await _control.require_there(self._api, self._stream, self.name)
                 return
         except PermissionDenied:
+            if not beats:
+                # Silence alone says nothing.
+                return
             self._doubt.grow(monotonic())
         except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
             # No leader or no link now: the next look tells.

@@ -351,7 +351,8 @@ class Stream:
         """Create a push consumer and iterate over what it sends.
 
         Without a `deliver_subject` it gets one of its own. With a `deliver_group` those who give
-        the same subject and group share the messages. `flow_control` needs `idle_heartbeat`.
+        the same subject and group share the messages. `flow_control` needs `idle_heartbeat`,
+        which is 5 s where it is not given for a consumer without a name and group.
         """
         return opening(self._push(config, None, on_report))
 
@@ -367,7 +368,7 @@ class Stream:
         name: str | None,
         on_report: Callable[[PullReport], None] | None,
     ) -> PushMessages:
-        from js_sync.push import PushMessages
+        from js_sync.push import PushMessages, with_heartbeats
 
         info = None
         if name is not None:
@@ -377,6 +378,8 @@ class Stream:
             raise BadAnswer(f"{self._name}/{name}: the server sent no configuration")
         if name is not None and config.deliver_subject is None:
             raise BadArgument(f"{self._name}/{name} is a pull consumer: use get_consumer")
+        if info is None:
+            config = with_heartbeats(config)
         messages = PushMessages(self._api, self._name, config, on_report)
         messages.open(info)
         return messages

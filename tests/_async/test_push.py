@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async import push
 from js_models import ConsumerConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled
@@ -110,3 +111,34 @@ async def test_a_deleted_push_consumer_is_noticed(opened, name):
         with pytest.raises(js.BadArgument, match="get_consumer"):
             async with stream.bind_push("pull"):
                 pass
+
+
+async def test_heartbeats_are_asked_for_where_nobody_shares_the_consumer(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        for config, wanted in (
+            (ConsumerConfig(), timedelta(seconds=5)),
+            (ConsumerConfig(idle_heartbeat=timedelta(seconds=1)), timedelta(seconds=1)),
+            (ConsumerConfig(durable_name="p"), None),
+        ):
+            async with stream.subscribe(config) as messages:
+                info = await jet.bind_consumer(name, messages.name).info()
+                assert info.config.idle_heartbeat == wanted
+
+
+async def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, monkeypatch):
+    monkeypatch.setattr(push, "_SILENCE", 0.2)
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        await stream.create_consumer(
+            ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}")
+        )
+        reports = []
+        async with stream.bind_push("p", on_report=reports.append) as messages:
+            await (await messages.next(5)).ack()
+            with pytest.raises(js.RequestTimeout, match="no message in time"):
+                await messages.next(0.5)
+            await stream.delete_consumer("p")
+            with pytest.raises(js.ConsumerDeleted):
+                await messages.next(20)
+        assert reports == []

@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from js_models import ConsumerConfig
+from js_sync import push
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled
 
@@ -111,3 +112,32 @@ def test_a_deleted_push_consumer_is_noticed(opened, name):
         with pytest.raises(js.BadArgument, match="get_consumer"):
             with stream.bind_push("pull"):
                 pass
+
+
+def test_heartbeats_are_asked_for_where_nobody_shares_the_consumer(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        for config, wanted in (
+            (ConsumerConfig(), timedelta(seconds=5)),
+            (ConsumerConfig(idle_heartbeat=timedelta(seconds=1)), timedelta(seconds=1)),
+            (ConsumerConfig(durable_name="p"), None),
+        ):
+            with stream.subscribe(config) as messages:
+                info = jet.bind_consumer(name, messages.name).info()
+                assert info.config.idle_heartbeat == wanted
+
+
+def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, monkeypatch):
+    monkeypatch.setattr(push, "_SILENCE", 0.2)
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        stream.create_consumer(ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}"))
+        reports = []
+        with stream.bind_push("p", on_report=reports.append) as messages:
+            (messages.next(5)).ack()
+            with pytest.raises(js.RequestTimeout, match="no message in time"):
+                messages.next(0.5)
+            stream.delete_consumer("p")
+            with pytest.raises(js.ConsumerDeleted):
+                messages.next(20)
+        assert reports == []
