@@ -13,12 +13,14 @@ from js_async._io import Stream as Generated
 from js_async._ranges import open_range
 from js_async.range_reader import RangeReader
 from js_core.deadline import Deadline
+from js_core.errors import StreamNotFound
 from js_core.range_read import RangeRead
 from js_core.read_report import ReadEnd, ReadReport
 from js_core.read_request import ReadRequest, Via, choose
 from js_core.stored_page import StoredPage
 from js_core.stream_message import StreamMessage
-from js_models import StreamInfo
+from js_models import StreamInfo, Timestamp
+from js_models.error_codes import STREAM_NOT_FOUND
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,13 +37,15 @@ class _Range:
     read: RangeRead
     reader: RangeReader
     via: Via
+    created: Timestamp | None
 
 
 class StreamRead:
     """Iterates over the messages of a range in order, each once; made by `Stream.read`.
 
-    It ends when the range is complete, which `report` explains. Raises `StreamNotFound`, another
-    `JetStreamError`, or `RequestTimeout` when there was no progress for the whole timeout.
+    It ends when the range is complete, which `report` explains. Raises `StreamNotFound`, also at
+    the end when the stream was deleted and made anew meanwhile, another `JetStreamError`, or
+    `RequestTimeout` when there was no progress for the whole timeout.
     Close it, best by using it as a context manager, where it may be left before its end.
     """
 
@@ -57,6 +61,7 @@ class StreamRead:
         self._asked = 0
         self._overtaken: int | None = None
         self._closed = False
+        self._ended = False
 
     @property
     def via(self) -> Via | None:
@@ -110,8 +115,11 @@ class StreamRead:
         if self._may_be_overtaken(page, range_.end):
             await self._look_at_the_beginning()
         if page is None:
-            self._position = range_.end
             await range_.reader.close()
+            if not self._ended:
+                await self._prove_the_same()
+            self._ended = True
+            self._position = range_.end
             return None
         self._messages += len(page)
         self._asked = self._position = page.seqs[-1] + 1
@@ -149,7 +157,7 @@ class StreamRead:
             api, self._stream, read, via, request.subjects, timeout=request.timeout, ahead=True
         )
         self._asked = self._position = start
-        self._range = _Range(start, end, read, reader, via)
+        self._range = _Range(start, end, read, reader, via, info.created)
         return self._range
 
     async def _bounds(self, info: StreamInfo) -> tuple[int, int]:
@@ -173,8 +181,32 @@ class StreamRead:
             return self._asked < end
         return page.has_gaps or page.seqs[0] > self._asked
 
+    async def _prove_the_same(self) -> None:
+        """Raise `StreamNotFound` when what was read is of two streams, one after the other."""
+        if not self._messages:
+            return
+        try:
+            info = await self._info()
+        except StreamNotFound:
+            # Deleted by now: what was read is no less complete.
+            return
+        self._check_created(info)
+
+    def _check_created(self, info: StreamInfo) -> None:
+        # A stream that was made anew counts from 1 again, so that a read goes on in it.
+        if self._range is None or info.created == self._range.created:
+            return
+        raise StreamNotFound(
+            f"stream {self._stream} was deleted and made anew at {info.created} while it was read:"
+            " what was read is of both; read again",
+            code=404,
+            err_code=STREAM_NOT_FOUND,
+        )
+
     async def _look_at_the_beginning(self) -> None:
-        first = (await self._info()).state.first_seq
+        info = await self._info()
+        self._check_created(info)
+        first = info.state.first_seq
         if self._overtaken is None and first > self._asked:
             self._overtaken = first
 

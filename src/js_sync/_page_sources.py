@@ -22,6 +22,7 @@ from js_core.errors import (
     JetStreamError,
     MessageNotFound,
     RequestTimeout,
+    StreamNotFound,
     TwinstreamError,
 )
 from js_core.range_read import Page, RangeRead
@@ -225,7 +226,7 @@ class ConsumerPages:
             target = self._api.subjects.consumer("DELETE", self._stream, name)
             try:
                 self._api.call_raw(target, None)
-            except (ConsumerNotFound, ConnectionLost, RequestTimeout):
+            except (ConsumerNotFound, StreamNotFound, ConnectionLost, RequestTimeout):
                 pass  # gone already, or it goes by itself when idle
 
     def close(self) -> None:

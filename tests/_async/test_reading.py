@@ -210,6 +210,30 @@ async def test_a_read_that_limits_overtake_says_so(opened, name):
         assert read.report.complete
 
 
+@WAYS
+async def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
+    async with opened() as jet:
+        stream = await stored(jet, name, 60)
+        read = stream.read(via=via, page_messages=20)
+        assert (await read.__anext__()).seq == 1
+        await jet.delete_stream(name)
+        await stored(jet, name, 50)
+        with pytest.raises(js.StreamNotFound, match=r"made anew at .* read again"):
+            await seqs(read)
+        await read.close()
+
+
+@WAYS
+async def test_a_stream_deleted_behind_its_last_message_was_read(opened, name, via):
+    async with opened() as jet:
+        stream = await stored(jet, name, 10)
+        async with stream.read(via=via) as read:
+            async for message in read:
+                if message.seq == 10:
+                    await jet.delete_stream(name)
+        assert read.report.messages == 10
+
+
 async def test_readers_side_by_side(opened, name):
     async with opened() as jet:
         stream = await stored(jet, name, 300)

@@ -211,6 +211,30 @@ def test_a_read_that_limits_overtake_says_so(opened, name):
         assert read.report.complete
 
 
+@WAYS
+def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
+    with opened() as jet:
+        stream = stored(jet, name, 60)
+        read = stream.read(via=via, page_messages=20)
+        assert (read.__next__()).seq == 1
+        jet.delete_stream(name)
+        stored(jet, name, 50)
+        with pytest.raises(js.StreamNotFound, match=r"made anew at .* read again"):
+            seqs(read)
+        read.close()
+
+
+@WAYS
+def test_a_stream_deleted_behind_its_last_message_was_read(opened, name, via):
+    with opened() as jet:
+        stream = stored(jet, name, 10)
+        with stream.read(via=via) as read:
+            for message in read:
+                if message.seq == 10:
+                    jet.delete_stream(name)
+        assert read.report.messages == 10
+
+
 def test_readers_side_by_side(opened, name):
     with opened() as jet:
         stream = stored(jet, name, 300)
