@@ -25,7 +25,8 @@ class BackupWriter:
     """A backup in the making."""
 
     def __init__(self, target: Path, *, overwrite: bool) -> None:
-        self._target: Final = target
+        # A link stays, and the folder that it leads to is replaced.
+        self._target: Final = target.resolve()
         self._overwrite: Final = overwrite
         self._folder: Path | None = None
         self._file: BinaryIO | None = None
@@ -34,7 +35,7 @@ class BackupWriter:
     def open(self) -> None:
         """Make the folder. Raises `BadArgument` where the target is in use, `OSError`."""
         self._check_target()
-        parent = self._target.absolute().parent
+        parent = self._target.parent
         parent.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix=f".{self._target.name}.part-", dir=parent))
         self._file = open(self._folder / DATA_FILE, "xb")  # noqa: SIM115  # closed by finish
@@ -69,6 +70,8 @@ class BackupWriter:
         file.close()
         self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
         self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
+        # Another backup may have come here meanwhile.
+        self._check_target()
         former = None
         if self._target.exists() and any(self._target.iterdir()):
             former = folder.with_name(f"{folder.name}-former")
@@ -78,7 +81,7 @@ class BackupWriter:
         self._folder = None
         if former is not None:
             shutil.rmtree(former)
-        _sync_folder(self._target.absolute().parent)
+        _sync_folder(self._target.parent)
 
     def _add(self, path: Path, text: str) -> None:
         with open(path, "xb") as file:

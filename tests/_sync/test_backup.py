@@ -10,6 +10,7 @@ import pytest
 
 import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
+from js_sync._backup_files import BackupWriter
 from js_testing import FakePeer, FakeServer, Proxy
 from tests._sync.flow import eventually, together
 from tests.soak import rounds, state
@@ -129,6 +130,42 @@ def test_nothing_is_overwritten_unawares(opened, name, tmp_path):
         with pytest.raises(js.StreamNotFound):
             stream.backup(tmp_path / "other")
         assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+def test_of_two_backups_into_one_folder_the_first_stays(opened, name, tmp_path):
+    with opened() as jet:
+        stream = filled(jet, name, 10)
+        other = filled(jet, f"{name}-other", 10)
+        inner = []
+
+        def meanwhile(_):
+            # Before the outer one has moved its folder to its place.
+            if not inner:
+                writer = BackupWriter(tmp_path / "copy", overwrite=False)
+                writer.open()
+                writer.write([b"of another one"])
+                writer.finish({})
+                inner.append(writer)
+
+        with pytest.raises(js.BadArgument, match="not empty"):
+            stream.backup(tmp_path / "copy", on_progress=meanwhile)
+        assert (tmp_path / "copy" / "stream.tar.s2").read_bytes() == b"of another one"
+        assert [each.name for each in tmp_path.iterdir()] == ["copy"]
+        other.backup(tmp_path / "copy", overwrite=True)
+        assert js.read_backup(tmp_path / "copy").stream == other.name
+
+
+def test_a_link_to_a_backup_stays_a_link(opened, name, tmp_path):
+    with opened() as jet:
+        stream = filled(jet, name, 10)
+        link = tmp_path / "newest"
+        link.symlink_to(tmp_path / "copy")
+        for count in (10, 11):
+            backup = stream.backup(link, overwrite=True)
+            assert (link.is_symlink(), backup.path, backup.state.messages) == (True, link, count)
+            jet.publish(f"{name}.more")
+        assert js.read_backup(tmp_path / "copy").state.messages == 11
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["copy", "newest"]
 
 
 def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name, tmp_path):
