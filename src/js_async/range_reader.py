@@ -13,6 +13,7 @@ from js_async._gets import next_seq
 from js_async._io import sleep
 from js_core.deadline import Deadline
 from js_core.errors import (
+    BadArgument,
     ConnectionLost,
     JetStreamError,
     NoResponders,
@@ -27,6 +28,7 @@ from js_core.range_read import (
     RangeRead,
 )
 from js_core.stored_page import PageEnd, StoredPage
+from js_models import StreamInfoResponse
 
 __all__ = ["PageSource", "RangeReader"]
 
@@ -56,7 +58,7 @@ class RangeReader:
     `filters` are those that the source reads by, for the question to the leader. `timeout` in
     seconds is how long the read may go without progress, not how long it may take. With `ahead`
     the next page is asked for before the last one is handed over, so that one page waits in
-    memory while another is worked on.
+    memory while another is worked on. With `direct` the source reads by direct get.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class RangeReader:
         filters: Sequence[str] = (),
         timeout: float = 120.0,
         ahead: bool = False,
+        direct: bool = False,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
@@ -77,6 +80,8 @@ class RangeReader:
         self._filters: Final = tuple(filters) or (">",)
         self._timeout: Final = timeout
         self._ahead: Final = ahead
+        # Whether it is still to be seen that the stream allows what the source does.
+        self._look_at_config = direct
         self._deadline = Deadline.after(timeout)
         # What was read when the reader was cancelled: it belongs to whoever reads on.
         self._unfinished: StoredPage | None = None
@@ -91,8 +96,8 @@ class RangeReader:
     async def next_page(self) -> StoredPage | None:
         """Return the next messages, at least one, or None when the range is complete.
 
-        Raises `StreamNotFound`, another `JetStreamError`, or `RequestTimeout` when nothing came
-        for the whole timeout.
+        Raises `StreamNotFound`, another `JetStreamError`, `BadArgument` when the stream does not
+        allow direct gets, or `RequestTimeout` when nothing came for the whole timeout.
         """
         while self._finished is None:
             step = self._read.step
@@ -138,11 +143,29 @@ class RangeReader:
             if end.missing:
                 # Nobody serves the page: the leader tells a missing stream from a moving one.
                 await self._ask_leader(step.seq)
+                await self._require_direct()
             self._read.page_failed()
         else:
             self._read.page_ended(more=end.more)
         self._unfinished = None
         return page
+
+    async def _require_direct(self) -> None:
+        """Raise `BadArgument` when nobody will ever serve direct gets of the stream."""
+        if not self._look_at_config:
+            return
+        target = self._api.subjects.stream("INFO", self._stream)
+        try:
+            info = await self._api.call(target, None, StreamInfoResponse)
+        except TwinstreamError:
+            # Not now, or not for this user: the read goes on until its timeout.
+            return
+        self._look_at_config = False
+        if not info.config.allow_direct:
+            raise BadArgument(
+                f"stream {self._stream} does not allow direct gets: read with direct=False, or set"
+                " allow_direct"
+            )
 
     async def _pause(self, step: Pause) -> None:
         if self._deadline.expired():

@@ -38,4 +38,13 @@ def open_range(
         source = LeaderPages(api, stream, filters)
     # Direct get filters by one subject or not at all; the leader is asked for the same.
     asked = () if via == "direct" and len(filters) > 1 else filters
-    return RangeReader(api, stream, read, source, filters=asked, timeout=timeout, ahead=ahead)
+    return RangeReader(
+        api,
+        stream,
+        read,
+        source,
+        filters=asked,
+        timeout=timeout,
+        ahead=ahead,
+        direct=via == "direct",
+    )

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from js_core.deadline import Deadline
 from js_core.errors import (
+    BadArgument,
     ConnectionLost,
     JetStreamError,
     NoResponders,
@@ -25,6 +26,7 @@ from js_core.range_read import (
     RangeRead,
 )
 from js_core.stored_page import PageEnd, StoredPage
+from js_models import StreamInfoResponse
 from js_sync._api import Api
 from js_sync._gets import next_seq
 from js_sync._io import sleep
@@ -57,7 +59,7 @@ class RangeReader:
     `filters` are those that the source reads by, for the question to the leader. `timeout` in
     seconds is how long the read may go without progress, not how long it may take. With `ahead`
     the next page is asked for before the last one is handed over, so that one page waits in
-    memory while another is worked on.
+    memory while another is worked on. With `direct` the source reads by direct get.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class RangeReader:
         filters: Sequence[str] = (),
         timeout: float = 120.0,
         ahead: bool = False,
+        direct: bool = False,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
@@ -78,6 +81,8 @@ class RangeReader:
         self._filters: Final = tuple(filters) or (">",)
         self._timeout: Final = timeout
         self._ahead: Final = ahead
+        # Whether it is still to be seen that the stream allows what the source does.
+        self._look_at_config = direct
         self._deadline = Deadline.after(timeout)
         # What was read when the reader was cancelled: it belongs to whoever reads on.
         self._unfinished: StoredPage | None = None
@@ -92,8 +97,8 @@ class RangeReader:
     def next_page(self) -> StoredPage | None:
         """Return the next messages, at least one, or None when the range is complete.
 
-        Raises `StreamNotFound`, another `JetStreamError`, or `RequestTimeout` when nothing came
-        for the whole timeout.
+        Raises `StreamNotFound`, another `JetStreamError`, `BadArgument` when the stream does not
+        allow direct gets, or `RequestTimeout` when nothing came for the whole timeout.
         """
         while self._finished is None:
             step = self._read.step
@@ -139,11 +144,29 @@ class RangeReader:
             if end.missing:
                 # Nobody serves the page: the leader tells a missing stream from a moving one.
                 self._ask_leader(step.seq)
+                self._require_direct()
             self._read.page_failed()
         else:
             self._read.page_ended(more=end.more)
         self._unfinished = None
         return page
+
+    def _require_direct(self) -> None:
+        """Raise `BadArgument` when nobody will ever serve direct gets of the stream."""
+        if not self._look_at_config:
+            return
+        target = self._api.subjects.stream("INFO", self._stream)
+        try:
+            info = self._api.call(target, None, StreamInfoResponse)
+        except TwinstreamError:
+            # Not now, or not for this user: the read goes on until its timeout.
+            return
+        self._look_at_config = False
+        if not info.config.allow_direct:
+            raise BadArgument(
+                f"stream {self._stream} does not allow direct gets: read with direct=False, or set"
+                " allow_direct"
+            )
 
     def _pause(self, step: Pause) -> None:
         if self._deadline.expired():

@@ -234,6 +234,17 @@ async def test_a_stream_deleted_behind_its_last_message_was_read(opened, name, v
         assert read.report.messages == 10
 
 
+async def test_a_range_of_a_stream_without_direct_gets_says_what_to_do(opened, name):
+    async with opened() as jet:
+        await stored(jet, name, 5, allow_direct=False)
+        with pytest.raises(js.BadArgument, match="direct=False, or set allow_direct"):
+            await jet.range_reader(name, 1, 6, timeout=30).next_page()
+        with pytest.raises(js.StreamNotFound):
+            await jet.range_reader(f"{name}-no", 1, 6, timeout=30).next_page()
+        page = await jet.range_reader(name, 1, 6, direct=False).next_page()
+        assert len(page) == 5
+
+
 async def test_readers_side_by_side(opened, name):
     async with opened() as jet:
         stream = await stored(jet, name, 300)

@@ -235,6 +235,17 @@ def test_a_stream_deleted_behind_its_last_message_was_read(opened, name, via):
         assert read.report.messages == 10
 
 
+def test_a_range_of_a_stream_without_direct_gets_says_what_to_do(opened, name):
+    with opened() as jet:
+        stored(jet, name, 5, allow_direct=False)
+        with pytest.raises(js.BadArgument, match="direct=False, or set allow_direct"):
+            jet.range_reader(name, 1, 6, timeout=30).next_page()
+        with pytest.raises(js.StreamNotFound):
+            jet.range_reader(f"{name}-no", 1, 6, timeout=30).next_page()
+        page = jet.range_reader(name, 1, 6, direct=False).next_page()
+        assert len(page) == 5
+
+
 def test_readers_side_by_side(opened, name):
     with opened() as jet:
         stream = stored(jet, name, 300)
