@@ -322,10 +322,22 @@ class DeadLetters:
     # ---- looking at them, and what to do with them
 
     def letters(self) -> Generated[DeadLetter]:
-        """Iterate over the dead letters there are now, the oldest first."""
+        """Iterate over the dead letters there are now, the oldest first.
+
+        What somebody else put among them is told to `on_report` and passed over.
+        """
         with self._jet.bind_stream(self._names.letters).read() as messages:
             for message in messages:
-                yield read_letter(message)
+                letter = self._read(message)
+                if letter is not None:
+                    yield letter
+
+    def _read(self, message: StreamMessage) -> DeadLetter | None:
+        try:
+            return read_letter(message)
+        except BadArgument as error:
+            self._report(str(error))
+            return None
 
     def get(self, seq: int) -> DeadLetter:
         """Return one dead letter by its own sequence. Raises `MessageNotFound`."""

@@ -280,6 +280,23 @@ async def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
+async def test_what_is_no_letter_is_told_and_passed_over(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        reports = []
+        letters = jet.dead_letters(name, on_report=reports.append)
+        await letters.prepare()
+        await jet.publish(f"dead.{name}.foreign", b"junk")
+        [message] = await (await worker_of(stream)).fetch(1)
+        await letters.store(message, "bad")
+        assert [letter.reason for letter in await all_of(letters)] == ["bad"]
+        assert [report.text for report in reports] == [
+            f"message 1 of {name}-dead is no dead letter: KeyError('Dead-Stream')"
+        ]
+        with pytest.raises(js.BadArgument, match="no dead letter"):
+            await letters.get(1)
+
+
 async def test_a_reason_may_hold_anything(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)

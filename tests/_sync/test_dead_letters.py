@@ -281,6 +281,23 @@ def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
+def test_what_is_no_letter_is_told_and_passed_over(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        reports = []
+        letters = jet.dead_letters(name, on_report=reports.append)
+        letters.prepare()
+        jet.publish(f"dead.{name}.foreign", b"junk")
+        [message] = (worker_of(stream)).fetch(1)
+        letters.store(message, "bad")
+        assert [letter.reason for letter in all_of(letters)] == ["bad"]
+        assert [report.text for report in reports] == [
+            f"message 1 of {name}-dead is no dead letter: KeyError('Dead-Stream')"
+        ]
+        with pytest.raises(js.BadArgument, match="no dead letter"):
+            letters.get(1)
+
+
 def test_a_reason_may_hold_anything(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 2)
