@@ -214,7 +214,6 @@ class Session:
         self._refusal = ""
         self._beat_pong = None
         self._greeting = Signal()
-        self._info = ServerInfo({})
         tls = options.tls
         first = tls is not None and tls.handshake_first
         name = address.host if tls is None or tls.server_name is None else tls.server_name
