@@ -24,6 +24,14 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("bigint", "int"),
 }
 
+#: Headers that spoke to the server about the publication that a copied row comes from: its place in
+#: an atomic batch, what the stream had to look like, its identity. Said again they would end the
+#: batch of this write early or have its rows refused or passed over. The server compares names case
+#: by case, so this does too.
+_OF_ANOTHER: Final = ("Nats-Batch-", "Nats-Expected-")
+_MSG_ID: Final = "Nats-Msg-Id"
+_TTL: Final = "Nats-TTL"
+
 # Columns of a raw read, so that what was read can be written on as it is.
 _PASSED_OVER: Final = frozenset({"stream", "seq", "timestamp"})
 
@@ -43,7 +51,8 @@ class RowReader:
     """Reads the rows of a write.
 
     Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
-    (identity of the row) and ``ttl`` (seconds). Raises :class:`~js_spark.errors.SchemaError` for
+    (identity of the row) and ``ttl`` (seconds). Of the headers, those that speak of an earlier
+    publication are left out. Raises :class:`~js_spark.errors.SchemaError` for
     columns that are missing, unknown or of another type.
     """
 
@@ -74,12 +83,12 @@ class RowReader:
         if subject is None:
             raise SchemaError("a row has no subject; give every row one, or the option 'subject'")
         data = row["data"]
-        identity = row.get(self._identity)
+        identity, ttl = row.get(self._identity), row.get("ttl")
         return OutMessage(
             subject,
             data.encode() if isinstance(data, str) else bytes(data or b""),
-            _headers(row.get("headers")),
-            row.get("ttl"),
+            _headers(row.get("headers"), ttl),
+            ttl,
             None if identity is None else str(identity),
         )
 
@@ -97,7 +106,16 @@ def _check_column(name: str, kind: DataType, known: Mapping[str, tuple[str, ...]
         raise SchemaError(f"column {name!r} is {kind.simpleString()}, not {' or '.join(types)}")
 
 
-def _headers(pairs: list[tuple[str, str | list[str]]] | None) -> dict[str, list[str]] | None:
-    if not pairs:
-        return None
-    return {name: [value] if isinstance(value, str) else list(value) for name, value in pairs}
+def _headers(
+    pairs: list[tuple[str, str | list[str]]] | None, ttl: int | None
+) -> dict[str, list[str]] | None:
+    return {
+        name: [value] if isinstance(value, str) else list(value)
+        for name, value in pairs or ()
+        # The column says how long this row lives, and goes over the header of a copied one.
+        if not _is_of_another(name) and (ttl is None or name != _TTL)
+    } or None
+
+
+def _is_of_another(name: str) -> bool:
+    return name.startswith(_OF_ANOTHER) or name == _MSG_ID

@@ -88,6 +88,34 @@ def test_rows_become_messages() -> None:
     ]
 
 
+def headers_of(pairs: list[tuple[str, str]], ttl: int | None = None) -> Any:
+    rows = reader("data string, headers map<string,string>, ttl bigint")
+    kind = pa.map_(pa.string(), pa.string())
+    arrays = [pa.array(["x"]), pa.array([pairs], kind), pa.array([ttl], pa.int64())]
+    batch = pa.RecordBatch.from_arrays(arrays, names=["data", "headers", "ttl"])
+    (message,) = rows.read(iter([batch]))
+    return message.headers
+
+
+def test_headers_of_an_earlier_publication_are_left_out() -> None:
+    earlier = [
+        ("Nats-Batch-Id", "b"),
+        ("Nats-Batch-Sequence", "7"),
+        ("Nats-Batch-Commit", "1"),
+        ("Nats-Expected-Stream", "S"),
+        ("Nats-Expected-Last-Subject-Sequence", "0"),
+        ("Nats-Msg-Id", "1"),
+    ]
+    assert headers_of(earlier) is None
+    # What says what becomes of the message is the row's own, and so is what no server reads.
+    own = [("Nats-Rollup", "sub"), ("Nats-TTL", "5"), ("nats-batch-commit", "1"), ("K", "v")]
+    assert headers_of([*earlier, *own]) == {name: [value] for name, value in own}
+
+
+def test_the_column_goes_over_the_header_of_a_time_to_live() -> None:
+    assert headers_of([("Nats-TTL", "5"), ("K", "v")], ttl=60) == {"K": ["v"]}
+
+
 def test_an_id_column_must_be_there() -> None:
     with pytest.raises(OptionError, match="the rows have no column 'nope'"):
         reader("data string", idColumn="nope")
