@@ -9,7 +9,9 @@ from js_core.arrow_page import ArrowPage
 from js_core.errors import JetStreamError, PermissionDenied, TwinstreamError
 from js_spark.batcher import Batcher
 from js_spark.errors import DataLossError
+from js_spark.holes import Holes
 from js_spark.options import SourceOptions
+from js_spark.passing import through
 from js_spark.plan import SequenceRange
 from js_spark.stream_state import stream_state
 
@@ -43,14 +45,16 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
     with connection.connect() as nc:
         jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
         reader, page = _begin(jet, options, part)
+        holes = Holes(part.start, part.end)
         try:
             while page is not None:
-                yield ArrowPage.of(page)
+                found = ArrowPage.of(page)
+                _settle(jet, options, part, holes.in_page(found.seqs))
+                yield found
                 page = reader.next_page()
         finally:
             reader.close()
-        if options.fail_on_data_loss and reader.first_seq != part.start:
-            _refuse_overtaken(jet, part)
+        _settle(jet, options, part, holes.at_end())
 
 
 def _begin(
@@ -87,12 +91,17 @@ def _reader(
     )
 
 
-def _refuse_overtaken(jet: JetStream, part: SequenceRange) -> None:
-    """Tell messages that were never there (gaps are normal) from those that went while reading."""
-    state = stream_state(jet, part.stream)
-    if state.first > part.start:
+def _settle(jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int | None) -> None:
+    """Tell messages that were never there (gaps are normal) from those that went while reading.
+
+    A stream that begins at the hole or below has lost nothing in front of the read.
+    """
+    if hole is None or not options.fail_on_data_loss:
+        return
+    state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
+    if state.first > hole:
         raise DataLossError(
-            f"stream {part.stream}: the limits of the stream removed messages from {part.start} to"
-            f" {min(state.first, part.end) - 1} before they were read; set failOnDataLoss=false to"
+            f"stream {part.stream}: messages from {hole} to {min(state.first, part.end) - 1} were"
+            " removed, by limits or a purge, before they were read; set failOnDataLoss=false to"
             " go on with what is left"
         )

@@ -10,11 +10,11 @@ import js_sync
 from js_models import ConsumerConfig, StreamConfig
 from js_spark import plan
 from js_spark.batcher import Batcher
-from js_spark.errors import OptionError
+from js_spark.errors import DataLossError, OptionError
 from js_spark.layout import Layout
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, Way, read_way
-from js_spark.range_task import read_batches
+from js_spark.range_task import read_batches, read_pages
 from js_spark.stream_state import stream_state
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
 from js_testing import NatsServer
@@ -128,3 +128,49 @@ def test_only_streams_with_limits_are_read_by_a_consumer_unasked(
     assert way(make_stream(allow_direct=False)) == "consumer"
     with pytest.raises(OptionError, match="needs allow_direct"):
         way(make_stream(allow_direct=False), readMode="direct")
+
+
+@pytest.mark.parametrize("way", ["direct", "consumer"])
+def test_what_goes_while_a_range_is_read_is_told(
+    server: NatsServer, make_stream: Make, fill: Fill, way: Way
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"x"] * 300)
+    part = SequenceRange(stream.name, 1, 301, way)
+    given = {"fetchMessages": "50"}
+    pages = read_pages(options(server, stream.name, **given), part)
+    assert len(next(pages)) == 50
+    stream.purge(before_seq=251)
+    with pytest.raises(DataLossError, match="were removed, by limits or a purge, before they"):
+        list(pages)
+    easy = options(server, stream.name, failOnDataLoss="false", **given)
+    assert sum(map(len, read_pages(easy, part))) == 50
+
+
+def test_the_end_of_a_range_may_go_too(server: NatsServer, make_stream: Make, fill: Fill) -> None:
+    stream = make_stream()
+    fill(stream, [b"x"] * 100)
+    pages = read_pages(
+        options(server, stream.name, fetchMessages="10"),
+        SequenceRange(stream.name, 1, 101, "direct"),
+    )
+    next(pages)
+    stream.purge()
+    with pytest.raises(DataLossError, match="to 100 were removed"):
+        list(pages)
+
+
+def test_gaps_of_deletes_and_filters_are_no_loss(
+    server: NatsServer, make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"x"] * 100, subjects=["a", "b"])
+    for seq in (10, 11, 100):
+        stream.delete_message(seq)
+    whole = SequenceRange(stream.name, 1, 101, "direct")
+    assert sum(map(len, read_pages(options(server, stream.name), whole))) == 97
+    only = options(server, stream.name, subject=f"{stream.name.lower()}.b", fetchMessages="10")
+    pages = read_pages(only, whole)
+    count = sum(len(next(pages)) for _ in range(4))
+    stream.purge(before_seq=3)  # all that went is read, or of no concern to the filter
+    assert count + sum(map(len, pages)) == 48

@@ -1,0 +1,45 @@
+"""Sequences that a range lacks: found while it is read, at no cost where there are none.
+
+A hole is normal: messages were deleted, or a filter passes them over. It is none of that where the
+stream begins above it by now, for then limits or a purge may have been quicker than the read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Holes"]
+
+
+class Holes:
+    """Follows the pages of a range ``[start, end)``."""
+
+    def __init__(self, start: int, end: int) -> None:
+        self._next = start
+        self._end = end
+
+    def in_page(self, seqs: pa.Array) -> int | None:
+        """Return where the lowest hole up to the end of a page begins, `None` without one."""
+        if not len(seqs):
+            return None
+        low, self._next = self._next, seqs[-1].as_py() + 1
+        return None if self._next - low == len(seqs) else low + _run(seqs, low)
+
+    def at_end(self) -> int | None:
+        """Return where the hole behind the last page begins, `None` without one."""
+        return self._next if self._next < self._end else None
+
+
+def _run(seqs: pa.Array, low: int) -> int:
+    """Return how many sequences from ``low`` on stand one after the other at the beginning."""
+    found, beyond = 0, len(seqs)
+    while found < beyond:
+        middle = (found + beyond) // 2
+        if seqs[middle].as_py() == low + middle:
+            found = middle + 1
+        else:
+            beyond = middle
+    return found
