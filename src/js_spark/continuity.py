@@ -1,8 +1,9 @@
 """Whether a stream still is what the checkpoint remembers, and holds what was promised.
 
-Four things are told apart: messages that the stream's limits removed before they were read, a
-stream that was deleted and made again, a filter that was changed, and streams that were added to
-or taken out of the read. With ``failOnDataLoss=false`` the read goes on with what there is.
+Five things are told apart: messages that the stream's limits removed before they were read, a
+stream that was deleted and made again, one that was put back to an earlier state and keeps its time
+of creation, a filter that was changed, and streams that were added to or taken out of the read.
+With ``failOnDataLoss=false`` the read goes on with what there is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from js_spark.bounds import Bound
-from js_spark.errors import CheckpointError, DataLossError
+from js_spark.errors import CheckpointError, DataLossError, OptionError
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
 from js_spark.stream_state import StreamState
@@ -37,6 +38,32 @@ class Continuity:
                 f" left is {state.first}{_GO_ON}"
             )
 
+    def within(self, bound: Bound, start: int, state: StreamState) -> int:
+        """Return where a streaming read begins, at the end at most. Raises `OptionError`.
+
+        No later batch could tell a start beyond it from a stream that was put back.
+        """
+        if self._strict and start > state.next:
+            raise OptionError(
+                bound.option,
+                f"stream {state.name}: asks for sequence {start}, but the stream ends at"
+                f" {state.next - 1}; 'latest' begins there",
+            )
+        return min(start, state.next)
+
+    def stands_at(self, position: Position, state: StreamState) -> int:
+        """Return the first sequence to come for a read that stands at ``position``.
+
+        Raises `DataLossError` where the sequences below it are not those that were read.
+        """
+        if position.created != state.created:
+            self._refuse_other(position, state)
+            return state.first
+        if position.next > state.next:
+            self._refuse_put_back(position, state)
+            return state.first
+        return position.next
+
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return where the next batch begins in each stream of the read.
 
@@ -53,10 +80,13 @@ class Continuity:
     def _begin(self, position: Position | None, state: StreamState) -> Position:
         if position is None:
             # As with a new partition of a topic: all it holds is new.
-            return Position(state.first, state.created, self._filter, since=state.first)
+            return self._anew(state)
         if position.created != state.created:
             self._refuse_other(position, state)
-            return Position(state.first, state.created, self._filter, since=state.first)
+            return self._anew(state)
+        if position.next > state.next:
+            self._refuse_put_back(position, state)
+            return self._anew(state)
         if position.filter != self._filter and self._strict:
             raise CheckpointError(
                 f"stream {state.name}: the checkpoint was made with the filter"
@@ -66,6 +96,9 @@ class Continuity:
         if state.first > position.next:
             self._refuse_overtaken(position.next, state)
         return evolve(position, since=None)
+
+    def _anew(self, state: StreamState) -> Position:
+        return Position(state.first, state.created, self._filter, since=state.first)
 
     def check_batch(
         self, low: int, position: Position, state: StreamState | None, name: str
@@ -78,6 +111,8 @@ class Continuity:
             )
         if position.created != state.created:
             self._refuse_other(position, state)
+        elif position.next > state.next:
+            self._refuse_put_back(position, state)
         elif state.first > low:
             self._refuse_overtaken(low, state)
         return state
@@ -87,6 +122,14 @@ class Continuity:
             raise DataLossError(
                 f"stream {state.name} was made at {state.created}, the checkpoint is of one made at"
                 f" {position.created}: it was deleted and made again; use a new checkpoint{_GO_ON}"
+            )
+
+    def _refuse_put_back(self, position: Position, state: StreamState) -> None:
+        if self._strict:
+            raise DataLossError(
+                f"stream {state.name} ends at {state.next - 1}, the checkpoint stands at"
+                f" {position.next}: the stream was put back to an earlier state, and what it gets"
+                f" now has sequences that were read before; use a new checkpoint{_GO_ON}"
             )
 
     def _refuse_overtaken(self, low: int, state: StreamState) -> None:

@@ -84,6 +84,15 @@ class Landing:
                     " set failOnDataLoss=false to go on with the new one from its beginning"
                 )
             return state.first
+        if last.end > state.next:
+            if strict:
+                raise DataLossError(
+                    f"stream {state.name} ends at {state.next - 1}, the journal at {last.end - 1}:"
+                    " the stream was put back to an earlier state, and what it gets now has"
+                    " sequences that were landed before; land into a new folder, or set"
+                    " failOnDataLoss=false to go on from its beginning"
+                )
+            return state.first
         if state.first > last.end and strict:
             raise DataLossError(
                 f"stream {state.name}: sequences {last.end} to {state.first - 1} went before they"

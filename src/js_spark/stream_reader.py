@@ -56,6 +56,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         for state in self._leader.states():
             start = bound.resolve(state, self._leader.seq_at)
             self._continuity.check_start(bound, start, state)
+            start = self._continuity.within(bound, start, state)
             found[state.name] = Position(start, state.created, self._filter)
         return Offset(found).to_json()
 

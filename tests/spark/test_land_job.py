@@ -11,12 +11,15 @@ import pytest
 from pyspark.sql.types import LongType
 
 from js_spark.errors import DataLossError
+from js_spark.journal import Plan
 from js_spark.land_job import LandJob, by_table, ranges_of
+from js_spark.landing import Landing
 from js_spark.leader import Leader
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange
 from js_spark.split_tables import TableNames
 from js_spark.staging import Staging
+from js_spark.stream_state import StreamState
 from js_sync import JetStream, Stream
 from js_testing import NatsServer
 from tests.spark.pipelines import MAX_DELIVER, SCHEMA
@@ -135,3 +138,16 @@ def test_what_was_planned_is_compared_with_the_stream(
         assert (part.start, part.end) == (5, 8)
         with pytest.raises(DataLossError, match="deleted and made again"):
             ranges_of(leader, options, 5, 8, "1970-01-01T00:00:00Z")
+
+
+def test_a_landing_notices_a_stream_that_was_put_back(tmp_path: Path) -> None:
+    def start(end: int, **given: str) -> int:
+        options = SourceOptions.parse({"nats.servers": "h", "stream": "S", **given})
+        last = Plan(batch_id=0, created="monday", start=1, end=end)
+        return Landing(options, tmp_path, "t")._start(state, last)
+
+    state = StreamState("S", first=3, next=11, created="monday")
+    assert start(11) == 11
+    with pytest.raises(DataLossError, match="stream S ends at 10, the journal at 20"):
+        start(21)
+    assert start(21, failOnDataLoss="false") == 3

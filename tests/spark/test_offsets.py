@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from js_spark.admission import admit, is_too_little
+from js_spark.bounds import Bound
 from js_spark.continuity import Continuity
-from js_spark.errors import CheckpointError, DataLossError
+from js_spark.errors import CheckpointError, DataLossError, OptionError
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
 from js_spark.plan import partition_count, split
@@ -113,6 +114,7 @@ def test_a_batch_waits_for_its_minimum_until_the_delay_is_over() -> None:
     ("position", "state", "error", "reason"),
     [
         (evolve(HERE, created="sunday"), STATE, DataLossError, "deleted and made again"),
+        (evolve(HERE, next=102), STATE, DataLossError, "ends at 100, the checkpoint stands at 102"),
         (evolve(HERE, next=5), STATE, DataLossError, "removed messages from 5 to 10"),
         (evolve(HERE, filter="a.>"), STATE, CheckpointError, "made with the filter 'a.>'"),
     ],
@@ -127,10 +129,30 @@ def test_breaks_are_told_apart(
     assert begin.created == "monday"
 
 
-def test_a_stream_made_again_is_read_from_its_beginning_when_loss_is_fine() -> None:
+@pytest.mark.parametrize("position", [evolve(HERE, created="sunday"), evolve(HERE, next=102)])
+def test_another_stream_is_read_from_its_beginning_when_loss_is_fine(position: Position) -> None:
     easy = Continuity(options(failOnDataLoss="false"))
-    begin = easy.begin(Offset({"S": evolve(HERE, created="sunday")}), {"S": STATE})["S"]
+    begin = easy.begin(Offset({"S": position}), {"S": STATE})["S"]
     assert (begin.next, begin.since) == (11, 11)
+    assert easy.stands_at(position, STATE) == 11
+    with pytest.raises(DataLossError):
+        Continuity(options()).stands_at(position, STATE)
+    assert easy.stands_at(evolve(HERE, next=101), STATE) == 101
+
+
+def test_a_batch_that_was_planned_is_compared_with_the_stream() -> None:
+    strict = Continuity(options())
+    with pytest.raises(DataLossError, match="was put back to an earlier state"):
+        strict.check_batch(50, evolve(HERE, next=102), STATE, "S")
+    assert strict.check_batch(50, evolve(HERE, next=101), STATE, "S") is STATE
+
+
+def test_a_stream_read_does_not_begin_beyond_the_end() -> None:
+    strict, easy = Continuity(options()), Continuity(options(failOnDataLoss="false"))
+    bound = Bound("startingOffsets", by_stream={"S": 102})
+    with pytest.raises(OptionError, match="asks for sequence 102, but the stream ends at 100"):
+        strict.within(bound, 102, STATE)
+    assert strict.within(bound, 101, STATE) == easy.within(bound, 102, STATE) == 101
 
 
 def test_streams_that_came_and_went() -> None:

@@ -112,6 +112,17 @@ def test_rows_of_a_stream_that_was_made_before_do_not_count(
     assert stream.info().state.messages == 8
 
 
+def test_a_stream_that_was_put_back_is_not_purged(
+    landed: Callable[..., Landed], jet: JetStream, make_stream: Callable[..., Stream], fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [b""] * 2)  # as it was before the other two that were landed
+    pipeline = landed(stream, "parquet", 'commit = "purge"')
+    with pytest.raises(CheckpointError, match="is not the one that batch 0 was landed from"):
+        pipeline.release.release(jet, pipeline.land(0, [1, 2, 3, 4]))
+    assert stream.info().state.messages == 2
+
+
 @pytest.mark.parametrize("setting", ["deny_purge", "sealed"])
 def test_streams_that_cannot_be_purged_are_refused(
     setting: str, landed: Callable[..., Landed], jet: JetStream, make_stream: Callable[..., Stream]

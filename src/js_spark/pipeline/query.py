@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from js_spark.continuity import Continuity
 from js_spark.errors import SparkSourceError
 from js_spark.leader import Leader
+from js_spark.offsets import Position
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
@@ -23,6 +25,8 @@ from js_spark.pipeline.trouble import is_lasting, sentence, spark_is_gone
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from js_spark.stream_state import StreamState
 
 __all__ = ["SourceQuery"]
 
@@ -126,7 +130,7 @@ class SourceQuery:
             identity = recovered(self.source, identity, self._folder, self._sink, state)
         identity.check(self.source, self._checkpoint, landed=last is not None)
         self._checkpoint.clear_unfinished()
-        position = self._position(identity)
+        position = self._position(identity, state)
         self._release.prepare(self._leader.jet(), position)
         self._lander = BatchLander(
             self.source, identity, self._checkpoint, self._log, self._sink, self._heard
@@ -135,11 +139,18 @@ class SourceQuery:
         self._identity = identity.of_query(str(self._query.id), self._folder)
         self._tell(Started(self.source.name, position, max(0, state.next - position)))
 
-    def _position(self, identity: Identity) -> int:
+    def _position(self, identity: Identity, state: StreamState) -> int:
+        """Return the first sequence that is not landed.
+
+        Raises `DataLossError`, before anything is let go, for a stream that was put back or made
+        again: what it holds below was never landed.
+        """
         committed = self._checkpoint.last_committed()
-        if committed < 0:
-            return identity.origin
-        return self._checkpoint.bounds(committed, identity.origin).end
+        stands = Position(identity.origin, identity.created)
+        if committed >= 0:
+            bounds = self._checkpoint.bounds(committed, identity.origin)
+            stands = Position(bounds.end, bounds.created)
+        return Continuity(self.source.source_options).stands_at(stands, state)
 
     def _begin(self, identity: Identity) -> StreamingQuery:
         assert self._lander is not None

@@ -68,6 +68,14 @@ def _origin(
                 " option failOnDataLoss to false to go on with the new one from its beginning"
             )
         return state.first
+    if origin > state.next:
+        if strict:
+            raise DataLossError(
+                f"stream {state.name} ends at {state.next - 1}, the journal at {origin - 1}: the"
+                " stream was put back to an earlier state; land into a new folder, or set the"
+                " option failOnDataLoss to false to go on from its beginning"
+            )
+        return state.first
     if state.first > origin and strict:
         raise DataLossError(
             f"stream {state.name}: sequences {origin} to {state.first - 1} went before they were"

@@ -16,6 +16,7 @@ from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.landed import missing_of, possible_tables, read_landed
 from js_spark.pipeline.sink import Sink
 from js_spark.pipeline.stream_seqs import held_seqs, windows
+from js_spark.stream_state import StreamState
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -118,9 +119,14 @@ class Purge:
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
         """Remove all up to the end of the batch that the tables have. Raises `CheckpointError`."""
         stream = jet.get_stream(self._source.stream)
-        first = max(stream.info().state.first_seq or 1, 1)
+        state = StreamState.of(self._source.stream, stream.info(confirmed=True))
+        if state.created != entry.created or state.next < entry.end:
+            raise CheckpointError(
+                f"nothing was purged: stream {self._source.stream} is not the one that batch"
+                f" {entry.batch} was landed from: it was made again, or put back"
+            )
         tables, since = possible_tables(self._source), self._first_batch(entry)
-        for low, high in windows(first, entry.end):
+        for low, high in windows(state.first, entry.end):
             held = held_seqs(jet, self._source.source_options, low, high)
             landed = read_landed(self._sink, self._source, tables, low, high, since)
             missing = missing_of(held, landed)
