@@ -35,6 +35,8 @@ __all__ = ["JetStreamStreamWriter", "JetStreamWriter"]
 class _Writing:
     """What both writers share."""
 
+    streams = False
+
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
         self._rows = RowReader(options, schema)
@@ -43,7 +45,11 @@ class _Writing:
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> JetStreamCommit:
         options = self._options
-        identity = TaskIdentity.here(self._write_id)
+        identity = TaskIdentity.here(
+            self._write_id, given=options.write_id is not None, streams=self.streams
+        )
+        if options.idempotence == "ledger":
+            identity.check()
         rows = self._rows.read(iterator)
         with options.connection.connect() as nc:
             settings = options.connection
@@ -72,6 +78,8 @@ class JetStreamWriter(_Writing, DataSourceArrowWriter):
 
 class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
     """Writes the micro-batches of a streaming query. Rows become visible task by task."""
+
+    streams = True
 
     def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
         self, iterator: Iterator[pa.RecordBatch]

@@ -198,6 +198,46 @@ def test_a_streaming_copy_over_restarts(
     assert sorted(json.loads(row["data"])["id"] for row in rows) == list(range(300))
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_two_writes_within_one_batch(
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Callable[..., None],
+    write: Write,
+    tmp_path: Path,
+    named: bool,
+) -> None:
+    one, two = make_stream(), make_stream()
+    fill(one, [{"id": at} for at in range(10)])
+
+    def both(rows: DataFrame, batch: int) -> None:
+        for part in (0, 1):
+            half = rows.where(f"seq % 2 = {part}").selectExpr("data")
+            options = {"writeId": f"part{part}"} if named else {}
+            write(half, two, subject=f"{two.name.lower()}.x", **options)
+
+    rows = spark.readStream.format("jetstream").options(
+        **{"nats.servers": server.url}, stream=one.name, startingOffsets="earliest"
+    )
+    query = (
+        rows.load()
+        .writeStream.foreachBatch(both)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        if named:
+            assert query.awaitTermination(120)
+        else:
+            with pytest.raises(PySparkException, match="'writeId': is required"):
+                query.awaitTermination(120)
+    finally:
+        query.stop()
+    assert two.info().state.messages == (10 if named else 0)
+
+
 @pytest.mark.parametrize(
     ("config", "options", "reason"),
     [
