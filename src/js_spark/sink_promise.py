@@ -46,12 +46,12 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
             f"ledger needs allow_atomic on stream {config.name} (server 2.12); set it, or use"
             " msgId",
         )
-    if config.retention is RetentionPolicy.INTEREST:
+    if config.retention not in (None, RetentionPolicy.LIMITS):
         raise OptionError(
             "idempotence",
-            f"stream {config.name} has retention=interest and drops an entry of the ledger that no"
-            " consumer waits for, so a repeat would store rows twice. Set retention=limits, or use"
-            " msgId",
+            f"stream {config.name} has retention={config.retention.value} and drops an entry of the"
+            " ledger once a consumer has acknowledged it, or where none waits for it, so a repeat"
+            " would store rows twice. Set retention=limits, or use msgId",
         )
     # Where the entries of a task go: the name of the write and the task's number come behind it.
     entries = f"{options.ledger_subject}.write.0"

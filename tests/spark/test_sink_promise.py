@@ -30,6 +30,7 @@ def check(config: dict[str, Any], **options: str) -> None:
         ({}, {"idempotence": "msgId"}, "forgets message ids after 0 s"),
         ({}, LEDGER, "needs allow_atomic"),
         ({"allow_atomic": True, "retention": "interest"}, LEDGER, "drops an entry of the ledger"),
+        ({"allow_atomic": True, "retention": "workqueue"}, LEDGER, "retention=workqueue and drops"),
         ({"allow_atomic": True}, {**LEDGER, "ledgerSubject": "t"}, "'t.write.0'"),
         ({"allow_atomic": True, "subjects": ["s.*"]}, LEDGER, "'s.ledger.write.0'"),
         ({"subject_transform": MOVED}, {"idempotence": "insert"}, "subject_transform is t.>"),
@@ -44,7 +45,7 @@ def test_refused(config: dict[str, Any], options: dict[str, str], reason: str) -
     ("config", "options"),
     [
         ({"allow_atomic": True}, LEDGER),
-        ({"allow_atomic": True, "retention": "workqueue"}, LEDGER),
+        ({"allow_atomic": True, "retention": "limits"}, LEDGER),
         ({"subjects": [">"], "allow_atomic": True}, {**LEDGER, "ledgerSubject": "t"}),
         ({"subject_transform": MOVED}, {"idempotence": "none"}),
         ({"duplicate_window": timedelta(minutes=2)}, {"idempotence": "msgId"}),
