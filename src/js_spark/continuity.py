@@ -56,13 +56,7 @@ class Continuity:
 
         Raises `DataLossError` where the sequences below it are not those that were read.
         """
-        if position.created != state.created:
-            self._refuse_other(position, state)
-            return state.first
-        if position.next > state.next:
-            self._refuse_put_back(position, state)
-            return state.first
-        return position.next
+        return state.first if self._is_other(position, state) else position.next
 
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return where the next batch begins in each stream of the read.
@@ -78,14 +72,8 @@ class Continuity:
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
     def _begin(self, position: Position | None, state: StreamState) -> Position:
-        if position is None:
-            # As with a new partition of a topic: all it holds is new.
-            return self._anew(state)
-        if position.created != state.created:
-            self._refuse_other(position, state)
-            return self._anew(state)
-        if position.next > state.next:
-            self._refuse_put_back(position, state)
+        # As with a new partition of a topic: all it holds is new.
+        if position is None or self._is_other(position, state):
             return self._anew(state)
         if position.filter != self._filter and self._strict:
             raise CheckpointError(
@@ -102,20 +90,32 @@ class Continuity:
 
     def check_batch(
         self, low: int, position: Position, state: StreamState | None, name: str
-    ) -> StreamState:
-        """Return the state of a stream that a batch reads, after it was planned."""
+    ) -> StreamState | None:
+        """Return the state of a stream that a batch reads, after it was planned.
+
+        None where the stream is another one by now, and going on is fine: what it holds under these
+        sequences belongs to the next batch, which begins at its first message.
+        """
         if state is None:
             raise CheckpointError(
                 f"the batch that was begun reads stream {name}, which the option 'stream' does not"
                 " name any more; name it until the batch is finished"
             )
-        if position.created != state.created:
-            self._refuse_other(position, state)
-        elif position.next > state.next:
-            self._refuse_put_back(position, state)
-        elif state.first > low:
+        if self._is_other(position, state):
+            return None
+        if state.first > low:
             self._refuse_overtaken(low, state)
         return state
+
+    def _is_other(self, position: Position, state: StreamState) -> bool:
+        """Tell whether a stream is not the one that ``position`` speaks of, where that is fine."""
+        if position.created != state.created:
+            self._refuse_other(position, state)
+            return True
+        if position.next > state.next:
+            self._refuse_put_back(position, state)
+            return True
+        return False
 
     def _refuse_other(self, position: Position, state: StreamState) -> None:
         if self._strict:

@@ -101,7 +101,8 @@ def ranges_of(
     """
     (state,) = leader.states()
     planned = Position(end, created)
-    Continuity(options).check_batch(start, planned, state, state.name)
+    if Continuity(options).check_batch(start, planned, state, state.name) is None:
+        return []
     low, high = max(start, state.first), min(end, state.next)
     if high <= low:
         return []

@@ -98,8 +98,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             low = position.since if position.since is not None else before[name].next
             if position.next > low:
                 state = self._continuity.check_batch(low, position, states.get(name), name)
-                way = read_way(self._options, state)
-                found += split(name, low, position.next, position.parts, way)
+                if state is not None:
+                    way = read_way(self._options, state)
+                    found += split(name, low, position.next, position.parts, way)
         return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -138,6 +138,7 @@ def test_what_was_planned_is_compared_with_the_stream(
         assert (part.start, part.end) == (5, 8)
         with pytest.raises(DataLossError, match="deleted and made again"):
             ranges_of(leader, options, 5, 8, "1970-01-01T00:00:00Z")
+        assert ranges_of(leader, lenient, 5, 8, "1970-01-01T00:00:00Z") == []
 
 
 def test_a_landing_notices_a_stream_that_was_put_back(tmp_path: Path) -> None:
