@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from js_spark.errors import OptionError
 from js_spark.layout import Layout
+from js_spark.option_uses import refuse_ends, refuse_limits
 from js_spark.options import SourceOptions
 from js_spark.reader import JetStreamReader
 from js_spark.sink import JetStreamStreamWriter, JetStreamWriter
@@ -47,11 +48,15 @@ class JetStreamDataSource(DataSource):
         """Return the reader of a batch; ``schema`` holds the columns that are wanted."""
         # Predicates are not pushed: Spark 4.3 keeps what one query pushed for the next one over the
         # same DataFrame, and for its other half in a union, which then miss rows.
-        return JetStreamReader(SourceOptions.parse(self.options), schema)
+        options = SourceOptions.parse(self.options)
+        refuse_limits(self.options)
+        return JetStreamReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
-        return JetStreamStreamReader(SourceOptions.parse(self.options), schema)
+        options = SourceOptions.parse(self.options)
+        refuse_ends(self.options)
+        return JetStreamStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch; messages are appended to the stream, never replaced."""

@@ -10,6 +10,7 @@ from js_models import Timestamp
 from js_spark.bounds import Bound
 from js_spark.errors import OptionError
 from js_spark.options import SourceOptions
+from js_spark.source import JetStreamDataSource
 from js_spark.stream_state import StreamState
 
 LEAST = {"nats.servers": "nats://127.0.0.1:4222", "stream": "S"}
@@ -166,3 +167,33 @@ def test_a_time_after_all_messages() -> None:
     latest = parse(startingTimestamp=MORNING, startingOffsetsByTimestampStrategy="latest").start
     assert latest is not None
     assert latest.resolve(STATE, nothing_at) == 9
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
+def test_a_streaming_read_has_no_end(name: str) -> None:
+    texts = {
+        "endingOffsets": "latest",
+        "endingTimestamp": "1",
+        "endingOffsetsByTimestamp": '{"S":1}',
+    }
+    source = JetStreamDataSource({**LEAST, name: texts[name]})
+    assert source.reader(source.schema())
+    with pytest.raises(OptionError, match=f"'{name}': is for a batch"):
+        source.streamReader(source.schema())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"maxMessagesPerTrigger": "3"},
+        {"maxoffsetspertrigger": "3"},
+        {"maxBytesPerTrigger": "3"},
+        {"minMessagesPerTrigger": "3"},
+        {"maxTriggerDelay": "3s"},
+    ],
+)
+def test_a_batch_has_no_limits_of_triggers(given: dict[str, str]) -> None:
+    source = JetStreamDataSource({**LEAST, **given})
+    assert source.streamReader(source.schema())
+    with pytest.raises(OptionError, match="is for a streaming query"):
+        source.reader(source.schema())

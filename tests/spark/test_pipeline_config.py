@@ -128,6 +128,10 @@ def test_everything(tmp_path: Path) -> None:
         (HEAD + SOURCE + SOURCE + 'name = "b"', "table: 'orders' stands for more than one thing"),
         (HEAD + SOURCE + "options = {stream = 'X'}", "stream: is the key 'stream' of the source"),
         (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: is not for a pipeline"),
+        (
+            HEAD + SOURCE + "options = {endingOffsetsByTimestamp = '{}'}",
+            "endingOffsetsByTimestamp: is not for a pipeline",
+        ),
         (HEAD + SOURCE + "options = {minPartition = 2}", "did you mean 'minPartitions'"),
         (HEAD + SOURCE + "options = {minPartitions = 0}", "minPartitions: must be a whole number"),
         (HEAD + SOURCE + "subjects = ['a..b']", "subjects: "),

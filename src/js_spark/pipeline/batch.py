@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_spark.errors import OptionError
 from js_spark.landing import Landing
+from js_spark.option_uses import refuse_ends, refuse_limits
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport, SubjectSummary
 from js_spark.split_tables import DEAD_LETTERS
@@ -67,7 +68,10 @@ def land(
         **({"subject": subject} if subject else {}),
         **({"jsonSchema": json_schema} if json_schema else {}),
     }
-    job = Landing(SourceOptions.parse(given), Path(path).absolute(), _table(table, stream))
+    parsed = SourceOptions.parse(given)
+    refuse_ends(given)
+    refuse_limits(given)
+    job = Landing(parsed, Path(path).absolute(), _table(table, stream))
     return job.run(spark)
 
 

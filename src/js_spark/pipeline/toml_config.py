@@ -34,7 +34,7 @@ _RESERVED: Final[Mapping[str, str]] = {
     "maxmessagespertrigger": "max_messages",
     "maxoffsetspertrigger": "max_messages",
 }
-_UNWANTED: Final = ("endingoffsets", "endingtimestamp", "mode", "columnnameofcorruptrecord")
+_UNWANTED: Final = ("mode", "columnnameofcorruptrecord")
 
 
 def read_config(
@@ -262,7 +262,7 @@ def _extra_options(table: TomlTable) -> dict[str, str]:
         name = key.lower()
         if name in _RESERVED:
             raise table.fail(key, f"is the key {_RESERVED[name]!r} of the source")
-        if name in _UNWANTED or name.startswith(("nats.", "starting")):
+        if name in _UNWANTED or name.startswith(("nats.", "starting", "ending")):
             raise table.fail(key, "is not for a pipeline, which sets it itself")
         found[key] = _text(table, key, value)
     return found
