@@ -113,6 +113,12 @@ def test_everything(tmp_path: Path) -> None:
             HEAD + SOURCE + 'format = "avro"',
             "must be one of raw, json, advisory, got 'avro'",
         ),
+        (
+            HEAD + '[[source]]\nstrem = "ORDERS"',
+            "source 1: strem: is not known; did you mean 'stream'",
+        ),
+        (HEAD + "[[source]]\n", "source 1: stream: is required: the name of a stream"),
+        ('pat = "lake"\n' + SOURCE, "orders.toml: pat: is not known; did you mean 'path'"),
         (HEAD + SOURCE + 'format = "json"', "schema: is required with format"),
         (HEAD + SOURCE + 'format = "json"\nschema = "no.json"', "schema: .*cannot be read"),
         (HEAD + SOURCE + 'schema = "x"', 'schema: needs format = "json"'),

@@ -34,6 +34,11 @@ _RESERVED: Final[Mapping[str, str]] = {
     "maxmessagespertrigger": "max_messages",
     "maxoffsetspertrigger": "max_messages",
 }
+_KEYS: Final = ("name", "path", "sink", "every", "nats", "spark", "restart", "source")
+_SOURCE_KEYS: Final = (
+    *("stream", "name", "format", "schema", "table", "prefix", "subjects", "start"),
+    *("commit", "bookmark", "max_messages", "options"),
+)
 _UNWANTED: Final = ("mode", "columnnameofcorruptrecord")
 
 
@@ -49,6 +54,7 @@ def read_config(
     """
     file = Path(path).absolute()
     top = TomlTable(file.name, _load(file))
+    top.only(*_KEYS)
     name = top.text("name", file.stem)
     if not NAME.fullmatch(name):
         raise top.fail("name", f"{name!r} may hold letters, digits, '-' and '_' only")
@@ -65,8 +71,7 @@ def read_config(
         restarts=_restarts(top.table("restart")),
         sources=tuple(_sources(top, file, name, nats)),
     )
-    for table in (spark, top):
-        table.finish()
+    spark.finish()
     _check_names(file.name, config)
     return config
 
@@ -171,7 +176,10 @@ def _sources(
 
 
 def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]) -> SourceConfig:
+    table.only(*_SOURCE_KEYS)
     stream = table.text("stream")
+    if not stream:
+        raise table.fail("stream", 'is required: the name of a stream, as stream = "ORDERS"')
     if "," in stream:
         raise table.fail("stream", "names several; give each stream a [[source]] of its own")
     try:
@@ -192,7 +200,6 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
         subjects=table.texts("subjects"),
     )
     options |= _derived(table, source, file.parent)
-    table.finish()
     return _checked(table, source, options)
 
 

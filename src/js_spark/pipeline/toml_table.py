@@ -32,6 +32,12 @@ class TomlTable:
         """Return the error for a key, to be raised."""
         return ConfigError(f"{self._where}: {key}", reason)
 
+    def only(self, *keys: str) -> None:
+        """Refuse other keys, before one that was misspelt is missed under its right name."""
+        for key in self._values:
+            if key not in keys:
+                raise self.fail(key, f"is not known{near(key, keys)}")
+
     def has(self, key: str) -> bool:
         """Tell whether the key is given."""
         return key in self._values
