@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from pathlib import Path
@@ -49,11 +50,16 @@ def _aside(folders: Folders, before: float) -> list[Path]:
     # Nobody else works on the folder, so what is staged was left by an attempt that was killed.
     found = sorted(folders.staging.iterdir()) if folders.staging.is_dir() else []
     replaced = sorted(folders.replaced.iterdir()) if folders.replaced.is_dir() else []
-    found += [path for path in replaced if int(path.name) / 1e9 <= before]
+    found += [path for path in replaced if _is_older(path.name, before)]
     for source in sorted(folders.lock.parent.glob("*/checkpoint.*")):
-        if int(source.name.partition(".")[2]) / 1e9 <= before:
+        if _is_older(source.name.partition(".")[2], before):
             found.append(source)
     return found
+
+
+def _is_older(name: str, before: float) -> bool:
+    """Tell whether a name is a time before; names that are none are of somebody else."""
+    return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 
 
 def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
@@ -62,7 +68,7 @@ def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
     delta = open_table(folder)
     if delta is None:
         return []
-    hours = int(keep // 3600)
+    hours = math.ceil(keep / 3600)  # Delta counts whole ones: rather too long than too short
     names = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     found = [_measured(folder / name) for name in names if (folder / name).exists()]
     if not dry_run:
