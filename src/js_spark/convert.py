@@ -71,7 +71,7 @@ class _Compiler:
             case DecimalType():
                 return scalars.decimal(where, kind)
             case DoubleType() | FloatType():
-                return scalars.number(where)
+                return scalars.number(where, single=isinstance(kind, FloatType))
             case BooleanType():
                 return scalars.boolean(where)
             case TimestampType():

@@ -1,8 +1,13 @@
-"""Text and JSON: reading the one document in a payload, and writing a value back as text."""
+"""Text and JSON: reading the one document in a payload, and writing a value back as text.
+
+A number that a float would change comes as a `Decimal`, which keeps all its digits.
+"""
 
 from __future__ import annotations
 
 import json
+from decimal import Decimal, InvalidOperation
+from typing import cast
 
 from js_spark.misfit import Misfit
 
@@ -17,7 +22,10 @@ def parse(payload: bytes) -> object:
     """
     try:
         return json.loads(
-            payload.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant
+            payload.decode("utf-8"),
+            object_pairs_hook=_once,
+            parse_constant=_no_constant,
+            parse_float=_number,
         )
     except UnicodeDecodeError as error:
         raise Misfit(f"not UTF-8 at byte {error.start}") from None
@@ -31,13 +39,44 @@ def parse(payload: bytes) -> object:
 
 
 def to_json(value: object) -> str:
-    """Return JSON text of a parsed value, on one line, readable where it is valid Unicode."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Return JSON text of a parsed value, on one line, readable where it is valid Unicode.
+
+    Raises :class:`Misfit` for what has no such text.
+    """
     try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can carry
-        text = json.dumps(value, separators=(",", ":"))
+        text = _dumped(value, escaped=False)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can carry
+            text = _dumped(value, escaped=True)
+    except RecursionError:
+        raise Misfit("nested too deeply") from None
+    except ValueError:
+        raise Misfit("holds a number beyond all bounds") from None
     return text
+
+
+def _dumped(value: object, *, escaped: bool) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=escaped, separators=(",", ":"), allow_nan=False)
+    except TypeError:  # a decimal, which the standard library has no text for
+        return _written(value, escaped=escaped)
+
+
+def _written(value: object, *, escaped: bool) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        members = cast(dict[str, object], value).items()
+        texts = [
+            f"{_dumped(name, escaped=escaped)}:{_written(each, escaped=escaped)}"
+            for name, each in members
+        ]
+        return "{" + ",".join(texts) + "}"
+    if isinstance(value, list):
+        items = cast(list[object], value)
+        return "[" + ",".join(_written(each, escaped=escaped) for each in items) + "]"
+    return _dumped(value, escaped=escaped)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -51,3 +90,13 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _number(text: str) -> float | Decimal:
+    number = float(text)
+    if repr(number) == text:
+        return number
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of more than 18 digits
+        return number

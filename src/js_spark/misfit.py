@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TypeAlias
 
 __all__ = ["Converter", "Extras", "Misfit", "shown", "unicode_text", "wrong_kind"]
@@ -42,6 +43,9 @@ def shown(value: object) -> str:
             return "true" if value else "false"
         case str():
             return f"text {value[:40]!r}" + ("…" if len(value) > 40 else "")
+        case Decimal():
+            text = str(value)
+            return text[:40] + ("…" if len(text) > 40 else "")
         case int() if value.bit_length() > 128:
             return "a number of more than 128 bits"
         case _:

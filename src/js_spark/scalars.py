@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import struct
 from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Final
 
 from pyspark.sql.types import DecimalType
@@ -26,6 +27,14 @@ __all__ = [
     "text",
     "text_or_json",
 ]
+
+_MOST_DIGITS: Final = 38
+"""Of a whole number or a decimal that any column takes."""
+
+_EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
+"""Refuses what it would have to round, and what has more digits."""
+
+_SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENT: Final = re.compile(
@@ -69,7 +78,7 @@ def integer(where: str, bits: int) -> Converter:
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
-        if isinstance(value, float) and value.is_integer():
+        if isinstance(value, float | Decimal) and _is_whole(value):
             value = int(value)  # 1.0 and 1e3 are integers in JSON Schema
         if not isinstance(value, int) or isinstance(value, bool):
             raise wrong_kind(where, "an integer", value)
@@ -80,6 +89,13 @@ def integer(where: str, bits: int) -> Converter:
     return convert
 
 
+def _is_whole(value: float | Decimal) -> bool:
+    if isinstance(value, Decimal):
+        # Few digits before the point: those of 1e999999999 would fill the memory.
+        return value.adjusted() < _MOST_DIGITS and value == value.to_integral_value()
+    return float(value).is_integer()
+
+
 def decimal(where: str, kind: DecimalType) -> Converter:
     """Return the converter of exact numbers."""
     limit = Decimal(10) ** (kind.precision - kind.scale)
@@ -88,30 +104,37 @@ def decimal(where: str, kind: DecimalType) -> Converter:
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
-        if not isinstance(value, int | float) or isinstance(value, bool):
+        if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
             raise wrong_kind(where, "a number", value)
-        number = Decimal(repr(value))
-        if abs(number) >= limit or number % step:
+        number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        try:
+            fitted = number.quantize(step, context=_EXACT)
+        except (Inexact, InvalidOperation):
+            fitted = limit
+        if abs(fitted) >= limit:
             raise Misfit(f"{where}: {shown(value)} does not fit {kind.simpleString()}")
-        return number.quantize(step)
+        return fitted
 
     return convert
 
 
-def number(where: str) -> Converter:
-    """Return the converter of doubles."""
+def number(where: str, *, single: bool = False) -> Converter:
+    """Return the converter of doubles; of floats with ``single``."""
+    name = "a float" if single else "a double"
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
-        if not isinstance(value, int | float) or isinstance(value, bool):
+        if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
             raise wrong_kind(where, "a number", value)
         try:
             number = float(value)
+            if single:
+                _SINGLE.pack(number)
         except OverflowError:
             number = float("inf")
         if number in (float("inf"), float("-inf")):
-            raise Misfit(f"{where}: {shown(value)} does not fit a double")
+            raise Misfit(f"{where}: {shown(value)} does not fit {name}")
         return number
 
     return convert

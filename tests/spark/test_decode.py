@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType
 
 from js_spark import fields
 from js_spark.decode import Decoded, JsonDecoder
@@ -104,7 +105,7 @@ def test_the_zero_time_of_the_server_survives() -> None:
         (b'{"id":"1","total":"1"}', "total: expected a number, got text '1'"),
         (b'{"id":"1","total":true}', "total: expected a number, got true"),
         (b'{"id":"1","total":NaN}', "NaN is no JSON number"),
-        (b'{"id":"1","total":1e999}', "total: inf does not fit a double"),
+        (b'{"id":"1","total":1e999}', "total: 1E+999 does not fit a double"),
         (b'{"id":"1","total":1,"count":1.5}', "count: expected an integer, got 1.5"),
         (b'{"id":"1","total":1,"count":9223372036854775808}', "does not fit 64 bits"),
         (b'{"id":"1","id":"2","total":1}', "member 'id' occurs twice"),
@@ -180,6 +181,42 @@ def test_maps_json_text_and_wide_numbers() -> None:
     assert first["big"] == Decimal(2**64 - 1)
     assert second["any"] == '"text"'
     assert third == {"labels": None, "any": None, "big": None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (DecimalType(38, 18), "12345678901.5", Decimal("12345678901.5")),
+        (DecimalType(20, 18), "0.123456789012345678", Decimal("0.123456789012345678")),
+        (DecimalType(38, 0), "1e37", Decimal(10**37)),
+        (DecimalType(38, 0), "1e38", "1E+38 does not fit decimal(38,0)"),
+        (DecimalType(10, 1), "1.50", Decimal("1.5")),
+        (DecimalType(10, 1), "0.05", "0.05 does not fit decimal(10,1)"),
+        (DecimalType(10, 1), "1e999999999", "does not fit decimal(10,1)"),
+        (DecimalType(10, 1), "9" * 100 + ".5", "does not fit decimal(10,1)"),
+        (LongType(), "9007199254740993.0", 2**53 + 1),
+        (LongType(), "1e999999999", "expected an integer"),
+        (FloatType(), "1e39", "1E+39 does not fit a float"),
+        (FloatType(), "-0.5", -0.5),
+        (DoubleType(), "1.50", 1.5),
+    ],
+)
+def test_numbers_are_exact_or_misfits(kind: DataType, text: str, expected: object) -> None:
+    decoder = JsonDecoder(fields.record(fields.optional("n", kind)))
+    found = decoder.decode(column([b'{"n":%s}' % text.encode()]))
+    if isinstance(expected, str):
+        assert expected in found.misfits[0]
+    else:
+        assert found.rows.to_pylist() == [{"n": expected}]
+
+
+def test_members_without_a_column_keep_their_digits() -> None:
+    extra = b'{"id":"1","total":1,"x":1e400,"y":[0.12345678901234567890,{"z":1.50}],"u":"\xc3\xbc"}'
+    found = decode(extra)
+    kept = '{"x":1E+400,"y":[0.12345678901234567890,{"z":1.50}],"u":"ü"}'
+    assert found.extras.to_pylist() == [kept]
+    beyond = decode(b'{"id":"1","total":1,"x":1e9999999999999999999}')
+    assert beyond.misfits == {0: "holds a number beyond all bounds"}
 
 
 def test_lenient_text_takes_any_value_as_from_json_does() -> None:
