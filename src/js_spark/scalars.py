@@ -37,9 +37,18 @@ _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
 _SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: What Arrow takes for a moment with a zone, and small letters: a message must fit or not whatever
+#: stands beside it in its page. So the year 0 is one, and seconds, minutes of the clock and minutes
+#: of the zone may be left out.
 _MOMENT: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
+    r"([Zz]|[+-]\d\d(?::?\d\d)?)",
+    re.ASCII,
 )
+
+_CALENDAR: Final = 400
+_CALENDAR_DAYS: Final = timedelta(days=146_097)
+"""The calendar repeats after so many years, so many days: Python's own knows no year 0."""
 
 
 def json_column(value: object, extras: Extras) -> object:
@@ -167,20 +176,23 @@ def moment(where: str) -> Converter:
 
 def _microseconds(found: re.Match[str], where: str, value: object) -> int:
     """Return microseconds since 1970; digits below a microsecond are cut, as Spark has no room."""
-    year, month, day, hour, minute, second, digits, zone = found.groups()
+    *numbers, digits, zone = found.groups()
+    year, month, day, hour, minute, second = (int(each or 0) for each in numbers)
     try:
-        moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second))
+        moment = datetime(year or _CALENDAR, month, day, hour, minute, second, tzinfo=UTC)
         offset = _zone(zone)
     except ValueError as error:
         raise Misfit(f"{where}: {shown(value)} is no moment: {error}") from None
-    since = moment.replace(tzinfo=UTC) - _EPOCH - offset
+    since = moment - _EPOCH - offset
+    if not year:
+        since -= _CALENDAR_DAYS
     return since // timedelta(microseconds=1) + int((digits or "")[:6].ljust(6, "0"))
 
 
 def _zone(text: str) -> timedelta:
     if text in "Zz":
         return timedelta(0)
-    offset = timedelta(hours=int(text[1:3]), minutes=int(text[4:6]))
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]) if len(text) > 3 else 0)
     timezone(offset)  # refuses a day and more
     return offset if text[0] == "+" else -offset
 

@@ -238,6 +238,15 @@ def test_types_without_json_values_are_refused() -> None:
         JsonDecoder(fields.record(fields.optional("a", CalendarIntervalType())))
 
 
+CLOCKS = ["10", "10:30", "10:30:59", "10:30:59.1", "10:30:59.12345678", "10.5", "24:00", "10:60:00"]
+ZONES = ["Z", "z", "+01", "-0130", "+01:30", "+23:59", "+24:00", "+1", "", " Z"]
+MOMENTS = st.datetimes().map(lambda t: t.isoformat() + "Z") | st.builds(
+    lambda day, mark, clock, zone: day + mark + clock + zone,
+    st.sampled_from(["2020-02-29", "2019-02-29", "1969-12-31", "2020-1-1"]),
+    st.sampled_from("Tt _"),
+    st.sampled_from(CLOCKS),
+    st.sampled_from(ZONES),
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
@@ -248,7 +257,7 @@ MEMBERS = st.fixed_dictionaries(
     optional={
         "count": st.integers(-(2**65), 2**65),
         "paid": st.booleans() | st.none(),
-        "at": st.datetimes().map(lambda t: t.isoformat() + "Z") | st.text(max_size=3),
+        "at": MOMENTS | st.text(max_size=3),
         "tags": st.lists(st.text(max_size=3) | st.none(), max_size=3),
         "to": st.dictionaries(st.sampled_from(["city", "x"]), st.text(max_size=2)),
         "more": VALUES,
@@ -263,3 +272,16 @@ def test_both_halves_agree(payloads: list[bytes]) -> None:
     assert vectorised.misfits == careful.misfits
     assert vectorised.rows.to_pylist() == careful.rows.to_pylist()
     assert vectorised.extras.to_pylist() == careful.extras.to_pylist()
+
+
+@pytest.mark.parametrize("day", ["2020-01-01", "0000-02-29", "0001-01-01", "9999-12-31"])
+@pytest.mark.parametrize("rest", [f"T{clock}{zone}" for clock in CLOCKS for zone in ZONES])
+def test_a_moment_fits_whatever_stands_beside_it(day: str, rest: str) -> None:
+    message = json.dumps({**GOOD, "at": day + rest}).encode()
+    alone, beside = (
+        JsonDecoder(ORDER).decode(column([message, *others])) for others in ([], [b"broken"])
+    )
+    # As numbers: Python has no year 0, and none from 10,000 on, where a zone may lead.
+    moments = [each.rows.field("at").cast(pa.int64())[0] for each in (alone, beside)]
+    assert moments[0] == moments[1]
+    assert (0 in alone.misfits) == (0 in beside.misfits)
