@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from js_models import Timestamp
+from js_spark.errors import OptionError
+from js_spark.leader import Leader
+from js_spark.options import SourceOptions
 from js_sync import JetStream, Stream
+from js_testing import NatsServer
 
 
 def time_of(stream: Stream, seq: int) -> str:
@@ -27,3 +33,39 @@ def test_bounds_by_time(
     assert seqs(stream.name, endingTimestamp="4102444800000") == [1, 2, 3, 4, 5, 6]
     late = {"startingTimestamp": "4102444800000", "startingOffsetsByTimestampStrategy": "latest"}
     assert seqs(stream.name, **late) == []
+
+
+@pytest.mark.parametrize(
+    ("time", "start", "end"),
+    [
+        ("1600-01-01T00:00:00Z", 1, 1),
+        ("2262-04-11T23:47:17Z", None, 4),
+        ("2300-01-01T00:00:00Z", None, 4),
+        ("9999-12-31T23:59:59Z", None, 4),
+        ("2261-01-01T00:00:00Z", None, 4),
+        ("1700-01-01T00:00:00Z", 1, 1),
+    ],
+)
+def test_times_beyond_the_clock_of_the_server(
+    server: NatsServer,
+    make_stream: Callable[..., Stream],
+    fill: Callable[..., None],
+    time: str,
+    start: int | None,
+    end: int,
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"x"] * 3)
+    given = {"nats.servers": server.url, "stream": stream.name}
+    given |= {"startingTimestamp": time, "endingTimestamp": time}
+    options = SourceOptions.parse(given)
+    assert options.start is not None
+    assert options.end is not None
+    with Leader(options) as leader:
+        (state,) = leader.states()
+        assert options.end.resolve(state, leader.seq_at) == end
+        if start is None:
+            with pytest.raises(OptionError, match="holds no message at or after"):
+                options.start.resolve(state, leader.seq_at)
+        else:
+            assert options.start.resolve(state, leader.seq_at) == start
