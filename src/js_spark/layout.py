@@ -7,9 +7,10 @@ not fit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from js_spark import fields
 from js_spark.columns import part_type
@@ -56,6 +57,7 @@ class Layout:
 
     def check(self, requested: StructType) -> None:
         """Refuse columns that are not offered, or not with this type. Raises `SchemaError`."""
+        _refuse_not_null(requested)
         offered = {each.name: each for each in self.columns}
         for each in requested:
             found = offered.get(each.name)
@@ -106,3 +108,33 @@ def _refuse_clash(payload: StructType, beside: StructType) -> None:
                 f"the payload has a member {name!r}, which is the name of a column of the source"
                 " itself; leave it out of the schema (it is kept in _extra), or read raw"
             )
+
+
+def _refuse_not_null(requested: StructType) -> None:
+    """Refuse what no row of a message that does not fit could hold: it is null throughout."""
+    strict = next(_not_null(requested, ""), None)
+    if strict is not None:
+        raise SchemaError(
+            f"column {strict!r} is NOT NULL, which this source cannot promise: leave NOT NULL out,"
+            " and choose the rows afterwards with WHERE … IS NOT NULL"
+        )
+
+
+def _not_null(kind: DataType, path: str) -> Iterator[str]:
+    match kind:
+        case StructType():
+            for each in kind:
+                name = f"{path}.{each.name}" if path else each.name
+                if not each.nullable:
+                    yield name
+                yield from _not_null(each.dataType, name)
+        case ArrayType():
+            if not kind.containsNull:
+                yield f"{path}[]"
+            yield from _not_null(kind.elementType, f"{path}[]")
+        case MapType():
+            if not kind.valueContainsNull:
+                yield f"{path}.*"
+            yield from _not_null(kind.valueType, f"{path}.*")
+        case _:
+            return

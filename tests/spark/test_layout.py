@@ -1,0 +1,40 @@
+"""Which columns may be asked for."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from js_spark.errors import SchemaError
+from js_spark.layout import Layout
+from js_spark.options import SourceOptions
+
+STRICT = StructType([StructField("b", LongType(), nullable=False)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "nullable", "named"),
+    [
+        (LongType(), False, "a"),
+        (STRICT, True, "a.b"),
+        (ArrayType(LongType(), containsNull=False), True, "a[]"),
+        (ArrayType(STRICT), True, "a[].b"),
+        (MapType(StringType(), LongType(), valueContainsNull=False), True, "a.*"),
+    ],
+)
+def test_no_column_can_be_promised_to_hold_no_null(
+    kind: DataType, nullable: bool, named: str
+) -> None:
+    options = SourceOptions.parse({"nats.servers": "h", "stream": "S", "valueFormat": "json"})
+    wanted = StructType([StructField("a", kind, nullable)])
+    with pytest.raises(SchemaError) as caught:
+        Layout(options, wanted).check(wanted)
+    assert f"column {named!r} is NOT NULL" in str(caught.value)
