@@ -71,6 +71,12 @@ class RowReader:
             raise OptionError("subject", "is required when the rows have no column 'subject'")
         if options.id_column is not None and options.id_column not in names:
             raise OptionError("idColumn", f"the rows have no column {options.id_column!r}")
+        self._must_identify: Final = options.id_column is not None
+        if "msg_id" in names and options.idempotence in {"insert", "ledger"}:
+            raise SchemaError(
+                f"column 'msg_id' needs idempotence=msgId or none: {options.idempotence} knows a"
+                " row by other means; drop the column"
+            )
 
     def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[OutMessage]:
         """Yield all rows in order. Raises `SchemaError` for a row without a subject."""
@@ -84,10 +90,15 @@ class RowReader:
             raise SchemaError("a row has no subject; give every row one, or the option 'subject'")
         data = row["data"]
         identity, ttl = row.get(self._identity), row.get("ttl")
+        if identity is None and self._must_identify:
+            raise SchemaError(
+                f"a row for {subject!r} has null in column {self._identity!r}, the option idColumn:"
+                " it must tell each row from all others"
+            )
         return OutMessage(
             subject,
             data.encode() if isinstance(data, str) else bytes(data or b""),
-            _headers(row.get("headers"), ttl),
+            _headers(row.get("headers"), ttl, subject),
             ttl,
             None if identity is None else str(identity),
         )
@@ -107,14 +118,24 @@ def _check_column(name: str, kind: DataType, known: Mapping[str, tuple[str, ...]
 
 
 def _headers(
-    pairs: list[tuple[str, str | list[str]]] | None, ttl: int | None
+    pairs: list[tuple[str, str | list[str | None] | None]] | None, ttl: int | None, subject: str
 ) -> dict[str, list[str]] | None:
     return {
-        name: [value] if isinstance(value, str) else list(value)
+        name: _values(name, value, subject)
         for name, value in pairs or ()
         # The column says how long this row lives, and goes over the header of a copied one.
         if not _is_of_another(name) and (ttl is None or name != _TTL)
     } or None
+
+
+def _values(name: str, value: str | list[str | None] | None, subject: str) -> list[str]:
+    values = [value] if value is None or isinstance(value, str) else value
+    found = [each for each in values if each is not None]
+    if len(found) < len(values):
+        raise SchemaError(
+            f"column 'headers': a row for {subject!r} has null under {name!r}; leave the name out"
+        )
+    return found
 
 
 def _is_of_another(name: str) -> bool:

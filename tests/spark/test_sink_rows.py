@@ -78,13 +78,13 @@ def test_rows_become_messages() -> None:
             pa.array(["ü", None]),
             pa.array([[("K", "v")], None], kind),
             pa.array([60, None], pa.int64()),
-            pa.array([7, None], pa.int64()),
+            pa.array([7, 8], pa.int64()),
         ],
         names=["subject", "data", "headers", "ttl", "id"],
     )
     assert list(rows.read(iter([batch]))) == [
         OutMessage("a", "ü".encode(), {"K": ["v"]}, 60, "7"),
-        OutMessage("s", b"", None, None, None),
+        OutMessage("s", b"", None, None, "8"),
     ]
 
 
@@ -114,6 +114,36 @@ def test_headers_of_an_earlier_publication_are_left_out() -> None:
 
 def test_the_column_goes_over_the_header_of_a_time_to_live() -> None:
     assert headers_of([("Nats-TTL", "5"), ("K", "v")], ttl=60) == {"K": ["v"]}
+
+
+@pytest.mark.parametrize("values", [None, [None], ["a", None]])
+def test_a_header_has_no_null(values: list[str | None] | None) -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.string()))
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(["x"]), pa.array([[("K", values)]], kind)], names=["data", "headers"]
+    )
+    with pytest.raises(SchemaError, match="column 'headers': a row for 's' has null under 'K'"):
+        list(reader("data string").read(iter([batch])))
+
+
+def test_an_id_column_has_no_null() -> None:
+    batch = pa.RecordBatch.from_pylist([{"data": "x", "id": 7}, {"data": "y", "id": None}])
+    rows = reader("data string, id bigint", idColumn="id").read(iter([batch]))
+    assert next(rows).identity == "7"
+    with pytest.raises(SchemaError, match="has null in column 'id', the option idColumn"):
+        next(rows)
+    # Without the option the column is a wish: a row without one is known by its place.
+    batch = pa.RecordBatch.from_pylist([{"data": "x", "msg_id": None}])
+    assert next(reader("data string, msg_id string").read(iter([batch]))).identity is None
+
+
+@pytest.mark.parametrize(
+    "mode", [{"idempotence": "insert"}, {"idempotence": "ledger", "ledgerSubject": "s.l"}]
+)
+def test_message_ids_mean_nothing_to_other_modes(mode: dict[str, str]) -> None:
+    with pytest.raises(SchemaError, match="column 'msg_id' needs idempotence=msgId or none"):
+        reader("data string, msg_id string", **mode)
+    reader("data string, msg_id string", idempotence="none")
 
 
 def test_an_id_column_must_be_there() -> None:
