@@ -83,6 +83,7 @@ class Continuity:
             )
         if state.first > position.next:
             self._refuse_overtaken(position.next, state)
+            return self._anew(state)  # not through the gap, batch by batch of nothing
         return evolve(position, since=None)
 
     def _anew(self, state: StreamState) -> Position:

@@ -140,6 +140,12 @@ def test_another_stream_is_read_from_its_beginning_when_loss_is_fine(position: P
     assert easy.stands_at(evolve(HERE, next=101), STATE) == 101
 
 
+def test_a_gap_is_passed_in_one_go_when_loss_is_fine() -> None:
+    easy = Continuity(options(failOnDataLoss="false"))
+    begin = easy.begin(Offset({"S": evolve(HERE, next=5)}), {"S": STATE})["S"]
+    assert (begin.next, begin.since) == (11, 11)
+
+
 def test_a_batch_that_was_planned_is_compared_with_the_stream() -> None:
     strict = Continuity(options())
     with pytest.raises(DataLossError, match="was put back to an earlier state"):
