@@ -29,15 +29,17 @@ LARGE: Final = 100_000
 class SequenceRange(InputPartition):
     """Sequences ``start`` up to, not including, ``end`` of one stream, read by one task.
 
-    ``way`` says what reads it.
+    ``way`` says what reads it. ``created`` tells the stream from one that was made later, for
+    ranges that may be read long after they were planned; empty where nobody looks.
     """
 
-    def __init__(self, stream: str, start: int, end: int, way: Way) -> None:
+    def __init__(self, stream: str, start: int, end: int, way: Way, created: str = "") -> None:
         super().__init__((stream, start, end))
         self.stream = stream
         self.start = start
         self.end = end
         self.way: Way = way
+        self.created = created
 
     @property
     def by_consumer(self) -> bool:
@@ -58,11 +60,17 @@ def partition_count(options: SourceOptions, size: int) -> int:
     return max(1, min(wanted, size))
 
 
-def split(stream: str, start: int, end: int, parts: int, way: Way) -> list[SequenceRange]:
+def split(
+    stream: str, start: int, end: int, parts: int, way: Way, created: str = ""
+) -> list[SequenceRange]:
     """Return ``parts`` ranges of equal size (to one) that cover ``[start, end)`` exactly."""
     size = end - start
     edges = [start + size * at // parts for at in range(parts + 1)]
-    return [SequenceRange(stream, low, high, way) for low, high in pairwise(edges) if high > low]
+    return [
+        SequenceRange(stream, low, high, way, created)
+        for low, high in pairwise(edges)
+        if high > low
+    ]
 
 
 def read_way(options: SourceOptions, state: StreamState) -> Way:

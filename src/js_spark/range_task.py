@@ -44,6 +44,7 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
     connection = options.connection
     with connection.connect() as nc:
         jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
+        _check_stream(jet, options, part)
         reader, page = _begin(jet, options, part)
         holes = Holes(part.start, part.end)
         try:
@@ -89,6 +90,19 @@ def _reader(
         ahead=True,
         bulk=True,
     )
+
+
+def _check_stream(jet: JetStream, options: SourceOptions, part: SequenceRange) -> None:
+    """Refuse a stream that was made again since the range was planned."""
+    if not part.created or not options.fail_on_data_loss:
+        return
+    state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
+    if state.created != part.created:
+        raise DataLossError(
+            f"stream {part.stream} was made at {state.created}, the read was planned for one made"
+            f" at {part.created}: it was deleted and made again; load the DataFrame again, or"
+            " replace the view"
+        )
 
 
 def _settle(jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int | None) -> None:

@@ -15,6 +15,7 @@ from js_spark.layout import Layout
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, Way, read_way
 from js_spark.range_task import read_batches, read_pages
+from js_spark.reader import JetStreamReader
 from js_spark.stream_state import stream_state
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
 from js_testing import NatsServer
@@ -174,3 +175,19 @@ def test_gaps_of_deletes_and_filters_are_no_loss(
     count = sum(len(next(pages)) for _ in range(4))
     stream.purge(before_seq=3)  # all that went is read, or of no concern to the filter
     assert count + sum(map(len, pages)) == 48
+
+
+def test_a_range_of_a_stream_that_was_made_again_is_not_read(
+    server: NatsServer, jet: JetStream, make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"x"] * 5)
+    strict, easy = (options(server, stream.name, failOnDataLoss=loss) for loss in ("true", "false"))
+    (part,) = JetStreamReader(strict, Layout(strict).columns).partitions()
+    assert isinstance(part, SequenceRange)
+    assert len(rows(strict, part)) == 5
+    jet.delete_stream(stream.name)
+    fill(jet.create_stream(stream.config), [b"y"] * 9)
+    with pytest.raises(DataLossError, match="was deleted and made again; load the DataFrame"):
+        rows(strict, part)
+    assert len(rows(easy, part)) == 5
