@@ -13,7 +13,7 @@ from typing import Any, Final
 from js_core.errors import BadAnswer, BadArgument, JetStreamError, MessageNotFound
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
-from js_core.stored_page import direct_tail
+from js_core.stored_page import direct_tail, stored_headers
 from js_core.stream_message import StreamMessage
 from js_core.subjects import check_filter
 from js_models import StoredMessage, Timestamp
@@ -107,7 +107,7 @@ def from_direct(frame: Frame, stream: str, subject: str, *, headers: bool = True
         seq=int(found[2]),
         time=Timestamp.parse(found[3].decode()),
         data=body[header_size:-2],
-        headers=Headers.parse(body[: found.start()]) if headers else Headers(),
+        headers=Headers.parse(stored_headers(found)) if headers else Headers(),
     )
 
 

@@ -16,7 +16,7 @@ from attrs import frozen
 from js_core.errors import BadAnswer
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
-from js_core.stored_page import StoredPage, direct_tail
+from js_core.stored_page import StoredPage, direct_tail, stored_headers
 
 __all__ = ["MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 
@@ -94,11 +94,10 @@ class MultiAnswer:
             if found is None or found[4] is None:
                 raise BadAnswer(f"not an answer for many subjects: {body[:header_size]!r}")
             self._messages += 1
-            start = found.start()
             self._page.seqs.append(int(found[2]))
             self._page.subjects.append(found[1])
             self._page.times.append(found[3])
-            self._page.headers.append(body[:start] if start > 10 else b"")
+            self._page.headers.append(stored_headers(found))
             self._page.payloads.append(body[header_size:-2])
         return None
 

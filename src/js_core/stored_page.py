@@ -23,7 +23,7 @@ from js_core.status import Kind, Status, is_status, read_status
 from js_core.stream_message import StreamMessage
 from js_models import Timestamp
 
-__all__ = ["DirectAnswer", "PageEnd", "PullAnswer", "StoredPage", "direct_tail"]
+__all__ = ["DirectAnswer", "PageEnd", "PullAnswer", "StoredPage", "direct_tail", "stored_headers"]
 
 # What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
 # Stored headers may hold the same names (a republished message does): the last block counts.
@@ -33,6 +33,7 @@ _TAIL: Final = re.compile(
     rb"(?:Nats-Last-Sequence: \d+\r\n)?\r\n"
 )
 _TAIL_START: Final = b"\r\nNats-Stream: "
+_NO_HEADERS: Final = len(b"NATS/1.0\r\n")
 
 
 def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
@@ -41,7 +42,27 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
     The match begins where the stored headers end, behind the `NATS/1.0` line at least.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
-    return _TAIL.match(body, start + 2) if start >= 0 else None
+    found = _TAIL.match(body, start + 2) if start >= 0 else None
+    return found if found is not None else _glued_tail(body[:header_size])
+
+
+def _glued_tail(block: bytes) -> re.Match[bytes] | None:
+    """Return it where stored headers lack their empty line, which servers take from anybody.
+
+    Of every block a server cuts the last two bytes, and appends its own lines to what is left.
+    """
+    start = block.rfind(_TAIL_START[2:])
+    if start < _NO_HEADERS:
+        return None
+    mended = block[:start] + b"\r\n" + block[start:]
+    found = _TAIL.match(mended, start + 2)
+    return found if found is not None and found.end() == len(mended) else None
+
+
+def stored_headers(found: re.Match[bytes]) -> bytes:
+    """Return the stored header block before such a match, empty when the message has none."""
+    start = found.start()
+    return found.string[:start] if start > _NO_HEADERS else b""
 
 
 @frozen
@@ -148,8 +169,7 @@ class DirectAnswer:
                 page.seqs.append(seq)
                 page.subjects.append(found[1])
                 page.times.append(found[3])
-                start = found.start()
-                page.headers.append(body[:start] if start > 10 else b"")
+                page.headers.append(stored_headers(found))
                 page.payloads.append(body[header_size:-2])
         return None
 

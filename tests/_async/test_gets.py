@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import datetime, timedelta
 
 import pytest
@@ -20,6 +21,33 @@ async def stored(jet, name, **options):
         await jet.publish(f"{name}.{number % 2}", b"%d" % number, headers={"N": str(number)})
     await stream.delete_message(3)
     return stream
+
+
+async def test_a_header_block_without_its_end_is_read_as_far_as_it_goes(server, name):
+    blocks = (b"NATS/1.0\r\nA: 1", b"NATS/1.0\r\nA: 1\r\n", b"NATS/1.0\r\nA: 1\r\n\r\n")
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        config = StreamConfig(name=name, subjects=[f"{name}.*"], allow_direct=True)
+        stream = await jet.create_stream(config)
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.sendall(b'CONNECT {"headers": true}\r\n')
+            for number, block in enumerate(blocks):
+                head = b"HPUB %b.%d %d %d" % (name.encode(), number, len(block), len(block) + 1)
+                sock.sendall(head + b"\r\n" + block + b"x\r\n")
+            sock.sendall(b"PING\r\n")
+            while b"PONG" not in sock.recv(4096):
+                pass
+        reads = {
+            "direct": [message async for message in stream.read(via="direct")],
+            "leader": [message async for message in stream.read(via="leader")],
+            "consumer": [message async for message in stream.read(via="consumer")],
+            "get": [await stream.get_message(seq, direct=True) for seq in (1, 2, 3)],
+            "snapshot": list((await stream.snapshot()).values()),
+        }
+        for way, found in reads.items():
+            assert [(each.seq, each.data) for each in found] == [(1, b"x"), (2, b"x"), (3, b"x")]
+            # The server cuts two bytes of a block whose last line has no end, whoever asks.
+            assert [each.headers.get("A") for each in found] == ["", "1", "1"], way
 
 
 @BOTH
