@@ -11,6 +11,7 @@ import js_async
 import js_sync
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import NatsServer
+from tests._sync.flow import eventually
 
 CONSUMER = ConsumerConfig(durable_name="c", ack_policy="explicit")
 
@@ -21,7 +22,8 @@ def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> 
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
-        jet.publish(name)
+        for _ in range(10):
+            jet.publish(name)
 
         def leave(_: object) -> None:
             sys.exit(3)
@@ -30,7 +32,14 @@ def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> 
             if way == "worker":
                 jet.worker(name, CONSUMER, leave).run(signals=False)
             elif way == "consume":
-                with stream.create_consumer(CONSUMER).consume(leave) as consuming:
+                consumer = stream.create_consumer(CONSUMER)
+                consuming = consumer.consume(lambda message: leave(eventually(is_behind)))
+
+                def is_behind() -> bool:
+                    # One in the handler, one in the lane, one on its way into it.
+                    return consuming.messages.buffered == 7
+
+                with consuming:
                     consuming.wait(30)
             else:
                 place = jet.coordination(f"{name}-P", create=True)

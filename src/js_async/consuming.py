@@ -210,8 +210,7 @@ class _Worker:
             try:
                 await self._consuming.handle(message)
             except BaseException as error:
+                # Also of a handler that exits: who waits for the end is who exits then. What is
+                # in the lane goes back meanwhile.
                 self._consuming.fail(error)
                 await self._consuming.end()
-                if not isinstance(error, Exception):
-                    # Of a handler that exits: who waits for the end is who exits then.
-                    return
