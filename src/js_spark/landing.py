@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from js_spark.errors import DataLossError, JournalError, OptionError
+from js_spark.errors import JournalError, OptionError
 from js_spark.journal import Journal, Plan
+from js_spark.journaled import start_behind
 from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
 from js_spark.options import SourceOptions
@@ -76,29 +77,7 @@ class Landing:
             with Leader(self.options) as leader:
                 return self.options.start.resolve(state, leader.seq_at)
         strict = self.options.fail_on_data_loss
-        if last.created != state.created:
-            if strict:
-                raise DataLossError(
-                    f"stream {state.name} was made at {state.created}, the journal is of one made"
-                    f" at {last.created}: it was deleted and made again; land into a new folder, or"
-                    " set failOnDataLoss=false to go on with the new one from its beginning"
-                )
-            return state.first
-        if last.end > state.next:
-            if strict:
-                raise DataLossError(
-                    f"stream {state.name} ends at {state.next - 1}, the journal at {last.end - 1}:"
-                    " the stream was put back to an earlier state, and what it gets now has"
-                    " sequences that were landed before; land into a new folder, or set"
-                    " failOnDataLoss=false to go on from its beginning"
-                )
-            return state.first
-        if state.first > last.end and strict:
-            raise DataLossError(
-                f"stream {state.name}: sequences {last.end} to {state.first - 1} went before they"
-                " were landed; set failOnDataLoss=false to go on with what is left"
-            )
-        return max(last.end, state.first)
+        return start_behind(state, last.created, last.end, strict=strict)
 
     def _write(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> None:
         names = TableNames(table=self.table, dead_letters=self._dead)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from js_spark.errors import DataLossError
+from js_spark.journaled import start_behind
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import SourceConfig
@@ -60,25 +60,4 @@ def _origin(
         (identity.created, identity.origin) if last is None else (last.created, last.end)
     )
     strict = source.source_options.fail_on_data_loss
-    if created != state.created:
-        if strict:
-            raise DataLossError(
-                f"stream {state.name} was made at {state.created}, the journal is of one made at"
-                f" {created}: it was deleted and made again; land into a new folder, or set the"
-                " option failOnDataLoss to false to go on with the new one from its beginning"
-            )
-        return state.first
-    if origin > state.next:
-        if strict:
-            raise DataLossError(
-                f"stream {state.name} ends at {state.next - 1}, the journal at {origin - 1}: the"
-                " stream was put back to an earlier state; land into a new folder, or set the"
-                " option failOnDataLoss to false to go on from its beginning"
-            )
-        return state.first
-    if state.first > origin and strict:
-        raise DataLossError(
-            f"stream {state.name}: sequences {origin} to {state.first - 1} went before they were"
-            " landed; set the option failOnDataLoss to false to go on with what is left"
-        )
-    return max(origin, state.first)
+    return start_behind(state, created, origin, strict=strict)
