@@ -112,11 +112,12 @@ class StreamRead:
             return None
         range_ = self._range or await self._begin()
         page = await range_.reader.next_page()
-        if self._may_be_overtaken(page, range_.end):
+        looked = self._may_be_overtaken(page, range_.end)
+        if looked:
             await self._look_at_the_beginning()
         if page is None:
             await range_.reader.close()
-            if not self._ended:
+            if not (looked or self._ended):
                 await self._prove_the_same()
             self._ended = True
             self._position = range_.end

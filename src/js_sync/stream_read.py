@@ -113,11 +113,12 @@ class StreamRead:
             return None
         range_ = self._range or self._begin()
         page = range_.reader.next_page()
-        if self._may_be_overtaken(page, range_.end):
+        looked = self._may_be_overtaken(page, range_.end)
+        if looked:
             self._look_at_the_beginning()
         if page is None:
             range_.reader.close()
-            if not self._ended:
+            if not (looked or self._ended):
                 self._prove_the_same()
             self._ended = True
             self._position = range_.end
