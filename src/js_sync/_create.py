@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve
 
@@ -18,6 +18,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.subjects import check_filter
+from js_models.error_codes import STREAM_NOT_FOUND
 from js_sync._api import Api
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ __all__ = [
     "name_by_subject",
     "update_stream",
 ]
-
-_STREAM_NOT_FOUND: Final = 10059
 
 CreateAction = Literal["", "create", "update"]
 
@@ -69,7 +68,7 @@ def name_by_subject(api: Api, subject: str) -> str:
         raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
     if not names:
         text = f"no stream holds the subject {subject}"
-        raise StreamNotFound(text, code=404, err_code=_STREAM_NOT_FOUND, subject=target)
+        raise StreamNotFound(text, code=404, err_code=STREAM_NOT_FOUND, subject=target)
     return names[0]
 
 

@@ -97,9 +97,9 @@ class PullChannel:
         """Return when there is a link, with what is left of the time of a fetch."""
         end = Deadline.after(patience)
         self._api.transport.ready(self._api.deadline().earlier(end.at + GRACE))
-        left = max(end.remaining(), _LEAST)
         if limits.expires is None or not patience:
             return limits, patience
+        left = max(end.remaining(), _LEAST)
         return evolve(limits, expires=left), left
 
     def _collect(self, fetch: Fetch) -> bool:
