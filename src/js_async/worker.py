@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async._io import (
@@ -110,22 +111,15 @@ class Worker:
         Then it ends as `stop` does. A second signal acts as it would without a worker. Signals
         reach the main thread only: elsewhere pass `signals=False`.
         """
-        if signals:
-            with Interrupts(self._ended):
-                await self.start()
-                await self._until_ended(timeout)
-        else:
+        with Interrupts(self._ended) if signals else nullcontext():
             await self.start()
-            await self._until_ended(timeout)
+            try:
+                await self._ended.sleep(NEVER)
+            except BaseException:
+                # Nothing may go on behind the back of who was cancelled or interrupted.
+                await self.stop(timeout)
+                raise
         await self.stop(timeout)
-
-    async def _until_ended(self, timeout: Seconds) -> None:
-        try:
-            await self._ended.sleep(NEVER)
-        except BaseException:
-            # Nothing may go on behind the back of who was cancelled or interrupted.
-            await self.stop(timeout)
-            raise
 
     async def start(self) -> None:
         """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, Self
 
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
@@ -111,22 +112,15 @@ class Worker:
         Then it ends as `stop` does. A second signal acts as it would without a worker. Signals
         reach the main thread only: elsewhere pass `signals=False`.
         """
-        if signals:
-            with Interrupts(self._ended):
-                self.start()
-                self._until_ended(timeout)
-        else:
+        with Interrupts(self._ended) if signals else nullcontext():
             self.start()
-            self._until_ended(timeout)
+            try:
+                self._ended.sleep(NEVER)
+            except BaseException:
+                # Nothing may go on behind the back of who was cancelled or interrupted.
+                self.stop(timeout)
+                raise
         self.stop(timeout)
-
-    def _until_ended(self, timeout: Seconds) -> None:
-        try:
-            self._ended.sleep(NEVER)
-        except BaseException:
-            # Nothing may go on behind the back of who was cancelled or interrupted.
-            self.stop(timeout)
-            raise
 
     def start(self) -> None:
         """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""
