@@ -146,6 +146,7 @@ class Ingest:
             check_headers(headers)
             return Entry(request, check_subject(request.subject), headers)
         except TwinstreamError as error:
+            # Not the request itself: its data may be what has no length.
             entry = Entry(PublishRequest(str(request.subject)), b"", b"")
             entry.outcome = PublishFailure(request, error)
             return entry

@@ -113,7 +113,7 @@ class PublishFailure:
 
 
 def check_data(subject: str, data: object) -> None:
-    """Raise `BadArgument` for what cannot be sent as it is; callers pass exact `bytes` by."""
+    """Raise `BadArgument` for what cannot be sent as it is, which exact `bytes` always can."""
     if isinstance(data, bytes | bytearray):
         return
     kind = type(data).__name__

@@ -173,6 +173,7 @@ class Pipeline:
             headers = b"" if plain else publish_headers(request)
             subject = self._subjects.get(request.subject) or self._check(request.subject)
         except TwinstreamError as error:
+            # Not the request itself: its data may be what has no length.
             entry = UnderWay(PublishRequest(str(request.subject)), b"", b"", b"", 0.0)
             entry.outcome = PublishFailure(request, error)
             return entry
