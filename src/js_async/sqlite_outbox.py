@@ -124,8 +124,12 @@ class SqliteOutbox:
     def _connect(self) -> sqlite3.Connection:
         # One call at a time, but each perhaps in another thread.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
-        with db:
-            self.create(db)
+        try:
+            with db:
+                self.create(db)
+        except BaseException:
+            db.close()
+            raise
         return db
 
     # ---- for the relay

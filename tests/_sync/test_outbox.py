@@ -328,6 +328,25 @@ def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
         assert not any(report.ended for report in reports)
 
 
+def test_a_locked_database_is_not_kept_open(path, monkeypatch):
+    outbox = added(path, [])
+    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+    made_here, connect = [], sqlite3.connect
+
+    def connect_and_keep(*arguments, **options):
+        made_here.append(connect(*arguments, **options))
+        return made_here[-1]
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(sqlite3, "connect", connect_and_keep)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            outbox.waiting()
+    (found,) = made_here
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        found.execute("SELECT 1")
+
+
 def test_what_ends_a_relay_is_told(opened, name, path):
     with opened() as jet:
         made(jet, name)
