@@ -299,11 +299,11 @@ def test_a_wait_polls_before_it_sleeps():
                 give_way=lambda: turns.append(list(recording.pauses))
             )
             with pytest.raises(js.RequestTimeout):
-                subscription.next(timeout=0.15)
+                subscription.next(timeout=1)
             # Again and again, and none of them after it had slept.
             assert len(turns) > 2
             assert turns[-1] == []
-            assert 0 < recording.pauses[0] <= 150
+            assert 0 < recording.pauses[0] <= 1000
 
 
 def test_a_link_that_breaks_while_a_wait_polls_is_mended():
@@ -327,8 +327,8 @@ def test_a_wait_sleeps_at_once_unless_it_is_to_poll():
             link = connection._session._link
             link._poll = recording = Recording(link._poll)
             with pytest.raises(js.RequestTimeout):
-                subscription.next(timeout=0.05)
-            assert 0 < recording.pauses[0] <= 50
+                subscription.next(timeout=0.5)
+            assert 0 < recording.pauses[0] <= 500
 
 
 def test_a_socket_that_another_thread_closes_is_not_waited_for():
