@@ -13,7 +13,7 @@ from rich.text import Text
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
 from js_cli.message_view import printable
-from js_cli.screen import notes, plain_table, print_json, progress, results
+from js_cli.screen import harmless, notes, plain_table, print_json, progress, results
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def opened(
             consumer=consumer,
             letters=letters,
             failures=failures,
-            on_report=lambda report: notes().print(Text(str(getattr(report, "text", report)))),
+            on_report=lambda report: notes().print(str(getattr(report, "text", report))),
         )
 
 
@@ -113,8 +113,8 @@ def list_letters(
                 letter.consumer,
                 str(letter.stream_seq),
                 str(letter.deliveries),
-                Text(letter.subject or "(gone)"),
-                Text(printable(letter.reason.encode())[:_SHOWN] or letter.cause),
+                letter.subject or "(gone)",
+                harmless(letter.reason)[:_SHOWN] or letter.cause,
             )
     if not as_json:
         results().print(table if count else "no dead letters")
@@ -142,16 +142,16 @@ def show(
     console = results()
     table = plain_table("dead letter", str(found.seq))
     table.add_row("message", f"{found.stream} {found.stream_seq}")
-    table.add_row("subject", Text(found.subject or "not known"))
+    table.add_row("subject", found.subject or "not known")
     table.add_row("consumer", found.consumer)
     table.add_row("cause", found.cause.replace("_", " "))
-    table.add_row("reason", Text(printable(found.reason.encode())))
+    table.add_row("reason", found.reason)
     table.add_row("deliveries", str(found.deliveries))
     table.add_row("failed at", found.failed_at.rfc3339())
     if found.stored_at is not None:
         table.add_row("stored at", found.stored_at.rfc3339())
     for name, value in found.headers.pairs:
-        table.add_row("header", Text(printable(f"{name}: {value}".encode())))
+        table.add_row("header", f"{name}: {value}")
     console.print(table, "")
     console.print(Text(found.gone or printable(found.data)), soft_wrap=True)
 

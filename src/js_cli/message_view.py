@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
+
+from js_cli.screen import harmless
 
 if TYPE_CHECKING:
     from js_sync import Message, StreamMessage
@@ -56,7 +57,7 @@ def print_message(console: Console, message: Message) -> None:
     """Print a line about the message, its headers, and its payload."""
     about = message.metadata
     head = Text(f"{about.stream} {about.stream_seq}", style="bold cyan")
-    head.append(f"  {message.subject}", style="bold")
+    head.append(f"  {harmless(message.subject)}", style="bold")
     if about.num_delivered > 1:
         head.append(f"  delivery {about.num_delivered}", style="yellow")
     _print_with(console, head, message)
@@ -65,16 +66,16 @@ def print_message(console: Console, message: Message) -> None:
 def print_stored(console: Console, message: StreamMessage) -> None:
     """Print a line about a stored message, its headers, and its payload."""
     head = Text(f"{message.stream} {message.seq}", style="bold cyan")
-    head.append(f"  {printable(message.subject.encode(errors='replace'))}", style="bold")
+    head.append(f"  {harmless(message.subject)}", style="bold")
     head.append(f"  {message.time.isoformat(' ', 'milliseconds')}", style="dim")
     _print_with(console, head, message)
 
 
 def _print_with(console: Console, head: Text, message: Message | StreamMessage) -> None:
-    console.print(head)
+    console.print(head, soft_wrap=True)
     for name, values in headers_of(message):
         for value in values:
-            console.print(Text(f"  {name}: {value}", style="dim"))
+            console.print(Text(f"  {name}: {harmless(value)}", style="dim"), soft_wrap=True)
     console.print(Text(printable(message.data)), soft_wrap=True)
 
 
@@ -84,8 +85,7 @@ def printable(data: bytes) -> str:
         text = data.decode()
     except UnicodeDecodeError:
         return f"({len(data):,} bytes, not text)"
-    # Control characters of a stranger's payload must not reach the terminal.
-    return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
+    return harmless(text)
 
 
 def headers_of(message: Message | StreamMessage) -> list[tuple[str, list[str]]]:

@@ -94,4 +94,4 @@ def _print(found: Permissions, form: str) -> None:
         case "jwt":
             print_json(found.as_claims())
         case _:
-            results().print(found.nats_conf(), markup=False, soft_wrap=True)
+            results().print(found.nats_conf(), soft_wrap=True)

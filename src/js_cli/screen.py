@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from io import TextIOWrapper
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 import click
 from rich.console import Console
@@ -21,17 +21,34 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 PIPE_WIDTH: Final = 120
 
 
-def results() -> Console:
+class _Screen(Console):
+    """Prints a string letter by letter: names, notes and subjects come from strangers.
+
+    Markup is for those who ask for it and print nothing else.
+    """
+
+    def render_str(self, text: str, *args: Any, **options: Any) -> Text:
+        """Take out what would do something to a terminal."""
+        return super().render_str(harmless(text), *args, **options)
+
+
+def harmless(text: str) -> str:
+    """Return a stranger's text with escapes for all that does something to a terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
+
+
+def results(*, markup: bool = False) -> Console:
     """Return a console on standard output as it is now.
 
     In a pipe, where the width of the screen means nothing, lines may be :data:`PIPE_WIDTH` long.
     """
     _write_anything(sys.stdout)
-    console = Console(highlight=False)
+    console = _Screen(highlight=False, markup=markup, emoji=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     return console
@@ -46,9 +63,9 @@ def _write_anything(stream: TextIO) -> None:
         stream.reconfigure(errors="backslashreplace")
 
 
-def notes() -> Console:
+def notes(*, markup: bool = False) -> Console:
     """Return a console on standard error, for progress and remarks."""
-    return Console(stderr=True, highlight=False)
+    return _Screen(stderr=True, highlight=False, markup=markup, emoji=False)
 
 
 def print_json(value: object) -> None:
@@ -77,7 +94,7 @@ def remark(console: Console, text: str) -> None:
 def progress(console: Console, *, shown: bool = True) -> Progress:
     """Return a progress display that shows count, total and time; nothing if not ``shown``."""
     return Progress(
-        TextColumn("  {task.description}"),
+        TextColumn("  {task.description}", markup=False),
         BarColumn(bar_width=32),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -89,7 +106,7 @@ def progress(console: Console, *, shown: bool = True) -> Progress:
 def transfer(console: Console, *, shown: bool = True) -> Progress:
     """Return a progress display in bytes, with speed and remaining time; nothing if not shown."""
     return Progress(
-        TextColumn("  {task.description}"),
+        TextColumn("  {task.description}", markup=False),
         BarColumn(bar_width=32),
         DownloadColumn(binary_units=True),
         TransferSpeedColumn(),

@@ -89,7 +89,7 @@ def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: b
             output=output or Path(scratch) / "tables",
             report=report,
         )
-        console = notes() if as_json else results()
+        console = notes(markup=True) if as_json else results(markup=True)
         sums = tell(settings, console)
     off = [check.name for check in sums if not check.passed]
     console.print(f"Report: [bold]{report}[/]", soft_wrap=True)

@@ -42,7 +42,7 @@ def print_plan(console: Console, steps: Iterable[Step]) -> None:
         line.append(f"  {step.config.file}:{step.config.line}", style="dim not bold")
         console.print(line, soft_wrap=True)
         for change in step.plan.changes:
-            console.print(f"    {_changed(step, change)}", soft_wrap=True, markup=False)
+            console.print(f"    {_changed(step, change)}", soft_wrap=True)
         for loss in step.plan.losses:
             console.print(Text(f"    {loss}", style="red"), soft_wrap=True)
         for problem in step.plan.problems:

@@ -9,6 +9,7 @@ from attrs import asdict, define
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from js_cli.screen import plain_table, print_json
 from js_cli.values import in_bytes
@@ -64,9 +65,7 @@ class Lines:
     def hear(self, happening: Happening) -> None:
         """Print it."""
         now = datetime.now(UTC).strftime("%H:%M:%S")
-        self._console.print(
-            f"{now} {happening.source}: {told(happening)}", soft_wrap=True, markup=False
-        )
+        self._console.print(f"{now} {happening.source}: {told(happening)}", soft_wrap=True)
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +76,7 @@ class Lines:
 
 @define
 class _Row:
-    state: str = "waits"
+    state: Text | str = "waits"
     batch: int | None = None
     messages: int = 0
     dead: int = 0
@@ -86,7 +85,7 @@ class _Row:
     backlog: int | None = None
 
     def add(self, entry: BatchEntry) -> None:
-        self.state = "[green]landing[/]" if entry.backlog else "[green]up to date[/]"
+        self.state = Text("landing" if entry.backlog else "up to date", "green")
         self.batch = entry.batch
         self.messages += entry.messages
         self.dead += entry.dead_letters
@@ -116,12 +115,10 @@ class Board:
             case happenings.Released():
                 pass
             case happenings.Failed():
-                row.state = "[yellow]waits[/]" if happening.retry_in else "[red]failed[/]"
-                self._live.console.print(
-                    f"{happening.source}: {told(happening)}", style="yellow", markup=False
-                )
+                row.state = Text("waits", "yellow") if happening.retry_in else Text("failed", "red")
+                self._live.console.print(f"{happening.source}: {told(happening)}", style="yellow")
             case happenings.Ended():
-                row.state = "[green]done[/]"
+                row.state = Text("done", "green")
         self._live.update(self._table())
 
     def __enter__(self) -> Self:
@@ -140,7 +137,7 @@ class Board:
                 row.state,
                 "-" if row.batch is None else f"{row.batch:,}",
                 f"{row.messages:,}",
-                f"[red]{row.dead:,}[/]" if row.dead else "0",
+                Text(f"{row.dead:,}", "red") if row.dead else "0",
                 in_bytes(row.bytes),
                 f"{row.rate:,.0f}",
                 "-" if row.backlog is None else f"{row.backlog:,}",

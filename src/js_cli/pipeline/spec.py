@@ -38,4 +38,4 @@ def spec(config: PipelineConfig, output: Path, as_json: bool) -> None:
         print_json({"files": [str(file) for file in files]})
         return
     for file in files:
-        results().print(str(file), soft_wrap=True, markup=False)
+        results().print(str(file), soft_wrap=True)

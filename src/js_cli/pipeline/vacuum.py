@@ -54,6 +54,6 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
 def _show(found: list[Leftover], config: PipelineConfig) -> None:
     for each in found:
         path = each.path.relative_to(config.path)
-        notes().print(f"{path} ({in_bytes(each.bytes)})", soft_wrap=True, markup=False)
+        notes().print(f"{path} ({in_bytes(each.bytes)})", soft_wrap=True)
     if not found:
         results().print("nothing is left over")

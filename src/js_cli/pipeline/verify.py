@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 from attrs import asdict
+from rich.text import Text
 
 from js_cli.pipeline.options import config_options
 from js_cli.screen import notes, plain_table, print_json, progress, results
@@ -58,9 +59,9 @@ def _show(verdicts: list[Verdict]) -> None:
                     each.batches, each.rows, each.distinct, each.dead_letters, each.held, each.gaps
                 )
             ),
-            "[green]well[/]" if each.passed else "[red]not well[/]",
+            Text("well", "green") if each.passed else Text("not well", "red"),
         )  # fmt: skip
     results().print(table)
     for each in verdicts:
         for problem in each.problems:
-            notes().print(f"{each.source}: {problem}", style="red", soft_wrap=True, markup=False)
+            notes().print(f"{each.source}: {problem}", style="red", soft_wrap=True)

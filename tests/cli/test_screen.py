@@ -1,0 +1,53 @@
+"""What strangers wrote is shown as it is, and does nothing to the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import js_sync
+from js_models import StreamConfig
+from js_testing import NatsServer
+from tests.cli.output import Run
+
+MARKUP = "[/y] [red]x :smile:"
+ESCAPE = "\x1b[31m"
+
+
+@pytest.fixture
+def odd(server: NatsServer, stream: str) -> str:
+    """A stream whose every text would mean something to the library that prints it."""
+    name = f"{stream}[red]"
+    config = StreamConfig(
+        name=name, subjects=[f"{name}.*"], description=MARKUP + ESCAPE, metadata={"[/a]": "[/b]"}
+    )
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        jet.create_stream(config)
+        jet.publish(f"{name}.[/y]", b"[/z]", headers={"Colour": f"[/w]{ESCAPE}{'long ' * 50}"})
+    return name
+
+
+def test_names_and_descriptions_are_no_markup(run: Run, odd: str, tmp_path: Path) -> None:
+    assert odd in run("stream", "ls").stdout
+    info = run("stream", "info", odd)
+    assert info.exit_code == 0, info.output
+    assert MARKUP in info.stdout
+    assert ESCAPE not in info.stdout
+    assert f"{odd}.[/y]" in run("stream", "subjects", odd).stdout
+    folder = str(tmp_path / "[/in]")
+    made = run("backup", odd, folder)
+    assert made.exit_code == 0, made.output
+    assert f"in {folder} (" in made.stdout
+    assert f"deleted {odd}" in run("stream", "rm", odd, "--yes").stdout
+    assert folder in run("restore", folder).stdout
+    assert "[/k]" in run("subject", "partition", "3", "[/k]").stdout
+
+
+def test_headers_are_whole_and_harmless(run: Run, odd: str) -> None:
+    for shown in (run("get", odd), run("consume", odd, "--count", "1")):
+        assert shown.exit_code == 0, shown.output
+        _, header, payload = shown.stdout.splitlines()
+        assert header.rstrip() == f"  Colour: [/w]\\u001b[31m{'long ' * 50}".rstrip()
+        assert payload == "[/z]"
