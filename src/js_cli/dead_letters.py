@@ -43,15 +43,27 @@ def opened(
     target: Target, stream: str, consumer: str | None, letters: str | None, failures: str | None
 ) -> Generator[DeadLetters]:
     """Connect, and give the dead letters of a stream."""
+    from js_core.errors import StreamNotFound
+
     with target.connect() as nc:
         jet: Jet = target.jetstream(nc)
-        yield jet.dead_letters(
+        dead = jet.dead_letters(
             stream,
             consumer=consumer,
             letters=letters,
             failures=failures,
             on_report=lambda report: notes().print(str(getattr(report, "text", report))),
         )
+        try:
+            yield dead
+        except StreamNotFound as error:
+            if dead.names.letters not in error.subject.split("."):
+                raise
+            raise Failure(
+                f"there is no stream {dead.names.letters}, which would hold the dead letters of"
+                f" {stream}\n`twinstream dlq run {stream}` makes it, and keeps failures from then"
+                " on; --letters names another one"
+            ) from error
 
 
 @click.command(short_help="Make dead letters of failures, until stopped.")

@@ -30,6 +30,14 @@ def collected(run: Run, stream: str, count: int) -> None:
     raise AssertionError("the dead letters did not come")
 
 
+def test_nothing_was_kept_yet(run: Run, stream: str) -> None:
+    for command in (("ls", stream), ("show", stream, "1"), ("replay", stream, "--all")):
+        result = run("dlq", *command)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert f"there is no stream {stream}-dead" in result.stderr
+        assert f"`twinstream dlq run {stream}` makes it" in result.stderr
+
+
 def test_from_failure_to_replay(run: Run, server: NatsServer, stream: str) -> None:
     first = run("dlq", "run", stream, "--once")
     assert first.exit_code == 0, first.output
@@ -101,8 +109,8 @@ def test_a_consumer_is_reset(run: Run, server: NatsServer, stream: str) -> None:
         (("discard", "S"), 2, "by number"),
         (("discard", "S", "1", "--all"), 2, "by number"),
         (("run", "NO-SUCH"), 1, "stream not found"),
-        (("ls", "NO-SUCH"), 1, "stream not found"),
-        (("show", "NO-SUCH", "1"), 1, "stream not found"),
+        (("ls", "NO-SUCH"), 1, "no stream NO-SUCH-dead"),
+        (("show", "NO-SUCH", "1"), 1, "no stream NO-SUCH-dead"),
     ],
 )
 def test_wrong_usage(run: Run, arguments: tuple[str, ...], code: int, said: str) -> None:
