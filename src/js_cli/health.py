@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.text import Text
 
 from js_cli.interrupts import asked_to_stop
-from js_cli.message_view import printable
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
 
@@ -45,7 +44,7 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
     console = results()
     well = True
     with target.connect() as nc, asked_to_stop() as stop:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         live = Live(console=console, auto_refresh=False) if watch and not as_json else None
         with live or nullcontext():
             while True:
@@ -77,7 +76,7 @@ def _shown(found: Health) -> RenderableType:
             Text(each.severity, style=_COLOURS[each.severity]),
             each.stream,
             each.consumer,
-            Text(printable(each.text.encode())),
+            each.text,
             Text(each.advice, style="dim"),
         )
     return Group(head, table)

@@ -26,7 +26,7 @@ stream_option = click.option(
 def ls(target: Target, stream: str, as_json: bool) -> None:
     """List locks, places of semaphores, permits, single runs and leaders, the oldest first."""
     with target.connect() as nc:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         found = list(jet.coordination(stream).taken())
     if as_json:
         for taken in found:
@@ -68,7 +68,7 @@ def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) ->
     A holder that lives notices at its next renewal; until then two may hold the lock.
     """
     with target.connect() as nc:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         locks = jet.coordination(stream)
         found = [each for each in locks.taken("lock") if each.name == name]
         if not found:

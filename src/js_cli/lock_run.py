@@ -54,7 +54,7 @@ def run(
     twinstream lock nightly --wait 0 -- ./backup.sh --all
     """  # noqa: D301  # click wants the character
     with target.connect() as nc:
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         locks = jet.coordination(stream, create=create)
         lock = locks.lock(name, ttl=ttl, note=note or " ".join(command)[:100])
         lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)

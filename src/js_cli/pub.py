@@ -126,7 +126,7 @@ def pub(
     ):
         total = None if streaming else count * max(1, len(files))
         task = display.add_task("publish", total=total)
-        jet = nc.jetstream(domain=target.domain, timeout=target.timeout)
+        jet = target.jetstream(nc)
         parts = at_rate(payloads(data, files, separator, count), rate, asked)
         requests = _requests(draft, parts, promises, asked)
         with jet.publish_many(requests, window=WINDOW) as outcomes:

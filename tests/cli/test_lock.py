@@ -88,3 +88,15 @@ def test_a_command_that_is_not_there_is_named(
     assert done.returncode == 1
     assert "/no/such/thing cannot be started" in done.stderr
     assert locks.lock("a").holder() is None
+
+
+def test_locks_are_where_the_prefix_says(run: Run, locks: js_sync.Coordination) -> None:
+    where = ("--stream", locks.stream, "--timeout", "1")
+    assert run("lock", "ls", *where).exit_code == 0
+    for command in (("lock", "ls", *where), ("lock", "run", "a", *where, "--", "true")):
+        at = command.index("--timeout")
+        result = run(*command[:at], "--prefix", "NOWHERE.API", *command[at:])
+        assert result.exit_code == 1
+        assert "NOWHERE.API" in result.stderr
+    elsewhere = run("health", "--prefix", "NOWHERE.API", "--timeout", "1")
+    assert (elsewhere.exit_code, elsewhere.stdout) == (1, "")
