@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
-from datetime import UTC, datetime
-from itertools import islice
+from contextlib import ExitStack, suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -13,13 +12,14 @@ import click
 from js_cli.message_view import print_stored, stored_as_json
 from js_cli.screen import notes, print_json, results
 from js_cli.target import Target, json_option, server_options
+from js_models import Timestamp
 
 if TYPE_CHECKING:
     from js_sync import Stream, StreamMessage, StreamRead
 
 
 class Moment(click.ParamType["int | datetime"]):
-    """A sequence, or a time such as 2026-01-31T08:00:00Z (UTC where it has no zone)."""
+    """A sequence, or a time with a zone such as 2026-01-31T08:00:00Z."""
 
     name = "seq|time"
 
@@ -32,11 +32,21 @@ class Moment(click.ParamType["int | datetime"]):
         text = str(value)
         if text.isdecimal() and int(text) > 0:
             return int(text)
-        try:
-            time = datetime.fromisoformat(text)
-        except ValueError:
+        time = _time(text)
+        if time is None:
             self.fail(f"{text!r} is neither a sequence from 1 nor a time", param, ctx)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
+        if time.tzinfo is None:
+            hint = "add Z for UTC, or an offset, as in 2026-01-31T08:00:00+01:00"
+            self.fail(f"{text!r} has no zone; {hint}", param, ctx)
+        return time
+
+
+def _time(text: str) -> datetime | None:
+    """Read a time, to the nanosecond where it is written like those that `get` prints."""
+    for read in (Timestamp.parse, datetime.fromisoformat):
+        with suppress(ValueError):
+            return read(text)
+    return None
 
 
 @click.command(short_help="Look at stored messages, without a consumer.")
@@ -65,6 +75,7 @@ def get(
     """Print messages of STREAM as they are stored: all, a range, the last ones, or one.
 
     Nothing is consumed or changed, also in work queues. With --json there is one line for each.
+    --from and --to take a sequence, or a time with its zone.
 
     \b
     twinstream get ORDERS --seq 17
@@ -88,7 +99,7 @@ def get(
         else:
             # Left before its end, it gives back what the server keeps for it.
             found = stack.enter_context(_range(source, start, end, subjects))
-        printed = _print(islice(found, count), as_json)
+        printed = _print(found, count, as_json)
     if not as_json:
         notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
 
@@ -108,7 +119,7 @@ def _range(
     )
 
 
-def _print(messages: Iterable[StreamMessage], as_json: bool) -> int:
+def _print(messages: Iterable[StreamMessage], count: int | None, as_json: bool) -> int:
     console, printed = results(), 0
     for message in messages:
         if as_json:
@@ -116,4 +127,6 @@ def _print(messages: Iterable[StreamMessage], as_json: bool) -> int:
         else:
             print_stored(console, message)
         printed += 1
+        if printed == count:
+            break
     return printed

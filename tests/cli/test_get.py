@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.cli.output import Run, json_lines
@@ -32,10 +34,22 @@ def test_ranges_by_sequence_and_time(run: Run, filled: str) -> None:
     assert seqs(run("get", filled, "--from", "3", "--to", "6", "--json")) == [3, 4, 5]
     filters = ("--subject", f"{filled}.s1", "--subject", f"{filled}.s2")
     assert seqs(run("get", filled, *filters, "--json")) == [1, 2, 6, 7]
-    assert seqs(run("get", filled, "--from", "2020-01-01", "-n", "2", "--json")) == [1, 2]
+    assert seqs(run("get", filled, "--from", "2020-01-01T00:00:00Z", "-n", "2", "--json")) == [1, 2]
     late = run("get", filled, "--from", "2099-01-01T00:00:00+02:00")
     assert (late.exit_code, late.stdout) == (0, "")
     assert "0 messages" in late.stderr
+
+
+def test_times_count_to_the_nanosecond(run: Run, filled: str) -> None:
+    (third,) = json_lines(run("get", filled, "--seq", "3", "--json"))
+    seconds, rest = divmod(third["time_ns"], 1_000_000_000)
+    start = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
+    assert seqs(run("get", filled, "--to", f"{start}.{rest:09}Z", "--json"))[-1] == 2
+    assert seqs(run("get", filled, "--from", f"{start}.{rest:09}Z", "--json"))[0] == 3
+
+
+def test_any_count_will_do(run: Run, filled: str) -> None:
+    assert len(seqs(run("get", filled, "-n", "9" * 30, "--json"))) == 10
 
 
 def test_people_see_place_time_headers_and_payload(run: Run, filled: str) -> None:
@@ -54,6 +68,8 @@ def test_people_see_place_time_headers_and_payload(run: Run, filled: str) -> Non
         (("--seq", "1", "--subject", "a"), "--subject"),
         (("--from", "0"), "neither"),
         (("--from", "soon"), "neither"),
+        (("--from", "2026-01-31T08:00:00"), "has no zone; add Z for UTC"),
+        (("--to", "2026-01-31"), "has no zone"),
     ],
 )
 def test_wrong_usage(run: Run, arguments: tuple[str, ...], said: str) -> None:
