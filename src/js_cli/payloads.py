@@ -51,7 +51,8 @@ def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
             raise click.BadParameter(
-                f"{line!r} has no colon; write it like 'Name: value'", param_hint="--header"
+                f"{line!r} needs a name and a colon; write it like 'Name: value'",
+                param_hint="--header",
             )
         pairs.append((name.strip(), value.strip()))
     return tuple(pairs)
@@ -72,7 +73,7 @@ def payloads(
     it comes, into several messages. The whole is sent ``count`` times.
     """
     if data is not None and data != "-":
-        sources = [data.encode()]
+        sources = [argument(data)]
     elif files:
         sources = [file.read_bytes() for file in files]
     elif separator is not None and count == 1:
@@ -82,6 +83,11 @@ def payloads(
         sources = [sys.stdin.buffer.read()]
     parts = [part for source in sources for part in _parts(source, separator)]
     yield from _numbered(part for _ in range(count) for part in parts)
+
+
+def argument(data: str) -> bytes:
+    """Return an argument's bytes as they were given, also those that are not UTF-8."""
+    return data.encode(errors="surrogateescape")
 
 
 def _parts(source: bytes, separator: Separator) -> list[bytes]:

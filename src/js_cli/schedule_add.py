@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from js_cli.payloads import parse_headers
+from js_cli.payloads import argument, parse_headers
 from js_cli.schedule_view import as_json_object, in_words
 from js_cli.screen import print_json, results
 from js_cli.target import Target, json_option, server_options
@@ -71,7 +71,7 @@ def add(
     """  # noqa: D301  # click wants the character
     if data is not None and file is not None:
         raise click.UsageError("give the data once: as DATA or with --file")
-    payload = file.read_bytes() if file is not None else (data or "").encode()
+    payload = file.read_bytes() if file is not None else argument(data or "")
     schedule = chosen(at, delay, every, cron, time_zone)
     pairs: dict[str, list[str]] = {}
     for name, value in parse_headers(headers):

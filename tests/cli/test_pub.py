@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -146,6 +149,15 @@ def test_wrong_usage(run: Run, arguments: tuple[str, ...], said: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_an_argument_may_be_any_bytes(server: NatsServer, stream: str) -> None:
+    command = [sys.executable, "-m", "js_cli.main", "pub", f"{stream}.a", b"\xff{n}"]
+    environment = os.environ | {"TWINSTREAM_URL": server.url}
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    with js_sync.connect(server.url) as nc:
+        assert nc.jetstream().get_stream(stream).get_message(1).data == b"\xff1"
 
 
 def test_a_subject_with_a_line_break_never_reaches_the_wire(run: Run) -> None:
