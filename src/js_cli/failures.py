@@ -70,6 +70,8 @@ def _hint(error: Exception) -> str:
             return "`twinstream stream ls` shows the streams of this server"
         case errors.ConsumerNotFound():
             return "`twinstream consumer ls` shows the consumers of a stream"
+        case errors.JetStreamNotEnabled(err_code=10039):
+            return "enable JetStream for the account, or name a --domain or --prefix that has it"
         case errors.JetStreamNotEnabled():
             return "start the server with JetStream: nats-server --jetstream"
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -18,7 +19,23 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+    _open_what_is_closed()
     twinstream(prog_name="twinstream")
+
+
+def _open_what_is_closed() -> None:
+    """Read and write nothing where whoever started this closed a standard stream.
+
+    Otherwise the next file or socket would get its number, and be written to in its place.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is not None:
+            continue
+        nothing = os.open(os.devnull, os.O_RDWR)
+        if nothing != number:
+            os.dup2(nothing, number)
+            os.close(nothing)
+        setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
 if __name__ == "__main__":

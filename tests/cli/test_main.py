@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from js_cli.failures import Failure, reported
 from js_cli.groups import (
     ACCOUNT_COMMANDS,
     COMMANDS,
@@ -16,6 +17,7 @@ from js_cli.groups import (
     STREAM_COMMANDS,
     twinstream,
 )
+from js_core.errors import JetStreamNotEnabled
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
 
@@ -65,6 +67,22 @@ def test_an_unreachable_server_is_one_explained_line() -> None:
     assert "127.0.0.1:1" in done.stderr
     assert "TWINSTREAM_URL" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [("validate -", "the file is empty"), ("subject partition 3 k <&- 2>&-", "partition")],
+)
+def test_closed_streams_are_empty(arguments: str, said: str) -> None:
+    command = ["sh", "-c", f'exec "$0" {arguments} <&-', TWINSTREAM]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert said in done.stdout
+    assert done.stderr == "" or "1 problem" in done.stderr
+
+
+def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
+    with pytest.raises(Failure, match="for the account"), reported():
+        raise JetStreamNotEnabled("not enabled for account", code=503, err_code=10039)
 
 
 def test_without_the_extra_the_command_says_how_to_get_it() -> None:
