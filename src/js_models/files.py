@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from js_models._document import Document, Fault, Place, TextError, member
 from js_models._json import JsonObject
@@ -33,6 +33,13 @@ _LISTS: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
 
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
 """What a server's answer has beside its list."""
+
+_ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", "L-IGNORED")
+"""Rules whose problems are those of a key, whatever its value."""
+
+_STREAM_KEYS = ("stream_name", "stream")
+_NAMED = "Write stream_name: with the name, and config: around the settings."
+"""Where a file says which stream a consumer is of."""
 
 _RECORDS: dict[Kind, str] = {"stream": "StreamConfig", "consumer": "ConsumerConfig"}
 
@@ -124,7 +131,7 @@ class _Found:
     def problem(self, problem: Problem) -> FileProblem:
         inner = problem.path
         whole = f"{self.path}{inner}" if inner.startswith("[") else _join(self.path, inner)
-        line, column = self.document.place(whole, key=problem.rule in ("R-UNKNOWN", "R-TOO-NEW"))
+        line, column = self.document.place(whole, key=problem.rule in _ABOUT_KEYS)
         return FileProblem(self.config.file, line, column, problem)
 
 
@@ -146,9 +153,16 @@ def _judged(
             stream = streams.get(config.stream_name)
             faults = validate_consumer(members, stream, server, pedantic=pedantic)
             oddities = lint_consumer(members, stream, server)
-        problems += [one.problem(fault) for fault in faults]
-        warnings += [one.problem(oddity) for oddity in oddities]
+        problems += [one.problem(_hinted(config, fault)) for fault in faults]
+        warnings += [one.problem(_hinted(config, oddity)) for oddity in oddities]
     return problems, warnings
+
+
+def _hinted(config: FileConfig, fault: Problem) -> Problem:
+    """Say where the name of a consumer's stream belongs, which is not among its settings."""
+    if config.kind == "consumer" and fault.path in _STREAM_KEYS:
+        return evolve(fault, hint=_NAMED)
+    return fault
 
 
 class _Loader:
@@ -193,8 +207,14 @@ class _Loader:
         lists = members.keys() & _LISTS.keys()
         if lists and set(members) <= lists | _PAGE:
             return self._lists(name, document, members, path)
+        outer = path
         inner, path, stream = _unwrapped(members, path)
         kind = _kind_of(members, inner) or self.kind
+        if inner is not members and kind == "consumer" and not stream and "stream" in members:
+            key = member(outer, "stream")
+            hint = "Did you mean 'stream_name'?"
+            fault = Fault(document.place(key, key=True), "there is no such setting.", hint)
+            self._fault(name, fault, "R-UNKNOWN", key)
         if kind is None:
             message = "cannot tell whether this is a stream or a consumer."
             hint = "Put it under streams: or consumers:, or say --kind."

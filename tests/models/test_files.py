@@ -208,6 +208,17 @@ def test_merged_keys_may_be_overridden() -> None:
     assert [config.name for config in found.configs] == ["S", "T"]
 
 
+def test_the_stream_of_a_consumer_is_named_around_its_settings() -> None:
+    hint = "Write stream_name: with the name, and config: around the settings."
+    for key in ("stream", "stream_name"):
+        (bare,) = lines(f"durable_name: C\n{key}: S\nmax_deliver: 2\n")
+        assert bare == f"x.yaml:2:1: {key}: there is no such setting. (10025) {hint}"
+    (around,) = lines("stream: S\nconfig: {durable_name: C, max_deliver: 2}\n")
+    assert around == "x.yaml:1:1: stream: there is no such setting. Did you mean 'stream_name'?"
+    (older,) = load("durable_name: C\nmax_waitin: 2\nmax_deliver: 2\n", server="2.11").warnings[:1]
+    assert (older.line, older.column) == (2, 1)
+
+
 def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
     found = load_configs([tmp_path / "none.yaml", tmp_path])
     assert "cannot read the file: No such file" in str(found.problems[0])
