@@ -1,7 +1,10 @@
 """Finding out whether a server takes a stream before the old one is removed for it.
 
 A stream that has to be made anew goes with its messages, and some reasons to refuse the new one are
-the server's alone: no peers for its replicas, no room for its limits, subjects of others.
+the server's alone: a cycle of origins, no peers for its replicas, no room for its limits, subjects
+of others. Two requests find them. One makes the stream under its own name: a server judges the
+whole config before it says that the name is taken. What it judges after that, it judges for a
+stream of another name, which is removed again.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve
 
 from js_cli.failures import Failure
-from js_models import StreamConfig
+from js_models import StreamConfig, error_codes
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -22,21 +25,67 @@ _NAME_MAX: Final = 200
 """Letters of a name that a probe takes over; what it adds has to fit into the 255 of a server."""
 
 
-def probe(jet: JetStream, config: StreamConfig) -> None:
-    """Raise :class:`Failure` where ``config`` would be refused in the place of a stream.
+_NO_ROOM: Final = frozenset(
+    {
+        error_codes.INSUFFICIENT_RESOURCES,
+        error_codes.INSUFFICIENT_STORAGE,
+        error_codes.MEMORY_EXCEEDED,
+        error_codes.STORAGE_EXCEEDED,
+    }
+)
 
-    A stream with the same storage, replicas, placement and limits is made and removed again.
-    """
+
+def probe(jet: JetStream, config: StreamConfig) -> None:
+    """Raise :class:`Failure` where ``config`` would be refused in the place of a stream."""
     from js_sync import TwinstreamError
 
-    _check_subjects(jet, config)
-    trial = _trial(config)
+    try:
+        old = jet.get_stream(config.name or "").config
+        _check_subjects(jet, config)
+        _check_settings(jet, config)
+        _check_room(jet, old, config)
+    except TwinstreamError as error:
+        raise _left_alone(config, str(error)) from error
+
+
+def _check_settings(jet: JetStream, config: StreamConfig) -> None:
+    from js_sync import StreamExists
+
+    with suppress(StreamExists):  # the config is good; nothing but the name is in its way
+        jet.create_stream(config)
+
+
+def _check_room(jet: JetStream, old: StreamConfig, config: StreamConfig) -> None:
+    from js_sync import JetStreamError
+
+    try:
+        _make_and_remove(jet, _trial(config))
+    except JetStreamError as error:
+        more = _more_bytes(old, config)
+        if error.err_code not in _NO_ROOM or more is None:
+            raise
+        _make_and_remove(jet, evolve(_trial(config), max_bytes=more))
+
+
+def _more_bytes(old: StreamConfig, new: StreamConfig) -> int | None:
+    """Return the bytes to reserve beyond those of the old stream, None where it gives none back."""
+    given, wanted = old.max_bytes or 0, new.max_bytes or 0
+    same = (old.storage or "file", old.num_replicas or 1) == (
+        new.storage or "file",
+        new.num_replicas or 1,
+    )
+    return max(1, wanted - given) if same and given > 0 and wanted > 0 else None
+
+
+def _make_and_remove(jet: JetStream, trial: StreamConfig) -> None:
+    from js_sync import TwinstreamError
+
     try:
         jet.create_stream(trial)
-    except TwinstreamError as error:
+    except TwinstreamError:
         with suppress(TwinstreamError):  # after an answer that came too late, it may be there
             jet.delete_stream(trial.name or "")
-        raise _left_alone(config, str(error)) from error
+        raise
     jet.delete_stream(trial.name or "")
 
 
