@@ -13,6 +13,8 @@ from js_cli.deploy.options import make_plan, plan_options
 from js_cli.deploy.show import as_json as plan_as_json
 from js_cli.deploy.show import print_plan, summary
 from js_cli.deploy.step import Allowed, Step
+from js_cli.failures import Failure
+from js_cli.interrupts import asked_to_stop
 from js_cli.screen import notes, print_json, results
 from js_cli.target import Target, json_option, server_options
 
@@ -35,6 +37,8 @@ def apply(
     Shows the plan and asks first. Nothing at all is done where one change is impossible or refused:
     what loses messages or cannot be taken back needs --allow-loss, what cannot be changed in place
     --allow-recreate. Streams and consumers that no file mentions are left alone.
+
+    Where the server refuses a step, or at Ctrl-C, the steps before it stay done.
     """
     if as_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
@@ -46,20 +50,40 @@ def apply(
         if not as_json:
             print_plan(results(), steps)
             notes().print(summary(steps), style="red" if refused else "green")
+        done: list[Step] = []
+        failure: Failure | None = None
         if not refused:
-            _apply(jet, steps, ask=not yes, quiet=as_json)
+            failure = _apply(jet, steps, done, ask=not yes, quiet=as_json)
     if as_json:
-        print_json(plan_as_json(version, steps, applied=not refused))
+        applied = not refused and failure is None
+        print_json(plan_as_json(version, steps, applied=applied, done=done))
     elif refused:
         notes().print("nothing was changed", style="red")
+    if failure is not None:
+        raise failure
     sys.exit(1 if refused else 0)
 
 
-def _apply(jet: JetStream, steps: list[Step], *, ask: bool, quiet: bool) -> None:
+def _apply(
+    jet: JetStream, steps: list[Step], done: list[Step], *, ask: bool, quiet: bool
+) -> Failure | None:
+    """Carry out what is due, up to the first failure, which is returned; tell what is done."""
     due = [step for step in steps if step.verb in DONE]
     if due and ask:
         click.confirm("Carry this out?", abort=True, err=True)
-    for step in due:
-        carry_out(jet, step)
-        if not quiet:
-            notes().print(f"{DONE[step.verb]} {step.title}", soft_wrap=True)
+    with asked_to_stop() as stop:  # not between a removal and what comes in its place
+        for step in due:
+            if stop.is_set():
+                return _stopped("interrupted", done, due)
+            try:
+                carry_out(jet, step)
+            except Failure as failure:
+                return _stopped(failure.message, done, due)
+            done.append(step)
+            if not quiet:
+                notes().print(f"{DONE[step.verb]} {step.title}", soft_wrap=True)
+    return None
+
+
+def _stopped(reason: str, done: list[Step], due: list[Step]) -> Failure:
+    return Failure(f"{reason}\n{len(done)} of {len(due)} steps done; `apply` goes on from there")

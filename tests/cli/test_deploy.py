@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 
 import js_sync
+from js_cli.deploy.carry_out import carry_out
+from js_cli.deploy.step import Step
+from js_cli.groups import twinstream
 from js_models import ConsumerConfig, StreamConfig, encode
 from js_testing import NatsServer
 from tests.cli.output import Run
@@ -162,13 +168,14 @@ def test_what_cannot_change_is_refused_or_made_anew(
     [
         ({"storage": "file", "num_replicas": 3}, "replicas > 1 not supported in non-clustered"),
         ({"storage": "file", "subjects": ["dep11.*"]}, "'dep11.*' belongs to stream DEP11B"),
+        ({"storage": "file", "sources": [{"name": "DEP11B"}]}, "detected cycle"),
     ],
     ids=str,
 )
 def test_a_stream_stays_where_no_new_one_can_be_made(
     run: Run, write: Write, server: NatsServer, more: dict[str, Any], reason: str
 ) -> None:
-    other = stream_of("DEP11B", subjects=["dep11.b"])
+    other = stream_of("DEP11B", subjects=["dep11.b"], sources=[{"name": "DEP11"}])
     assert run("apply", write(stream_of("DEP11"), other), "--yes").exit_code == 0
     result = run("apply", write(stream_of("DEP11", **more)), "--yes", "--allow-recreate")
     assert result.exit_code == 1
@@ -178,6 +185,76 @@ def test_a_stream_stays_where_no_new_one_can_be_made(
         names = [name for name in nc.jetstream().stream_names() if name.startswith("DEP11")]
     assert sorted(names) == ["DEP11", "DEP11B"]
     assert on_server(server, "DEP11").storage == "memory"
+
+
+LIMITED = """
+accounts { A: {
+    users: [ { user: u, password: p } ]
+    jetstream { max_mem: 1M, max_file: 1M, max_streams: 5, max_consumers: -1 }
+} }
+"""
+
+
+def test_the_room_of_the_old_stream_counts_for_the_new_one(
+    write: Write,
+) -> None:
+    with NatsServer(LIMITED) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p", "--yes")
+
+        def apply(**more: Any) -> Result:
+            folder = write(stream_of("ROOM", storage="file", **more))
+            return CliRunner().invoke(twinstream, ["apply", folder, *login, "--allow-recreate"])
+
+        assert apply(max_bytes=700_000).exit_code == 0
+        anew = apply(max_bytes=800_000, retention="workqueue")
+        assert anew.exit_code == 0, anew.output
+        assert "made anew stream ROOM" in anew.stderr
+        refused = apply(max_bytes=1_200_000)
+        assert refused.exit_code == 1
+        assert "stream ROOM was left as it is" in refused.stderr
+
+
+def test_where_it_stopped_is_told(run: Run, write: Write) -> None:
+    folder = write(
+        stream_of("DEP13", max_consumers=1),
+        *(consumer_of("DEP13", durable_name=name) for name in "ABC"),
+    )
+    result = run("apply", folder, "--yes", "--json")
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert [step["done"] for step in document["steps"]] == [True, True, False, False]
+    assert (document["applied"], document["refused"]) == (False, False)
+    assert result.stderr.startswith("error: consumer DEP13/B: maximum consumers limit reached")
+    assert result.stderr.endswith("2 of 4 steps done; `apply` goes on from there\n")
+
+
+def test_ctrl_c_ends_behind_a_step(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(jet: js_sync.JetStream, step: Step) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        carry_out(jet, step)
+
+    monkeypatch.setattr("js_cli.apply.carry_out", interrupted)
+    folder = write(stream_of("DEP14"), stream_of("DEP14B"))
+    result = run("apply", folder, "--yes")
+    assert result.exit_code == 1
+    assert "created stream DEP14\n" in result.stderr
+    assert "error: interrupted\n1 of 2 steps done" in result.stderr
+    assert actions(run, folder) == {"DEP14": "nothing", "DEP14B": "create"}
+
+
+def test_a_consumer_that_cannot_be_made_anew_is_told(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("apply", write(stream_of("DEP15"), consumer_of("DEP15")), "--yes")
+
+    def refuse(*_: object) -> None:
+        raise js_sync.JetStreamError("no", code=400, err_code=1)
+
+    monkeypatch.setattr(js_sync.JetStream, "create_consumer", refuse)
+    anew = write(stream_of("DEP15"), consumer_of("DEP15", ack_policy="explicit"))
+    result = run("apply", anew, "--yes", "--allow-recreate")
+    assert result.exit_code == 1
+    assert "consumer DEP15/C was removed for a new one, which could not be made" in result.stderr
 
 
 def test_a_copy_is_made_anew(run: Run, write: Write, server: NatsServer) -> None:

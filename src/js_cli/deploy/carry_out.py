@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from js_cli.deploy.probe import probe
@@ -15,13 +17,16 @@ if TYPE_CHECKING:
 
 
 def carry_out(jet: JetStream, step: Step) -> None:
-    """Do one step; errors of the server come out as the SDK raises them."""
-    if step.verb in ("nothing", "refused"):
-        return
-    if step.config.kind == "stream":
-        _stream(jet, step)
-    else:
-        _consumer(jet, step)
+    """Do one step. Raises :class:`Failure`, which names it, where the server refuses."""
+    from js_sync import TwinstreamError
+
+    try:
+        if step.config.kind == "stream":
+            _stream(jet, step)
+        else:
+            _consumer(jet, step)
+    except TwinstreamError as error:
+        raise Failure(f"{step.title}: {error}") from error
 
 
 def _stream(jet: JetStream, step: Step) -> None:
@@ -34,11 +39,8 @@ def _stream(jet: JetStream, step: Step) -> None:
         return
     probe(jet, config)
     jet.delete_stream(step.config.name)
-    try:
+    with _removed(step):
         jet.create_stream(config)
-    except Exception as error:
-        message = f"{step.title} was removed for a new one, which could not be made: {error}"
-        raise Failure(message) from error
 
 
 def _consumer(jet: JetStream, step: Step) -> None:
@@ -47,9 +49,22 @@ def _consumer(jet: JetStream, step: Step) -> None:
     if step.verb == "update":
         _update_consumer(jet, stream, config)
         return
-    if step.verb == "recreate":
-        jet.delete_consumer(stream, name)
-    jet.create_consumer(stream, config)
+    if step.verb == "create":
+        jet.create_consumer(stream, config)
+        return
+    jet.delete_consumer(stream, name)
+    with _removed(step):
+        jet.create_consumer(stream, config)
+
+
+@contextmanager
+def _removed(step: Step) -> Generator[None]:
+    """Say what is no more, where what comes in its place cannot be made."""
+    try:
+        yield
+    except Exception as error:
+        message = f"{step.title} was removed for a new one, which could not be made: {error}"
+        raise Failure(message) from error
 
 
 def _update_consumer(jet: JetStream, stream: str, config: ConsumerConfig) -> None:

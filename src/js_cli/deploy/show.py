@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from attrs import fields_dict
@@ -73,17 +73,19 @@ def summary(steps: Iterable[Step]) -> str:
     return ", ".join(f"{counted[verb]} {word}" for verb, word in WORDS.items() if counted[verb])
 
 
-def as_json(server: str, steps: list[Step], *, applied: bool) -> dict[str, object]:
+def as_json(
+    server: str, steps: list[Step], *, applied: bool, done: Container[Step] = ()
+) -> dict[str, object]:
     """Return a plan as one JSON object; values stand as in the configurations."""
     return {
         "server": server,
         "refused": any(step.verb == "refused" for step in steps),
         "applied": applied,
-        "steps": [_step_as_json(step) for step in steps],
+        "steps": [_step_as_json(step, done=step in done) for step in steps],
     }
 
 
-def _step_as_json(step: Step) -> dict[str, object]:
+def _step_as_json(step: Step, *, done: bool) -> dict[str, object]:
     plan = step.plan
     return {
         "kind": step.config.kind,
@@ -92,6 +94,7 @@ def _step_as_json(step: Step) -> dict[str, object]:
         "file": step.config.file,
         "line": step.config.line,
         "action": step.verb,
+        "done": done,
         "changes": [{"path": one.path, "old": one.old, "new": one.new} for one in plan.changes],
         "losses": plan.losses,
         "problems": [
