@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from js_core.errors import BadAnswer, BadArgument, JetStreamError, MessageNotFound
 from js_core.headers import Headers, parse_status
+from js_core.moments import comparable
 from js_core.protocol import Frame
 from js_core.stored_page import direct_tail, stored_headers
 from js_core.stream_message import StreamMessage
@@ -57,7 +58,10 @@ def next_request(
     if seq is not None and start_time is not None:
         raise BadArgument("give seq or start_time, not both")
     if start_time is not None:
-        return {"start_time": _moment(start_time).rfc3339(), "next_by_subj": subject}
+        return {
+            "start_time": comparable(start_time, "start_time").rfc3339(),
+            "next_by_subj": subject,
+        }
     return {"seq": 1 if seq is None else _natural(seq), "next_by_subj": subject}
 
 
@@ -65,13 +69,6 @@ def _natural(seq: int) -> int:
     if not isinstance(seq, int) or seq < 1:
         raise BadArgument(f"a sequence is a whole number from 1 up, got {seq!r}")
     return seq
-
-
-def _moment(time: datetime) -> Timestamp:
-    try:
-        return Timestamp.of(time)
-    except (TypeError, ValueError) as error:
-        raise BadArgument(f"start_time: {error}") from error
 
 
 def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> StreamMessage:

@@ -25,6 +25,7 @@ from attrs import evolve
 
 from js_core.ack_reply import Metadata
 from js_core.errors import BadArgument
+from js_core.moments import comparable
 from js_core.subjects import check_filter
 from js_models import (
     AckPolicy,
@@ -65,7 +66,7 @@ def ordered_config(
     return ConsumerConfig(
         deliver_policy=DeliverPolicy(deliver_policy or DeliverPolicy.ALL),
         opt_start_seq=start_seq,
-        opt_start_time=start_time,
+        opt_start_time=None if start_time is None else comparable(start_time, "start_time"),
         filter_subject=filters[0] if len(filters) == 1 else None,
         filter_subjects=filters if len(filters) > 1 else None,
         headers_only=headers_only or None,

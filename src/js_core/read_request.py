@@ -10,6 +10,7 @@ from attrs import frozen
 
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument, Unsupported
+from js_core.moments import comparable
 from js_core.subjects import check_filter
 from js_models import RetentionPolicy, StreamConfig, Timestamp
 
@@ -130,10 +131,7 @@ def _at_least_one(value: int | None, name: str) -> int | None:
 
 
 def _moment(value: datetime | None, name: str) -> Timestamp | None:
-    try:
-        return None if value is None else Timestamp.of(value)
-    except (TypeError, ValueError) as error:
-        raise BadArgument(f"{name}: {error}") from error
+    return None if value is None else comparable(value, name)
 
 
 def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:

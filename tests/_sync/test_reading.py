@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -92,6 +92,11 @@ def test_times_bound_a_range(opened, name, via):
         hour = timedelta(hours=1)
         assert seqs(stream.read(start_time=times[50] + hour, via=via)) == []
         assert seqs(stream.read(end_time=times[1] - hour, via=via)) == []
+        # Further away than a server counts.
+        last, first = datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)
+        assert seqs(stream.read(start_time=last, via=via)) == []
+        assert seqs(stream.read(end_time=first, via=via)) == []
+        assert len(seqs(stream.read(start_time=first, end_time=last, via=via))) == 50
         everything = stream.read(start_time=times[1] - hour, end_time=times[50] + hour, via=via)
         assert seqs(everything) == list(range(1, 51))
 

@@ -135,6 +135,9 @@ def test_the_consumers_config() -> None:
     timed = OrderedRead(wants(start_time=time), "x")
     first = timed.next_config()
     assert first.deliver_policy == DeliverPolicy.BY_START_TIME
+    late = wants(start_time=datetime.max.replace(tzinfo=UTC)).opt_start_time
+    assert late is not None
+    assert late.year == 2262
     timed.made(Stream(["a"]).info(first))
     assert timed.next_config().opt_start_time is None
 

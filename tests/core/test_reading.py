@@ -58,6 +58,8 @@ def test_requests_for_one_message() -> None:
     assert next_request("a", 5) == {"seq": 5, "next_by_subj": "a"}
     timed = {"start_time": "2024-01-01T00:00:00Z", "next_by_subj": "a"}
     assert next_request("a", start_time=moment) == timed
+    late = next_request("a", start_time=datetime.max.replace(tzinfo=UTC))
+    assert late["start_time"] == "2262-04-11T23:47:16.854775807Z"
     assert payload_of({"seq": 1}) == b'{"seq":1}'
 
 
