@@ -137,7 +137,6 @@ lock = LockGroup(
     "Run a command while holding a lock: twinstream lock NAME -- COMMAND ...\n\n"
     "A lock named as a subcommand is reached by `lock run`.",
 )
-stream = LazyGroup("stream", STREAM_COMMANDS, "Look at the streams of a server.")
 schedule = LazyGroup(
     "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."
 )
