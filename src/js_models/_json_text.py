@@ -170,6 +170,8 @@ class _Parser:
             hint = "JSON takes double quotes only."
         elif self.text.startswith(("//", "#", "/*"), at):
             hint = "JSON has no comments; YAML has."
+        elif self.text[at] == "\ufeff":
+            hint = "Save the file as UTF-8 without a byte order mark."
         elif self.text[at] in "}]":
             hint = "Remove the comma before it."
         return TextError(Fault(self.lines.place(at), message, hint))

@@ -219,6 +219,11 @@ def test_the_stream_of_a_consumer_is_named_around_its_settings() -> None:
     assert (older.line, older.column) == (2, 1)
 
 
+def test_a_byte_order_mark_is_not_json() -> None:
+    (found,) = lines(b'\xef\xbb\xbf{"name": "S"}', "x.json")
+    assert found.endswith("Save the file as UTF-8 without a byte order mark.")
+
+
 def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
     found = load_configs([tmp_path / "none.yaml", tmp_path])
     assert "cannot read the file: No such file" in str(found.problems[0])
