@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
-from js_cli.message_view import printable
+from js_cli.message_view import payload, printable
 from js_cli.screen import harmless, notes, plain_table, print_json, progress, results
 from js_cli.target import Target, json_option, server_options
 
@@ -274,7 +273,4 @@ def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
         shown["stored_at"] = letter.stored_at.rfc3339()
     if letter.gone:
         return shown | {"gone": letter.gone}
-    try:
-        return shown | {"data": letter.data.decode()}
-    except UnicodeDecodeError:
-        return shown | {"data_base64": base64.b64encode(letter.data).decode()}
+    return shown | payload(letter.data)

@@ -46,11 +46,15 @@ def _content(message: Message | StreamMessage) -> dict[str, object]:
     shown: dict[str, object] = {}
     if message.headers:
         shown["headers"] = dict(headers_of(message))
+    return shown | payload(message.data)
+
+
+def payload(data: bytes) -> dict[str, str]:
+    """Return a payload as a member of a JSON object: text, or what is no UTF-8 in base64."""
     try:
-        shown["data"] = message.data.decode()
+        return {"data": data.decode()}
     except UnicodeDecodeError:
-        shown["data_base64"] = base64.b64encode(message.data).decode()
-    return shown
+        return {"data_base64": base64.b64encode(data).decode()}
 
 
 def print_message(console: Console, message: Message) -> None:

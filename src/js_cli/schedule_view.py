@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from js_cli.message_view import payload
 from js_cli.values import in_time
 from js_core.errors import BadArgument
 
@@ -29,7 +30,7 @@ def next_of(found: StoredSchedule) -> Timestamp | None:
 
 
 def as_json_object(found: StoredSchedule) -> dict[str, Any]:
-    """Return all there is to know of a schedule."""
+    """Return all there is to know of a schedule, its payload as that of a message."""
     due = next_of(found)
     return {
         "subject": found.subject,
@@ -41,7 +42,7 @@ def as_json_object(found: StoredSchedule) -> dict[str, Any]:
         "rollup": found.rollup,
         "next": due.rfc3339() if due else None,
         "headers": [list(pair) for pair in found.headers.pairs],
-        "data": found.data.decode("utf-8", "replace"),
+        **payload(found.data),
         "stored": found.time.rfc3339(),
         "seq": found.seq,
     }

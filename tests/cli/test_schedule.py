@@ -34,6 +34,15 @@ def timers(server: NatsServer) -> str:
     return name
 
 
+def test_data_that_is_no_text_is_whole(run: Run, timers: str, tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"\xff\x00")
+    where = (timers, f"{timers}.s.1")
+    run("schedule", "add", *where, f"{timers}.out", "--in", "1h", "-f", str(tmp_path / "data"))
+    (shown,) = json_lines(run("schedule", "show", *where, "--json"))
+    assert shown["data_base64"] == "/wA="
+    assert "data" not in shown
+
+
 def test_the_life_of_a_schedule(run: Run, timers: str) -> None:
     subject, target = f"{timers}.s.1", f"{timers}.out"
     added = run(
