@@ -30,6 +30,7 @@ from js_core.handshake import ServerInfo, denied_subject
 from js_core.headers import Headers, encode_headers
 from js_core.mailbox import Mailbox
 from js_core.protocol import Frame, Sink
+from js_core.publish import check_size
 from js_core.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -161,11 +162,7 @@ class NatsPyTransport:
     async def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
         await self.ready(Deadline.after(self._timeout))
-        if len(headers) + len(payload) > self._client.max_payload:
-            raise BadArgument(
-                f"{subject.decode()}: {len(headers) + len(payload)} bytes with headers,"
-                f" the server takes {self._client.max_payload}"
-            )
+        check_size(subject, len(headers) + len(payload), self._client.max_payload)
         # nats-py takes one value a name; JetStream's own headers never repeat.
         pairs = dict(Headers.parse(headers).pairs) if headers else None
         await self._client.publish(subject.decode(), payload, reply.decode(), pairs)

@@ -22,6 +22,7 @@ __all__ = [
     "PublishFailure",
     "PublishRequest",
     "check_data",
+    "check_size",
     "publish_headers",
     "read_pub_ack",
     "request_of",
@@ -123,6 +124,14 @@ def check_data(subject: str, data: object) -> None:
             return
     found = f"the text {data[:20]!r}: encode it" if isinstance(data, str) else kind
     raise BadArgument(f"{subject}: the data of a message must be bytes, got {found}")
+
+
+def check_size(subject: bytes, size: int, allowed: int) -> None:
+    """Raise `BadArgument` for a message, headers included, of more bytes than the server takes."""
+    if size > allowed:
+        raise BadArgument(
+            f"{subject.decode()}: {size} bytes with headers, the server takes {allowed}"
+        )
 
 
 def publish_headers(request: PublishRequest) -> bytes:

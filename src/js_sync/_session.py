@@ -49,6 +49,7 @@ from js_core.protocol import (
     long_publish_command,
     publish_command,
 )
+from js_core.publish import check_size
 from js_core.servers import ServerAddress, ServerPool
 from js_core.tls import TlsOptions
 from js_core.tokens import Tokens
@@ -422,15 +423,12 @@ class Session:
 
     def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
         """Publish; every part is checked and encoded already."""
-        if len(headers) + len(payload) > self._info.max_payload:
-            raise BadArgument(
-                f"{subject.decode()}: {len(headers) + len(payload)} bytes with headers,"
-                f" the server takes {self._info.max_payload}"
-            )
         link = self._link
         link.check_owner()
         if not self.is_connected:
             self.ready(Deadline.after(self._options.request_timeout))
+        # By the server that it goes to, which would cut the link.
+        check_size(subject, len(headers) + len(payload), self._info.max_payload)
         link.write(publish_command(subject, reply, headers, payload))
         if link.is_full:
             link.drain(NEVER)

@@ -276,3 +276,32 @@ async def test_a_server_that_comes_late_to_a_closed_connection_is_not_greeted():
         server.tell("closed")
         with pytest.raises(js.ConnectionClosed):
             await connection.publish("x")
+
+
+async def test_what_the_next_server_does_not_take_is_refused_before_it_cuts_the_link():
+    def first(peer: FakePeer) -> None:
+        peer.handshake(max_payload=1000)
+        peer.close()
+
+    def smaller(peer: FakePeer) -> None:
+        peer.wait_for("waiting")
+        peer.handshake(max_payload=10)
+        peer.until_left()
+        assert peer.count("^PUB") == 0
+
+    with FakeServer(first, smaller) as server:
+        async with js.connect(server.url, reconnect=QUICK) as connection:
+
+            async def broken():
+                return not connection.is_connected
+
+            await eventually(broken)
+
+            async def publish():
+                with pytest.raises(js.BadArgument, match="100 bytes with headers"):
+                    await connection.publish("x", b"x" * 100)
+
+            async def let_on():
+                server.tell("waiting")
+
+            await together(publish, let_on)
