@@ -58,7 +58,8 @@ def connect(
     cluster are learnt. `name` is shown in the server's monitoring and in advisories.
 
     The user is given by `user` and `password`, a `token`, an `nkey_seed`, a `credentials_file`
-    (JWT and seed, as nsc writes it), or `credentials`, a function asked at each attempt.
+    (JWT and seed, as nsc writes it), or `credentials`, a function asked at each attempt. What it
+    raises reaches the caller; while a broken link is mended it is one more reason to try again.
     `tls` says how to secure the link; a server that requires TLS gets it without.
 
     Durations are seconds: `connect_timeout` for one attempt at one server, `request_timeout` the

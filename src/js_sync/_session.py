@@ -307,7 +307,9 @@ class Session:
                 return
             try:
                 self._link_up(self._pool.round())
-            except ConnectionFailed as error:
+            except Exception as error:
+                # Whatever it was: credentials that cannot be had now may be had the next time.
+                self._link.shut()
                 self._cause = error
                 round_ += 1
                 continue

@@ -306,3 +306,28 @@ def test_what_the_next_server_does_not_take_is_refused_before_it_cuts_the_link()
                 server.tell("waiting")
 
             together(publish, let_on)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("sealed"), js.BadArgument("half a file")])
+def test_credentials_that_cannot_be_had_for_a_moment_do_not_end_the_connection(error):
+    tries = []
+
+    def credentials():
+        tries.append(1)
+        if len(tries) == 2:
+            raise error
+        return js.Credentials(user="ann", password="pw")
+
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.close()
+
+    def without(peer: FakePeer) -> None:
+        peer.info()
+        peer.until_left()
+        assert peer.operations == []
+
+    with FakeServer(first, without, welcome) as server:
+        options = {"reconnect": QUICK, "credentials": credentials}
+        with js.connect(server.url, **options) as connection:
+            eventually(second_link, connection)
