@@ -42,6 +42,8 @@ __all__ = ["NatsPyTransport", "from_nats"]
 
 _STATUS: Final = "Status"
 _DESCRIPTION: Final = "Description"
+_OF_STREAM: Final = "Nats-Stream"
+_ACK: Final = b"$JS.ACK."
 # How often the state of a broken connection is looked at: nats-py's callbacks are the
 # application's, so there is nothing to be woken by (seconds).
 _LOOK: Final = 0.05
@@ -60,7 +62,8 @@ def from_nats(
     `domain` or `prefix` replace `$JS.API`; `timeout` is the default of all calls in seconds.
 
     With `own_parser` this package's parser takes the place of the client's, for all that uses the
-    client: reading is twice as fast, by a private attribute of nats-py. Only releases are touched
+    client: reading is twice as fast, by a private attribute of nats-py, and a header that a message
+    has several times keeps all its values, of which nats-py gives one. Only releases are touched
     whose inside is known (2.11 to 2.16); with another one a `RuntimeWarning` says that nothing was.
     """
     transport = NatsPyTransport(client, timeout)
@@ -163,9 +166,8 @@ class NatsPyTransport:
         """Publish; every part is checked and encoded already."""
         await self.ready(Deadline.after(self._timeout))
         check_size(subject, len(headers) + len(payload), self._client.max_payload)
-        # nats-py takes one value a name; JetStream's own headers never repeat.
-        pairs = dict(Headers.parse(headers).pairs) if headers else None
-        await self._client.publish(subject.decode(), payload, reply.decode(), pairs)
+        lines = _Lines(Headers.parse(headers).pairs) if headers else None
+        await self._client.publish(subject.decode(), payload, reply.decode(), lines)
 
     async def ask(
         self,
@@ -265,6 +267,18 @@ async def _drain(subscription: Subscription) -> None:
         return
 
 
+class _Lines(dict[str, str]):
+    """Headers for nats-py to write, which it does item by item: a name may come several times."""
+
+    def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(pairs)
+        self._pairs: Final = pairs
+
+    def items(self) -> Any:
+        """Return all lines in order."""
+        return self._pairs
+
+
 def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
     async def receive(message: Msg) -> None:
         take(_frame(message))
@@ -281,8 +295,11 @@ def _frame(message: Msg) -> Frame:
         # Most have none: 0.4 µs less of some 10 a message (Python 3.13, four interleaved runs).
         return subject, reply, 0, message.data + b"\r\n"
     headers: dict[str, str] = dict(message.headers)
-    status = headers.pop(_STATUS, "")
-    text = headers.pop(_DESCRIPTION, "")
+    status = text = ""
+    if not (message.data or reply.startswith(_ACK) or _OF_STREAM in headers):
+        # nats-py puts the server's status line among the headers. In a message of a stream these
+        # are its publisher's, whatever their names.
+        status, text = headers.pop(_STATUS, ""), headers.pop(_DESCRIPTION, "")
     block = encode_headers(headers) or b"NATS/1.0\r\n\r\n"
     if status:
         block = b"NATS/1.0 " + f"{status} {text}".strip().encode() + block[8:]

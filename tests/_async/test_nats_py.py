@@ -69,3 +69,33 @@ async def test_what_is_not_permitted_is_told_over_nats_py(server_factory):
             for _ in range(2):
                 with pytest.raises(js.PermissionDenied, match=r"(?i)_inbox"):
                     await jet.get_consumer("S", "c")
+
+
+@pytest.mark.parametrize("headers", [{"Status": "404"}, {"Status": "sent", "Description": "blue"}])
+async def test_a_publisher_may_name_headers_as_nats_py_names_the_status(server, name, headers):
+    connected = await nats.connect(server.url)
+    try:
+        jet = js.from_nats(connected, timeout=10)
+        config = StreamConfig(name=name, subjects=[name], allow_direct=True)
+        stream = await jet.create_stream(config)
+        await jet.publish(name, headers=headers)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        (message,) = await consumer.fetch(1, timeout=10)
+        assert dict(message.headers) == headers
+        assert dict((await stream.get_message(1, direct=True)).headers) == headers
+        async with stream.read(via="direct") as read:
+            assert [dict(message.headers) async for message in read] == [headers]
+    finally:
+        await connected.close()
+
+
+async def test_a_header_keeps_all_its_values_over_nats_py(server, name):
+    connected = await nats.connect(server.url)
+    try:
+        jet = js.from_nats(connected, timeout=10, own_parser=True)
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        await jet.publish(name, headers={"Tag": ["a", "b"], "Other": "c"})
+        message = await stream.get_message(1)
+        assert message.headers.pairs == (("Tag", "a"), ("Tag", "b"), ("Other", "c"))
+    finally:
+        await connected.close()
