@@ -47,6 +47,7 @@ _ACK: Final = b"$JS.ACK."
 # How often the state of a broken connection is looked at: nats-py's callbacks are the
 # application's, so there is nothing to be woken by (seconds).
 _LOOK: Final = 0.05
+_LINK_BROKE: Final = "the link of the nats-py client broke before the answer came"
 
 
 def from_nats(
@@ -226,8 +227,9 @@ class NatsPyTransport:
         epoch, connected = self.epoch, self._client.is_connected
         while not signal.is_set() and not deadline.expired():
             if self.epoch != epoch or self._client.is_connected != connected:
-                if self.epoch != epoch:
-                    self._replies.fail(ConnectionLost("the nats-py client reconnected meanwhile"))
+                self._replies.fail(
+                    self.closed_error() if self.is_closed else ConnectionLost(_LINK_BROKE)
+                )
                 return True
             slice_ = Deadline.after(min(deadline.remaining(), _LOOK))
             await signal.sleep(slice_)

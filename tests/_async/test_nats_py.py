@@ -10,6 +10,8 @@ import pytest
 import js_async as js
 from js_core.permissions import consume, permissions
 from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakeServer
+from tests._async.flow import eventually, together
 from tests._async.operations import ACTS
 from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world
 from tests.worlds import users
@@ -98,4 +100,38 @@ async def test_a_header_keeps_all_its_values_over_nats_py(server, name):
         message = await stream.get_message(1)
         assert message.headers.pairs == (("Tag", "a"), ("Tag", "b"), ("Other", "c"))
     finally:
+        await connected.close()
+
+
+@pytest.mark.parametrize("told", [js.ConnectionLost, js.ConnectionClosed])
+async def test_who_waits_for_an_answer_is_told_that_the_link_broke(told):
+    """Not that no answer came in time: the time is not over."""
+
+    def script(peer):
+        peer.handshake()
+        peer.expect(r"^PUB \$JS\.API\.INFO")
+        peer.reach("asked")
+        peer.until_left()
+
+    async def ignored(error):
+        pass
+
+    with FakeServer(script) as server:
+        connected = await nats.connect(server.url, error_cb=ignored, max_reconnect_attempts=1)
+
+        async def ask():
+            with pytest.raises(told):
+                await js.from_nats(connected, timeout=60).account_info()
+
+        async def cut():
+            await eventually(asked)
+            if told is js.ConnectionClosed:
+                await connected.close()
+            else:
+                connected._transport.close()
+
+        async def asked():
+            return server.reached("asked")
+
+        await together(ask, cut)
         await connected.close()
