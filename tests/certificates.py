@@ -21,10 +21,10 @@ class Certificates:
     """An authority that signed nothing here."""
 
 
-def make_certificates(folder: Path) -> Certificates:
-    """Write certificates that are valid for this host alone."""
+def make_certificates(folder: Path, *names: str) -> Certificates:
+    """Write certificates that are valid for this host alone, by some of its names perhaps."""
     authority, stranger = trustme.CA(), trustme.CA()
-    server = authority.issue_cert("127.0.0.1", "localhost")
+    server = authority.issue_cert(*(names or ("127.0.0.1", "localhost")))
     client = authority.issue_cert("client@example.org")
     made = Certificates(*(str(folder / name) for name in Certificates.__annotations__))
     authority.cert_pem.write_to_path(made.authority)

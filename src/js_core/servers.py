@@ -5,6 +5,7 @@ Source: ADR-40 and the connect logic of the official clients. Randomness is inje
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -17,6 +18,7 @@ __all__ = ["ReconnectPolicy", "ServerAddress", "ServerPool", "parse_servers"]
 
 DEFAULT_PORT: Final = 4222
 _SCHEMES: Final = ("nats", "tls")
+_NUMBERS: Final = re.compile(r"[\d.]+|.*:.*")
 
 
 @frozen
@@ -28,6 +30,19 @@ class ServerAddress:
     tls: bool = False
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
+    alias: str | None = None
+    """The name of another server of its cluster, where `host` is a number that one told."""
+
+    @property
+    def name(self) -> str:
+        """What its certificate should be for: clusters share one that tells names, not numbers."""
+        return self.alias or self.host
+
+    def told(self, host: str, port: int) -> ServerAddress:
+        """Return the address of another server that this one told, with the same user info."""
+        has_name = _NUMBERS.fullmatch(self.name) is None
+        alias = self.name if has_name and _NUMBERS.fullmatch(host) else None
+        return ServerAddress(host, port, self.tls, self.user, self.password, alias)
 
     @classmethod
     def parse(cls, url: str) -> ServerAddress:
@@ -103,16 +118,18 @@ class ServerPool:
         servers: Sequence[ServerAddress],
         shuffle: Callable[[list[ServerAddress]], object] | None,
     ) -> None:
+        self._given: Final = tuple(servers)
         self._servers = list(servers)
-        # A list of its own that only grows: nothing that is being put in order changes.
-        self._found: Final[list[ServerAddress]] = []
+        # Replaced as a whole: nothing that is being put in order changes.
+        self._found: tuple[ServerAddress, ...] = ()
         if shuffle is not None:
             shuffle(self._servers)
 
     def round(self) -> list[ServerAddress]:
         """Return the servers for one round of attempts."""
-        ordered = self._servers
-        return [*ordered, *(each for each in tuple(self._found) if each not in ordered)]
+        ordered, found = self._servers, self._found
+        there = [each for each in ordered if each in self._given or each in found]
+        return [*there, *(each for each in found if each not in ordered)]
 
     def prefer(self, good: ServerAddress) -> None:
         """Put a server that took the connection first."""
@@ -122,22 +139,23 @@ class ServerPool:
         """Put a server that ended the connection last."""
         self._servers = sorted(self.round(), key=lambda server: server == bad)
 
-    def discover(self, urls: Iterable[str], template: ServerAddress) -> list[ServerAddress]:
-        """Add servers that INFO named, with the user info of `template`; return the new ones."""
-        known = {(server.host, server.port) for server in self.round()}
-        new: list[ServerAddress] = []
+    def discover(self, urls: Iterable[str], current: ServerAddress) -> list[ServerAddress]:
+        """Take the servers that the current one named; return the new ones.
+
+        Those that were discovered before and are not among them have left the cluster.
+        """
+        known = {(each.host, each.port): each for each in (*self._given, *self._found)}
+        found: dict[tuple[str, int], ServerAddress] = {}
         for url in urls:
             try:
-                found = ServerAddress.parse(url)
+                named = ServerAddress.parse(url)
             except BadArgument:
                 # A hint that nobody can use is no reason to give up the link it came over.
                 continue
-            if (found.host, found.port) not in known:
-                known.add((found.host, found.port))
-                new.append(
-                    ServerAddress(
-                        found.host, found.port, template.tls, template.user, template.password
-                    )
-                )
-        self._found.extend(new)
-        return new
+            place = named.host, named.port
+            found[place] = known.get(place) or current.told(named.host, named.port)
+        if not found:
+            return []
+        found.setdefault((current.host, current.port), current)
+        self._found = tuple(each for each in found.values() if each not in self._given)
+        return [each for place, each in found.items() if place not in known and each is not current]

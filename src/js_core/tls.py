@@ -23,7 +23,9 @@ class TlsOptions:
     handshake_first: bool = False
     """Start with TLS, before the server's INFO (server 2.10.4, `handshake_first`)."""
     server_name: str | None = None
-    """The name that the server's certificate must have; None: the host connected to."""
+    """The name that the server's certificate must have; None: the host connected to.
+
+    For a server of the cluster that is known by its number alone, the host that told of it."""
     verify: bool = True
     """False trusts anybody: for tests alone."""
 

@@ -218,7 +218,7 @@ class Session:
         self._greeting = Signal()
         tls = options.tls
         first = tls is not None and tls.handshake_first
-        name = address.host if tls is None or tls.server_name is None else tls.server_name
+        name = address.name if tls is None or tls.server_name is None else tls.server_name
         context = tls_context(tls) if tls is not None and first else None
         self._link.open(address.host, address.port, deadline, context, name)
         self._await_greeting(self._greeting, deadline, "INFO")

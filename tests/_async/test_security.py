@@ -10,6 +10,7 @@ import pytest
 
 import js_async as js
 from js_models import ConsumerConfig, StreamConfig
+from js_testing import NatsCluster, Proxy
 from tests.certificates import make_certificates
 from tests.operators import make_operator
 
@@ -57,6 +58,26 @@ async def test_tls_handshake_first(server_factory, tmp_path, name):
     with server_factory(tls_config(certificates, "handshake_first: true")) as server:
         tls = js.TlsOptions(ca_file=certificates.authority, handshake_first=True)
         await exchange(server, name, tls=tls)
+
+
+async def test_a_server_that_is_known_by_its_number_has_the_name_of_who_told_of_it(tmp_path):
+    certificates = make_certificates(tmp_path, "localhost")
+    tls = js.TlsOptions(ca_file=certificates.authority)
+    with NatsCluster(2, config=tls_config(certificates)) as cluster:
+        with pytest.raises(js.ConnectionFailed, match=r"(?i)certificate"):
+            await js.connect(cluster.url, tls=tls)
+        proxy = Proxy(cluster.servers[0].url).start()
+        url = proxy.url.replace("127.0.0.1", "localhost")
+        try:
+            async with js.connect(url, tls=tls) as connection:
+                events = connection.events()
+                # The ways that are left are those that the server tells.
+                proxy.stop()
+                while not isinstance(event := await events.next(30), js.Connected):
+                    pass
+                assert f"nats://{event.server}" in cluster.url.split(",")
+        finally:
+            proxy.stop()
 
 
 async def test_tls_with_client_certificates(server_factory, tmp_path, name):

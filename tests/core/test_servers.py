@@ -101,7 +101,7 @@ def test_discovered_servers_inherit_credentials() -> None:
     new = pool.discover(["a:4222", "b:4223", "b:4223", "[::1]:4222"], given)
     assert new == [
         ServerAddress("b", 4223, True, "ann", "s3cret"),
-        ServerAddress("::1", 4222, True, "ann", "s3cret"),
+        ServerAddress("::1", 4222, True, "ann", "s3cret", "a"),
     ]
     assert pool.round() == [given, *new]
     assert pool.discover(["b:4223"], given) == []
@@ -110,6 +110,31 @@ def test_discovered_servers_inherit_credentials() -> None:
 def test_a_strange_address_among_the_discovered_is_passed_over() -> None:
     pool = ServerPool([A], None)
     assert pool.discover(["b:99999", "http://x", "", "c:4222"], A) == [C]
+
+
+def test_servers_that_left_the_cluster_are_forgotten() -> None:
+    pool = ServerPool([A], None)
+    assert pool.discover(["b:4222", "a:4222"], A) == [B]
+    pool.prefer(B)
+    assert pool.discover(["c:4222"], B) == [C]
+    # The current one stays, whatever it says of itself; so do those that were given.
+    assert pool.round() == [B, A, C]
+    pool.prefer(C)
+    assert pool.discover(["c:4222"], C) == []
+    assert pool.round() == [C, A]
+    assert pool.discover([], C) == []
+    assert pool.round() == [C, A]
+    assert pool.discover(["b:4222", "c:4222"], C) == [B]
+
+
+def test_numbers_that_a_server_tells_have_its_name() -> None:
+    pool = ServerPool([A, ServerAddress("10.0.0.9")], None)
+    (number,) = pool.discover(["10.0.0.1:4222"], A)
+    assert (number.name, str(number)) == ("a", "10.0.0.1:4222")
+    named, another = pool.discover(["b:4222", "10.0.0.2:4222"], number)
+    assert (named.name, another.name) == ("b", "a")
+    (other,) = pool.discover(["10.0.0.3:4222"], ServerAddress("10.0.0.9"))
+    assert other.name == "10.0.0.3"
 
 
 def test_servers_are_found_while_others_are_put_in_order() -> None:
