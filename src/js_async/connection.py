@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Final, Self
 
@@ -72,7 +73,7 @@ def connect(
 
     With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
     `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
-    quick, and must not use the connection.
+    quick, and must not use the connection; what it raises goes to `sys.excepthook`.
 
     Raises `BadArgument`, `ConnectionFailed` or `AuthenticationFailed`.
     """
@@ -149,8 +150,13 @@ class Connection:
             self._last_event = event
         for listener in list(self._listeners):
             listener.tell(event)
-        if self._on_event is not None:
+        if self._on_event is None:
+            return
+        try:
             self._on_event(event)
+        except Exception as error:
+            # Whoever reads or mends the link must not take it for trouble of the link's.
+            sys.excepthook(type(error), error, error.__traceback__)
 
     # ---- state
 

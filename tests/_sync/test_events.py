@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import js_sync as js
@@ -34,6 +36,28 @@ def test_the_life_of_a_link_is_told(server_factory):
         js.Connected,
         js.Closed,
     ]
+
+
+def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: shown.append(str(error)))
+
+    def told(event):
+        raise ValueError(type(event).__name__)
+
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    with server_factory() as server:
+        with js.connect(server.url, reconnect=policy, on_event=told) as connection:
+            subscription = connection.subscribe("news")
+            server.restart()
+
+            def came_back():
+                return connection.is_connected and connection.epoch == 2
+
+            eventually(came_back)
+            connection.publish("news", b"1")
+            assert (subscription.next(20)).data == b"1"
+    assert shown == ["Connected", "Disconnected", "Connected", "Closed"]
 
 
 def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
