@@ -12,6 +12,7 @@ from js_async._transport import Box
 from js_core.ack_cutter import AckCutter
 from js_core.deadline import monotonic
 from js_core.errors import TwinstreamError
+from js_core.handshake import Denied
 from js_core.mailbox import Mailbox
 from js_core.protocol import Parser, Sink, subscribe_command, unsubscribe_command
 
@@ -86,13 +87,18 @@ class Mailboxes:
                 # Closed meanwhile, and its owner may have told of that too soon.
                 self._link.write(unsubscribe_command(box.sid))
 
-    def deny(self, subject: bytes, error: TwinstreamError) -> list[Box]:
-        """Note that the server refused the subscriptions to a subject; return them."""
-        denied = [box for box in list(self.boxes.values()) if box.subject == subject]
-        for box in denied:
+    def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:
+        """Note that the server refused a subscription; return those that it may mean."""
+        boxes, place = list(self.boxes.values()), (denied.subject, denied.queue)
+        if denied.subject:
+            boxes = [box for box in boxes if (box.subject, box.queue) == place]
+        else:
+            # There were enough: it refuses the newest, and says so once for each.
+            boxes = [box for box in boxes if box.error is None][-1:]
+        for box in boxes:
             box.error = error
             box.signal.set()
-        return denied
+        return boxes
 
     def pause(self) -> None:
         """Tell nobody any more, until there is another link."""

@@ -26,7 +26,7 @@ from js_core.errors import (
     PermissionDenied,
     RequestTimeout,
 )
-from js_core.handshake import ServerInfo, denied_subject
+from js_core.handshake import ServerInfo, read_denied
 from js_core.headers import Headers, encode_headers
 from js_core.mailbox import Mailbox
 from js_core.protocol import Frame, Sink
@@ -242,16 +242,16 @@ class NatsPyTransport:
         if last is self._last_error:
             return
         self._last_error = last
-        denied = denied_subject(str(last))
+        denied = read_denied(str(last))
         if denied is None:
             return
-        publishing, subject = denied
         error = PermissionDenied(str(last))
-        if publishing:
-            self._replies.fail_subject(subject.encode(), error)
+        if denied.publishing:
+            self._replies.fail_subject(denied.subject, error)
             return
         for box in list(self._boxes.values()):
-            if box.subject.lower() == subject.encode():
+            # nats-py puts the server's words into lower case.
+            if (box.subject.lower(), box.queue.lower()) == (denied.subject, denied.queue):
                 box.error = error
                 box.signal.set()
                 self._replies.deny(box, error)

@@ -81,7 +81,8 @@ class Subscription:
     async def next(self, timeout: Seconds | None = None) -> CoreMessage:
         """Return the next message within `timeout` seconds; None waits for ever.
 
-        Raises `RequestTimeout`, `PermissionDenied`, or `ConnectionClosed` when none can come.
+        Raises `RequestTimeout`; `PermissionDenied`, or another `ServerError` where the user has as
+        many subscriptions as he may; `ConnectionClosed` when none can come.
         """
         message = await self._next(Deadline.after(timeout))
         if message is None:

@@ -9,14 +9,31 @@ from typing import Any, Final
 from attrs import frozen
 
 from js_core.auth import Credentials
-from js_core.errors import AuthenticationFailed, PermissionDenied, ProtocolError, ServerError
+from js_core.errors import (
+    AuthenticationFailed,
+    PermissionDenied,
+    ProtocolError,
+    ServerError,
+)
 from js_core.servers import ServerAddress
 
-__all__ = ["ServerInfo", "connect_fields", "denied_subject", "server_error", "url_credentials"]
+__all__ = [
+    "Denied",
+    "ServerInfo",
+    "connect_fields",
+    "read_denied",
+    "server_error",
+    "url_credentials",
+]
 
 CLIENT_VERSION: Final = "0.1.0"
 _NUMBERS: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-_DENIED: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.I)
+_DENIED: Final = re.compile(
+    r"permissions violation for (publish|subscription) (?:to|with reply of)"
+    r' "([^"]*)"(?: using queue "([^"]*)")?',
+    re.I,
+)
+_TOO_MANY: Final = "maximum subscriptions exceeded"
 
 
 @frozen
@@ -108,10 +125,23 @@ def server_error(text: str) -> ServerError | AuthenticationFailed:
     return ServerError(text)
 
 
-def denied_subject(text: str) -> tuple[bool, str] | None:
-    """Return what a permission violation was about: (publishing rather than listening, subject).
+@frozen
+class Denied:
+    """What the server refused, where it leaves the link as it is."""
 
-    None when the text is about something else.
-    """
+    publishing: bool
+    """False: listening."""
+    subject: bytes
+    """Empty where it says no more than that there are too many subscriptions."""
+    queue: bytes = b""
+
+
+def read_denied(text: str) -> Denied | None:
+    """Return what a -ERR refuses; None when it is about something else."""
+    if text.lower().startswith(_TOO_MANY):
+        return Denied(False, b"")
     found = _DENIED.search(text)
-    return (found.group(1).lower() == "publish", found.group(2)) if found else None
+    if not found:
+        return None
+    kind, subject, queue = found.groups(default="")
+    return Denied(kind.lower() == "publish", subject.encode(), queue.encode())

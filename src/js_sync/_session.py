@@ -32,7 +32,7 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
-from js_core.handshake import ServerInfo, connect_fields, denied_subject, server_error
+from js_core.handshake import ServerInfo, connect_fields, read_denied, server_error
 from js_core.options import ConnectOptions
 from js_core.pieces import LONG
 from js_core.protocol import (
@@ -362,18 +362,16 @@ class Session:
             self._pings.wake()
             return
         self._tell(ServerReported(text))
-        denied = denied_subject(text)
+        error, denied = server_error(text), read_denied(text)
         if denied is None:
-            # The server closes the link after any other error; this is why.
-            self._end = server_error(text)
-            return
-        publishing, subject = denied
-        error = PermissionDenied(text)
-        if publishing:
-            self.replies.fail_subject(subject.encode(), error)
-            return
-        for box in self._mailboxes.deny(subject.encode(), error):
-            self.replies.deny(box, error)
+            if not isinstance(error, PermissionDenied):
+                # The server closes the link after this; it is why.
+                self._end = error
+        elif denied.publishing:
+            self.replies.fail_subject(denied.subject, error)
+        else:
+            for box in self._mailboxes.deny(denied, error):
+                self.replies.deny(box, error)
 
     def _ended(self, error: Exception | None) -> None:
         was_connected, self.is_connected = self.is_connected, False

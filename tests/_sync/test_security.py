@@ -160,6 +160,41 @@ def test_a_permission_violation_reaches_who_asked(server_factory, name):
             connection.flush()
 
 
+def test_who_may_not_share_a_subject_may_listen_to_it_alone(server_factory):
+    config = """authorization { users = [{
+        user: ann, password: pw, permissions: {subscribe: {deny: "news club"}}
+    }] }"""
+    with server_factory(config) as server:
+        with js.connect(server.url, user="ann", password="pw") as connection:
+            alone = connection.subscribe("news")
+            shared = connection.subscribe("news", queue="club")
+            with pytest.raises(js.PermissionDenied, match="club"):
+                shared.next(20)
+            connection.publish("news", b"1")
+            assert (alone.next(20)).data == b"1"
+
+
+def test_a_subscription_too_many_is_told_who_wants_it(server_factory, name):
+    with server_factory("max_subscriptions: 4") as server:
+        with js.connect(server.url) as connection:
+            stream = connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
+            consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+            listening = [connection.subscribe("news") for _ in range(3)]
+            too_many = connection.subscribe("news")
+            for wait in (too_many.next, lambda timeout: consumer.fetch(1, timeout=timeout)):
+                with pytest.raises(js.ServerError, match="maximum subscriptions exceeded"):
+                    wait(20)
+            connection.publish("news", b"1")
+            for each in listening:
+                assert (each.next(20)).data == b"1"
+            events = connection.events()
+            server.restart()
+            while not isinstance(event := events.next(30), js.Disconnected):
+                pass
+            # That was of the last link, and not its end.
+            assert "subscriptions" not in event.cause
+
+
 def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
     operator = make_operator()
     file = tmp_path / "user.creds"

@@ -14,9 +14,10 @@ from js_core import errors
 from js_core.auth import Credentials
 from js_core.errors import AuthenticationFailed, BadArgument, ProtocolError
 from js_core.handshake import (
+    Denied,
     ServerInfo,
     connect_fields,
-    denied_subject,
+    read_denied,
     server_error,
     url_credentials,
 )
@@ -160,10 +161,25 @@ def test_errors_of_the_server(text: str, kind: type[Exception]) -> None:
     assert str(server_error(text)) == text
 
 
-def test_what_was_denied() -> None:
-    assert denied_subject('Permissions Violation for Publish to "a.b"') == (True, "a.b")
-    assert denied_subject('Permissions Violation for Subscription to "a.*"') == (False, "a.*")
-    assert denied_subject("Stale Connection") is None
+SHARED = Denied(False, b"a", b"q")
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ('Permissions Violation for Publish to "a.b"', Denied(True, b"a.b")),
+        ('Permissions Violation for Publish with Reply of "$JS.ACK.x"', Denied(True, b"$JS.ACK.x")),
+        ('Permissions Violation for Subscription to "a.*"', Denied(False, b"a.*")),
+        (
+            'Permissions Violation for Subscription to "a" using queue "q"',
+            Denied(False, b"a", b"q"),
+        ),
+        ("maximum subscriptions exceeded", Denied(False, b"")),
+        ("Stale Connection", None),
+    ],
+)
+def test_what_was_denied(text: str, denied: Denied | None) -> None:
+    assert read_denied(text) == denied
 
 
 def options(**given: Any) -> ConnectOptions:
