@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from js_testing import NatsServer
+from js_testing import FakePeer, FakeServer, NatsServer
 
 PRELUDE = """
 import os, signal, sys
@@ -106,3 +106,38 @@ connection.close()
     program.append(running)
     output, errors = running.communicate(timeout=30)
     assert output == "4 PROC\n", errors
+
+
+def test_a_forked_child_writes_nothing_into_the_link_of_its_parent() -> None:
+    """Over TLS any byte of it would break the link."""
+    text = """
+import os, sys
+import js_sync as js
+connection = js.connect(sys.argv[1])
+child = os.fork()
+if child == 0:
+    codes = 0
+    for use in (connection.flush, connection.close, connection.drain):
+        try:
+            use()
+        except js.WrongOwner:
+            codes += 1
+    os._exit(codes)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status))
+connection.publish("end")
+connection.close()
+"""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^PUB end")
+        lines = [each.line for each in peer.operations]
+        # The one that logs in.
+        assert lines[: lines.index("PUB end 0")].count("PING") == 1
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        command = [sys.executable, "-c", text, server.url]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert ended.stdout == "3\n", ended.stderr

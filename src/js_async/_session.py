@@ -476,6 +476,7 @@ class Session:
 
     async def flush(self, deadline: Deadline) -> None:
         """Return when the server has handled everything sent so far."""
+        self._link.check_owner()
         await self.ready(deadline)
         epoch = self.epoch
         pong = self._pings.expect()

@@ -477,6 +477,7 @@ class Session:
 
     def flush(self, deadline: Deadline) -> None:
         """Return when the server has handled everything sent so far."""
+        self._link.check_owner()
         self.ready(deadline)
         epoch = self.epoch
         pong = self._pings.expect()
