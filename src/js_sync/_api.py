@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from js_core.answers import read_answer
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
-from js_core.errors import BadAnswer, JetStreamError, NoResponders, Unsupported
+from js_core.errors import BadAnswer, JetStreamError, JetStreamOff, NoResponders, Unsupported
 from js_core.protocol import Frame
 from js_core.pub_ack import AckReader
 from js_core.repeatable import is_repeatable, pause_before_repeat
@@ -101,7 +101,7 @@ class Api:
         try:
             return self.transport.ask(subject, b"", payload, deadline, repeatable=again)
         except NoResponders as error:
-            raise NoResponders(
+            raise JetStreamOff(
                 f"{subject}: JetStream does not answer; it is off for this server or account,"
                 f" or the prefix {self.subjects.prefix} (its domain) is not served here"
             ) from error

@@ -214,3 +214,21 @@ def test_a_connection_does_not_pickle(server):
     with js.connect(server.url) as connection:
         with pytest.raises(TypeError, match="connect over there"):
             pickle.dumps(connection)
+
+
+def test_a_server_without_jetstream_says_so_in_every_call(server_factory):
+    with server_factory(jetstream=False) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            stream = jet.bind_stream("S")
+            for call in (
+                jet.account_info,
+                lambda: jet.get_stream("S"),
+                lambda: jet.publish("s"),
+                lambda: stream.get_message(1),
+                lambda: stream.get_message(1, direct=True),
+                stream.read().next_page,
+                stream.snapshot,
+            ):
+                with pytest.raises(js.JetStreamOff, match="off for this server"):
+                    call()
