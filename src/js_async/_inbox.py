@@ -24,17 +24,23 @@ class Inbox:
         self._prefix = ""
         self._box: Box | None = None
 
-    async def open(self) -> tuple[Box, str]:
-        """Return the mailbox, and the reply subject of the next request."""
+    async def open(self, subject: bytes) -> tuple[Box, str]:
+        """Return the mailbox, and the reply subject of the next request, to that subject."""
         if self._box is None:
             self._prefix = self._api.transport.tokens.inbox()
             self._box = await self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
+        self._box.asks = subject
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
     async def wait(self, box: Box, epoch: int) -> None:
-        """Return when frames came; raises when the link broke or the server fell silent."""
+        """Return when frames came; raises when the link broke or the server fell silent.
+
+        Raises `PermissionDenied` when the user may not ask, or not listen.
+        """
         transport = self._api.transport
         came = await transport.wait(box.signal, Deadline.after(_SILENCE))
+        if box.error is not None:
+            raise box.error
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the link broke in the middle of a page")
         if not came:

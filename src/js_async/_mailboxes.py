@@ -88,16 +88,15 @@ class Mailboxes:
                 self._link.write(unsubscribe_command(box.sid))
 
     def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:
-        """Note that the server refused a subscription; return those that it may mean."""
-        boxes, place = list(self.boxes.values()), (denied.subject, denied.queue)
+        """Note what the server refused; return the mailboxes into which nothing comes by that."""
+        boxes = list(self.boxes.values())
         if denied.subject:
-            boxes = [box for box in boxes if (box.subject, box.queue) == place]
+            boxes = [box for box in boxes if box.is_refused(denied)]
         else:
             # There were enough: it refuses the newest, and says so once for each.
             boxes = [box for box in boxes if box.error is None][-1:]
         for box in boxes:
-            box.error = error
-            box.signal.set()
+            box.refuse(error)
         return boxes
 
     def pause(self) -> None:

@@ -23,9 +23,10 @@ async def answers(api: Api, subject: str, body: Mapping[str, Any], timeout: Seco
     await transport.ready(deadline)
     reply = transport.tokens.inbox().encode()
     box = await transport.open_mailbox(reply)
+    box.asks = subject.encode()
     found: list[bytes] = []
     try:
-        await transport.send(subject.encode(), reply, b"", json.dumps(body).encode())
+        await transport.send(box.asks, reply, b"", json.dumps(body).encode())
         while not deadline.expired():
             await transport.wait(box.signal, deadline)
             for _, _, header_size, data in box.take_all():

@@ -99,7 +99,7 @@ class DirectPages:
         """Ask for a page."""
         transport = self._api.transport
         await transport.ready(self._api.deadline())
-        box, reply = await self._inbox.open()
+        box, reply = await self._inbox.open(self._subject)
         body: dict[str, Any] = {"seq": ask.seq, "batch": ask.batch, "max_bytes": ask.max_bytes}
         if self._filter is not None:
             body["next_by_subj"] = self._filter
@@ -157,11 +157,11 @@ class ConsumerPages:
         """Ask for a page; a consumer that is gone is made anew."""
         transport = self._api.transport
         await self.open(ask.seq)
-        box, reply = await self._inbox.open()
+        subject = self._api.subjects.next_message(self._stream, self._name).encode()
+        box, reply = await self._inbox.open(subject)
         body: dict[str, Any] = {"batch": ask.batch, "no_wait": True, "max_bytes": ask.max_bytes}
         if self._whole:
             body = {"batch": 1, "no_wait": True}
-        subject = self._api.subjects.next_message(self._stream, self._name).encode()
         token = reply[reply.rfind(".") + 1 :].encode()
         bulk = None
         if self._bulk and body["batch"] >= LEAST:

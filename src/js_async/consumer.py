@@ -167,7 +167,8 @@ class Consumer:
 
         Raises `PullRefused` beyond a limit of the consumer, `NoResponders` when there is no such
         consumer, `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PullError` when the first
-        message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link.
+        message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link,
+        `PermissionDenied`.
         """
         limits = fetch_limits(max_messages, max_bytes, timeout, wait, priority)
         if two_step and not limits.no_wait:

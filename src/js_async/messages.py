@@ -40,9 +40,10 @@ class Messages(Iteration[Message]):
     """Iterates over messages until it is closed; made by `Consumer.messages`.
 
     Without `stop_after` it never ends by itself: what cannot be mended raises
-    (`ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `ConnectionClosed`), everything else is mended
-    and told to `on_report`. Where the user may not ask whether the consumer is there, a minute
-    without anybody answering for it counts as deleted: `NoResponders`, or as `on_deleted` says.
+    (`ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PermissionDenied`, `ConnectionClosed`),
+    everything else is mended and told to `on_report`. Where the user may not ask whether the
+    consumer is there, a minute without anybody answering for it counts as deleted: `NoResponders`,
+    or as `on_deleted` says.
     """
 
     def __init__(

@@ -246,15 +246,11 @@ class NatsPyTransport:
         if denied is None:
             return
         error = PermissionDenied(str(last))
-        if denied.publishing:
-            self._replies.fail_subject(denied.subject, error)
-            return
-        for box in list(self._boxes.values()):
-            # nats-py puts the server's words into lower case.
-            if (box.subject.lower(), box.queue.lower()) == (denied.subject, denied.queue):
-                box.error = error
-                box.signal.set()
-                self._replies.deny(box, error)
+        # nats-py puts the server's words into lower case.
+        boxes = [box for box in self._boxes.values() if box.is_refused(denied, lower=True)]
+        for box in boxes:
+            box.refuse(error)
+        self._replies.deny(denied, boxes, error)
 
 
 async def _drain(subscription: Subscription) -> None:

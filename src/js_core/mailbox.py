@@ -9,6 +9,7 @@ from collections import deque
 from typing import Final, Generic, Protocol, TypeVar
 
 from js_core.errors import TwinstreamError
+from js_core.handshake import Denied
 from js_core.protocol import Frame
 
 __all__ = ["Mailbox", "Wakeable"]
@@ -36,7 +37,7 @@ class Mailbox(Generic[S]):
     kept by the reader so that a slow owner does not look like a silent server.
     """
 
-    __slots__ = ("error", "frames", "heard_at", "queue", "sid", "signal", "subject")
+    __slots__ = ("asks", "error", "frames", "heard_at", "queue", "sid", "signal", "subject")
 
     def __init__(self, sid: bytes, subject: bytes, queue: bytes, signal: S, now: float) -> None:
         self.sid: Final = sid
@@ -45,8 +46,25 @@ class Mailbox(Generic[S]):
         self.signal: Final = signal
         self.frames: Final[deque[Frame]] = deque()
         self.heard_at = now
+        # What is asked for the messages that come here: without the right to, none comes.
+        self.asks = b""
         # Why nothing can come any more: a permission violation, say.
         self.error: TwinstreamError | None = None
+
+    def is_refused(self, denied: Denied, *, lower: bool = False) -> bool:
+        """Tell whether nothing comes any more; `lower` where the server's words lost their case."""
+        if denied.publishing:
+            mine = (self.asks, b"")
+        else:
+            mine = (self.subject, self.queue)
+        if lower:
+            mine = (mine[0].lower(), mine[1].lower())
+        return mine == (denied.subject, denied.queue)
+
+    def refuse(self, error: TwinstreamError) -> None:
+        """Note why nothing comes any more, and wake the owner."""
+        self.error = error
+        self.signal.set()
 
     def take_all(self) -> list[Frame]:
         """Take every frame that is here, and lower the flag.

@@ -24,9 +24,10 @@ def answers(api: Api, subject: str, body: Mapping[str, Any], timeout: Seconds) -
     transport.ready(deadline)
     reply = transport.tokens.inbox().encode()
     box = transport.open_mailbox(reply)
+    box.asks = subject.encode()
     found: list[bytes] = []
     try:
-        transport.send(subject.encode(), reply, b"", json.dumps(body).encode())
+        transport.send(box.asks, reply, b"", json.dumps(body).encode())
         while not deadline.expired():
             transport.wait(box.signal, deadline)
             for _, _, header_size, data in box.take_all():

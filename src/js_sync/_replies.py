@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
+from js_core.handshake import Denied
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
@@ -233,9 +234,20 @@ class Replies:
         """How many requests wait for an answer."""
         return len(self._answers)
 
-    def fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
-        """Tell the open requests to a subject, in any case, that no answer comes."""
-        # nats-py puts the server's words into lower case.
+    def deny(self, denied: Denied, boxes: list[Box], error: TwinstreamError) -> None:
+        """Note what the server refused, and into which mailboxes nothing comes by that."""
+        if denied.publishing:
+            self._fail_subject(denied.subject, error)
+            return
+        for box in boxes:
+            if box is self._box:
+                # Without the inbox no answer can come.
+                self.fail(error)
+            for watcher in tuple(self._watchers):
+                watcher.deny(box, error)
+
+    def _fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
+        # In any case: nats-py puts the server's words into lower case.
         subject = subject.lower()
         for answer in list(self._answers.values()):
             if answer.subject.lower() == subject:
@@ -243,13 +255,6 @@ class Replies:
                 answer.signal.set()
         for watcher in tuple(self._watchers):
             watcher.note(subject, error)
-
-    def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Note that the server refused a subscription; without the inbox no answer can come."""
-        if box is self._box:
-            self.fail(error)
-        for watcher in tuple(self._watchers):
-            watcher.deny(box, error)
 
     def fail(self, error: TwinstreamError) -> None:
         """Tell every open request that no answer comes."""

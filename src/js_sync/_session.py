@@ -367,11 +367,9 @@ class Session:
             if not isinstance(error, PermissionDenied):
                 # The server closes the link after this; it is why.
                 self._end = error
-        elif denied.publishing:
-            self.replies.fail_subject(denied.subject, error)
         else:
-            for box in self._mailboxes.deny(denied, error):
-                self.replies.deny(box, error)
+            boxes = self._mailboxes.deny(denied, error)
+            self.replies.deny(denied, boxes, error)
 
     def _ended(self, error: Exception | None) -> None:
         was_connected, self.is_connected = self.is_connected, False

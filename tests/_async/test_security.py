@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 
 import nkeys
 import pytest
@@ -214,3 +215,43 @@ async def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
         with pytest.raises(js.AuthenticationFailed) as caught:
             await js.connect(server.url, credentials_file=str(stranger))
         assert "SU" not in str(caught.value)
+
+
+NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
+
+
+@pytest.mark.parametrize(
+    ("denied", "call"),
+    [
+        (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=20)),
+        (NO_PULLS, lambda stream, consumer: consumer.next(timeout=20)),
+        (NO_PULLS, lambda stream, consumer: consumer.messages().next(20)),
+        (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
+        (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
+        (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
+        (NO_DIRECT, lambda stream, consumer: stream.snapshot(timeout=20)),
+        ("$JS.ACK.>", lambda stream, consumer: ack_next(consumer)),
+    ],
+)
+async def test_who_may_not_ask_for_messages_does_not_wait_for_them(
+    server_factory, name, denied, call
+):
+    config = f"""authorization {{ users = [
+        {{user: admin, password: pw}}
+        {{user: ann, password: pw, permissions: {{publish: {{deny: "{denied}"}}}}}}
+    ] }}"""
+    with server_factory(config) as server:
+        async with js.connect(server.url, user="admin", password="pw") as connection:
+            made = StreamConfig(name=name, subjects=[name], allow_direct=True)
+            stream = await connection.jetstream().create_stream(made)
+            await stream.create_consumer(ConsumerConfig(durable_name="c"))
+            await connection.jetstream().publish(name)
+        async with js.connect(server.url, user="ann", password="pw") as connection:
+            jet = connection.jetstream(timeout=20)
+            with pytest.raises(js.PermissionDenied, match=re.escape(denied.rstrip(">"))):
+                await call(jet.bind_stream(name), jet.bind_consumer(name, "c"))
+
+
+async def ack_next(consumer):
+    message = await consumer.next(timeout=20)
+    return await consumer.ack_next(message, timeout=20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 
 import nkeys
 import pytest
@@ -211,3 +212,41 @@ def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
         with pytest.raises(js.AuthenticationFailed) as caught:
             js.connect(server.url, credentials_file=str(stranger))
         assert "SU" not in str(caught.value)
+
+
+NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
+
+
+@pytest.mark.parametrize(
+    ("denied", "call"),
+    [
+        (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=20)),
+        (NO_PULLS, lambda stream, consumer: consumer.next(timeout=20)),
+        (NO_PULLS, lambda stream, consumer: consumer.messages().next(20)),
+        (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
+        (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
+        (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
+        (NO_DIRECT, lambda stream, consumer: stream.snapshot(timeout=20)),
+        ("$JS.ACK.>", lambda stream, consumer: ack_next(consumer)),
+    ],
+)
+def test_who_may_not_ask_for_messages_does_not_wait_for_them(server_factory, name, denied, call):
+    config = f"""authorization {{ users = [
+        {{user: admin, password: pw}}
+        {{user: ann, password: pw, permissions: {{publish: {{deny: "{denied}"}}}}}}
+    ] }}"""
+    with server_factory(config) as server:
+        with js.connect(server.url, user="admin", password="pw") as connection:
+            made = StreamConfig(name=name, subjects=[name], allow_direct=True)
+            stream = connection.jetstream().create_stream(made)
+            stream.create_consumer(ConsumerConfig(durable_name="c"))
+            connection.jetstream().publish(name)
+        with js.connect(server.url, user="ann", password="pw") as connection:
+            jet = connection.jetstream(timeout=20)
+            with pytest.raises(js.PermissionDenied, match=re.escape(denied.rstrip(">"))):
+                call(jet.bind_stream(name), jet.bind_consumer(name, "c"))
+
+
+def ack_next(consumer):
+    message = consumer.next(timeout=20)
+    return consumer.ack_next(message, timeout=20)
