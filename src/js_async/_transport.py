@@ -114,10 +114,10 @@ class Transport(Protocol):
         """
         ...
 
-    async def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
-        """Unsubscribe; frames that are in the mailbox stay there.
+    async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
+        """Unsubscribe; frames that are in the mailboxes stay there.
 
-        With `settle`, what the server sent before it read the UNSUB is in the mailbox too.
+        With `settle`, what the server sent before it read the UNSUB is in them too.
         """
         ...
 

@@ -221,8 +221,13 @@ class Connection:
         """
         deadline = Deadline.after(timeout)
         subscriptions, self._subscriptions = self._subscriptions, []
-        for subscription in subscriptions:
-            await subscription.drain()
+        boxes = [box for each in subscriptions if (box := each.box) is not None]
+        try:
+            # All at once: one by one, each would wait for the server.
+            await self._session.close_mailbox(*boxes, settle=True)
+        finally:
+            for subscription in subscriptions:
+                subscription.end()
         for subscription in subscriptions:
             await subscription.emptied(deadline)
         await self._session.close()

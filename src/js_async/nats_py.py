@@ -199,8 +199,12 @@ class NatsPyTransport:
             self.parser.serve(self._subscriptions[sid], box, take)
         return box
 
-    async def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
-        """Unsubscribe; frames that are in the mailbox stay there."""
+    async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
+        """Unsubscribe; frames that are in the mailboxes stay there."""
+        for box in boxes:
+            await self._close(box, settle)
+
+    async def _close(self, box: Box, settle: bool) -> None:
         subscription = self._subscriptions.pop(box.sid, None)
         self._boxes.pop(box.sid, None)
         if subscription is not None and not self._client.is_closed:

@@ -125,8 +125,20 @@ class Subscription:
     async def drain(self) -> None:
         """Stop listening; an iteration ends after all that the server had sent."""
         if self._box is not None and not self._closed:
-            await self._transport.close_mailbox(self._box, settle=True)
-            self._closed = True
+            try:
+                await self._transport.close_mailbox(self._box, settle=True)
+            finally:
+                self.end()
+
+    @property
+    def box(self) -> Box | None:
+        """Where its messages wait; a connection that drains closes it."""
+        return self._box
+
+    def end(self) -> None:
+        """End iterations after what is here; whoever closed the mailbox does it."""
+        self._closed = True
+        if self._box is not None:
             self._box.signal.set()
 
     async def emptied(self, deadline: Deadline) -> None:

@@ -452,22 +452,23 @@ class Session:
         self._link.check_owner()
         return self._mailboxes.open(subject, queue, sink)
 
-    def close_mailbox(self, box: Box, *, settle: bool = False) -> None:
-        """Unsubscribe; frames that are in the mailbox stay there.
+    def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
+        """Unsubscribe; frames that are in the mailboxes stay there.
 
-        With `settle`, what the server sent before it read the UNSUB is in the mailbox too.
+        With `settle`, what the server sent before it read the UNSUB is in them too.
         """
-        if not self._mailboxes.remove(box):
-            return
+        closed = [box for box in boxes if self._mailboxes.remove(box)]
         try:
-            self._mailboxes.unsubscribe(box)
-            if settle and self.is_connected:
+            for box in closed:
+                self._mailboxes.unsubscribe(box)
+            if closed and settle and self.is_connected:
                 self.flush(Deadline.after(_GOODBYE))
         except (RequestTimeout, ConnectionLost, ConnectionClosed):
             # What is still on the way then comes again after the consumer's ack_wait.
             pass
         finally:
-            self._mailboxes.forget(box)
+            for box in closed:
+                self._mailboxes.forget(box)
 
     def hold_back(self, bulk: BulkAnswer) -> None:
         """Show the bulk answer what arrives before it is parsed, unless one is under way."""

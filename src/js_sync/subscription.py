@@ -126,8 +126,20 @@ class Subscription:
     def drain(self) -> None:
         """Stop listening; an iteration ends after all that the server had sent."""
         if self._box is not None and not self._closed:
-            self._transport.close_mailbox(self._box, settle=True)
-            self._closed = True
+            try:
+                self._transport.close_mailbox(self._box, settle=True)
+            finally:
+                self.end()
+
+    @property
+    def box(self) -> Box | None:
+        """Where its messages wait; a connection that drains closes it."""
+        return self._box
+
+    def end(self) -> None:
+        """End iterations after what is here; whoever closed the mailbox does it."""
+        self._closed = True
+        if self._box is not None:
             self._box.signal.set()
 
     def emptied(self, deadline: Deadline) -> None:

@@ -513,3 +513,20 @@ async def test_a_drain_that_is_cancelled_lets_go_of_the_outbox(server, tmp_path)
             await draining
         other = jet.outbox(js.SqliteOutbox(path), stream="CANCELLED", by="subject")
         assert await other.drain(0.001) == 0
+
+
+async def test_an_iteration_ends_though_its_drain_was_cancelled():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.stop_answering()
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js_async.connect(server.url) as connection:
+            subscription = await connection.subscribe("news")
+            draining = asyncio.create_task(subscription.drain())
+            await asyncio.sleep(0)
+            draining.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await draining
+            assert [message async for message in subscription] == []

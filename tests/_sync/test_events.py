@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import js_sync as js
+from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 
 
@@ -71,6 +72,22 @@ def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
         assert subscription.dropped == 7
         assert [(subscription.next(1)).data for _ in range(3)] == [b"0", b"1", b"2"]
         assert events.next(1) == js.MessagesDropped(name, 1)
+
+
+def test_draining_waits_for_the_server_once():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(3):
+            peer.expect("^SUB")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        connection = js.connect(server.url)
+        for number in range(3):
+            connection.subscribe(f"news.{number}")
+        connection.drain(10)
+        lines = [each.line for each in server.operations("^UNSUB|^PING")]
+        assert lines[1:5] == ["UNSUB 1", "UNSUB 2", "UNSUB 3", "PING"]
 
 
 def test_draining_hands_over_what_arrived(server, name):
