@@ -58,14 +58,20 @@ class ServerAddress:
             port = parts.port or DEFAULT_PORT
         except ValueError:
             raise BadArgument("server URL: the port must be a number up to 65535") from None
-        if not parts.hostname or parts.path.strip("/") or parts.query:
-            raise BadArgument("server URL: expected nats://host:port and nothing behind it")
+        if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+            raise BadArgument(
+                "server URL: expected nats://host:port and nothing behind it; in a password write"
+                " / as %2F, ? as %3F and # as %23"
+            )
+        if parts.password and not parts.username:
+            raise BadArgument("server URL: a password needs a user; a token stands alone, token@")
         return cls(
             parts.hostname,
             port,
             parts.scheme == "tls",
             unquote(parts.username) if parts.username else None,
-            unquote(parts.password) if parts.password else None,
+            # An empty one is one; none makes the user a token.
+            unquote(parts.password) if parts.username and parts.password is not None else None,
         )
 
     def __str__(self) -> str:

@@ -22,6 +22,8 @@ A, B, C = (ServerAddress(name) for name in "abc")
         ("nats://h/", ServerAddress("h")),
         ("nats://ann:p%40ss@h:1", ServerAddress("h", 1, user="ann", password="p@ss")),
         ("nats://t0ken@h", ServerAddress("h", user="t0ken")),
+        ("nats://ann:@h", ServerAddress("h", user="ann", password="")),
+        ("nats://:@h", ServerAddress("h")),
         ("[::1]:4223", ServerAddress("::1", 4223)),
         ("nats://[fe80::1]", ServerAddress("fe80::1")),
     ],
@@ -42,6 +44,8 @@ def test_urls(url: str, wanted: ServerAddress) -> None:
         "nats://h:port",
         "nats://h/path",
         "nats://h?x=1",
+        "nats://ann:12#3@h",
+        "nats://:pw@h",
         "nats://[::1",
         "",
     ],
@@ -51,7 +55,9 @@ def test_urls_that_are_none(url: str) -> None:
         parse_servers([url])
 
 
-@pytest.mark.parametrize("url", ["http://ann:s3cret@h", "nats://ann:s3cret@h:x", "nats://s3cret@/"])
+@pytest.mark.parametrize(
+    "url", ["http://ann:s3cret@h", "nats://ann:s3cret@h:x", "nats://s3cret@/", "nats://:s3cret@h"]
+)
 def test_a_refused_url_keeps_its_secret(url: str) -> None:
     with pytest.raises(BadArgument) as caught:
         ServerAddress.parse(url)
