@@ -48,6 +48,7 @@ from js_core.protocol import (
     Frame,
     Info,
     Ok,
+    Parser,
     Ping,
     Pong,
     Refusal,
@@ -210,7 +211,7 @@ class Session:
         options = self._options
         deadline = Deadline.after(options.connect_timeout)
         await self._link.settle(deadline)
-        self._parser = self._mailboxes.parser()
+        self._parser = Parser({})  # nobody gets a message before the link is secured
         self._end = None
         self._refusal = ""
         self._beat_pong = None
@@ -225,6 +226,7 @@ class Session:
             if not (self._info.tls_required or self._info.tls_available):
                 raise ConnectionFailed("TLS was asked for, the server does not offer it")
             await self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
+        self._parser = self._mailboxes.parser()
         await self._log_in(address, deadline)
         self._address = address
         self._discover()

@@ -14,6 +14,7 @@ import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import NatsCluster, Proxy
 from tests.certificates import make_certificates
+from tests.meddler import meddled
 from tests.operators import make_operator
 
 
@@ -53,6 +54,17 @@ def test_tls_by_upgrade(server_factory, tmp_path, name):
             js.connect(server.url, tls=wrong_name)
         exchange(server, name, tls=js.TlsOptions(verify=False))
         exchange(server, name, tls=js.TlsOptions(verify=False), busy_poll=0.01)
+
+
+def test_what_comes_before_tls_is_no_message(tmp_path):
+    certificates = make_certificates(tmp_path)
+    tls = js.TlsOptions(ca_file=certificates.authority)
+    policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
+    added, honest = b"MSG news 1 5\r\nfalse\r\n", b"MSG news 1 4\r\ntrue\r\n"
+    with meddled(certificates, added, honest) as url:
+        with js.connect(url, tls=tls, reconnect=policy) as connection:
+            subscription = connection.subscribe("news")
+            assert (subscription.next(20)).data == b"true"
 
 
 def test_tls_handshake_first(server_factory, tmp_path, name):

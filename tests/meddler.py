@@ -1,0 +1,49 @@
+"""A server with TLS behind somebody who adds a message of his own before TLS begins."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.certificates import Certificates
+
+__all__ = ["meddled"]
+
+_INFO = b'INFO {"version":"2.15.1","headers":true,"max_payload":1000,"tls_required":true}\r\n'
+
+
+@contextmanager
+def meddled(certificates: Certificates, added: bytes, honest: bytes) -> Iterator[str]:
+    """Serve, and return the address.
+
+    The first link breaks when somebody listens. Over the next one the honest bytes come when
+    somebody does; those that are added came before TLS.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.server, certificates.server_key)
+
+    def serve(plain: socket.socket, added: bytes, honest: bytes) -> None:
+        plain.sendall(_INFO + added)
+        with context.wrap_socket(plain, server_side=True) as secured:
+            told = False
+            while data := secured.recv(4096):
+                secured.sendall(b"PONG\r\n" * data.count(b"PING"))
+                if b"SUB" in data and not told:
+                    if not honest:
+                        return
+                    secured.sendall(honest)
+                    told = True
+
+    def run() -> None:
+        for words in ((b"", b""), (added, honest)):
+            plain, _ = listener.accept()
+            serve(plain, *words)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        yield f"tls://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(20)
