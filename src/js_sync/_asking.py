@@ -14,11 +14,11 @@ from typing import Final
 from zlib import crc32
 
 from js_core.deadline import Deadline, monotonic, unsleeping
-from js_core.errors import RequestTimeout
+from js_core.errors import RequestTimeout, TwinstreamError
 from js_core.lease import LeaseEngine, Terms
 from js_core.lease_record import SlotRecord
 from js_models import StreamInfoResponse
-from js_sync._slot import Place, Slot, Slots
+from js_sync._slot import Place, Slot, Slots, passes
 from js_sync._transport import Box
 from js_sync.lease import Lease
 
@@ -48,6 +48,7 @@ class Asking(ABC):
         self._pause = _FIRST_PAUSE
         self._box: Box | None = None
         self._given_up = False
+        self._trouble: TwinstreamError | None = None
 
     @abstractmethod
     def attempt(self, deadline: Deadline) -> Slot | None:
@@ -70,8 +71,11 @@ class Asking(ABC):
         return given
 
     def wait(self, deadline: Deadline) -> Slot:
-        """Ask until a slot is given; raises `RequestTimeout` with who is in the way."""
-        given = self.attempt(deadline)
+        """Ask until a slot is given; raises `RequestTimeout` with who is in the way.
+
+        Nobody to be reached is waited out as a slot that is taken.
+        """
+        given = self._try(deadline)
         if given is not None:
             return given
         transport = self.place.api.transport
@@ -81,7 +85,7 @@ class Asking(ABC):
             while not self._given_up and not deadline.expired():
                 # Asked after listening, so that no release is missed in between.
                 box.take_all()
-                given = self.attempt(deadline)
+                given = self._try(deadline)
                 if given is not None:
                     return given
                 pause = Deadline.after(self._wait_for())
@@ -91,7 +95,24 @@ class Asking(ABC):
             self._box = None
             transport.close_mailbox(box)
         what = "the wish was given up" if self._given_up else "not free in time"
-        raise RequestTimeout(f"{self.kind} {self.name}: {what}{self._in_the_way()}")
+        raise RequestTimeout(
+            f"{self.kind} {self.name}: {what}{self._in_the_way()}"
+        ) from self._trouble
+
+    def _try(self, deadline: Deadline) -> Slot | None:
+        try:
+            given = self.attempt(deadline)
+        except TwinstreamError as error:
+            if not passes(error):
+                raise
+            self.holder, self._trouble = None, error
+            return None
+        self._trouble = None
+        return given
+
+    def patience(self, deadline: Deadline) -> Deadline:
+        """Return the deadline of one request on the way to a slot."""
+        return self.place.api.deadline().earlier(deadline.at)
 
     def give_up(self) -> None:
         """End a wait, from elsewhere."""
@@ -107,10 +128,18 @@ class Asking(ABC):
         holder = self.holder
         if holder is None or holder.ttl is None:
             return pause
-        left = holder.ttl + _REMOVAL - self._clock.seconds_since(holder.time)
+        try:
+            since = self._clock.seconds_since(holder.time)
+        except TwinstreamError as error:
+            if not passes(error):
+                raise
+            return pause
+        left = holder.ttl + _REMOVAL - since
         return min(pause, left) if left > 0 else _OVERDUE
 
     def _in_the_way(self) -> str:
+        if self._trouble is not None:
+            return f" ({self._trouble})"
         holder = self.holder
         if holder is None:
             return ""
@@ -174,14 +203,14 @@ class NumberedAsking(Asking):
             slot = self.new_slot(number)
             if self.ask(slot, deadline):
                 return slot
-        self.holder = self.slots.first(self._filter, 0, deadline)
+        self.holder = self.slots.first(self._filter, 0, self.patience(deadline))
         return None
 
     def _free(self, deadline: Deadline) -> list[int]:
         api = self.place.api
         subject = api.subjects.stream("INFO", self.place.stream)
         body = {"subjects_filter": self._filter}
-        info = api.call(subject, body, StreamInfoResponse, deadline)
+        info = api.call(subject, body, StreamInfoResponse, self.patience(deadline))
         taken = {self.place.subjects.parts(each)[2] for each in info.state.subjects or ()}
         numbers = ((self._start + each) % self._count + 1 for each in range(self._count))
         return [number for number in numbers if number not in taken]

@@ -98,6 +98,47 @@ async def test_a_lock_survives_its_server(server_factory, name):
             assert await locks.lock("a").holder() is None
 
 
+@pytest.mark.parametrize("kind", ["lock", "semaphore", "rate"])
+async def test_who_waits_goes_on_waiting_through_an_outage(server_factory, name, kind):
+    with server_factory() as server:
+        async with js.connect(server.url, reconnect=PATIENT) as connection:
+            place = await connection.jetstream(timeout=20).coordination(name, create=True)
+            wish = {
+                "lock": lambda: place.lock("a", ttl=2),
+                "semaphore": lambda: place.semaphore("a", 1, ttl=2),
+                "rate": lambda: place.rate_limiter("a", 1, per=2),
+            }[kind]()
+            first = await wish.acquire(timeout=20)
+            server.kill()
+
+            async def wait():
+                return await wish.acquire(timeout=60)
+
+            async def back():
+                await pause(0.3)
+                server.restart()
+                if kind != "rate":
+                    await first.release()
+
+            second, _ = await together(wait, back)
+            assert second.token > first.token
+            if kind != "rate":
+                await second.release()
+
+
+async def test_who_waits_in_vain_is_told_of_the_trouble(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(proxy.url, reconnect=PATIENT, request_timeout=0.2) as connection:
+            place = await connection.jetstream(timeout=0.2).coordination(name, create=True)
+            lease = await place.semaphore("a", 1, ttl=60).acquire()
+            proxy.black_hole = True
+            with pytest.raises(js.RequestTimeout, match=r"semaphore a: not free in time \("):
+                await place.semaphore("a", 1).acquire(timeout=1)
+            proxy.black_hole = False
+            proxy.cut()
+            await lease.release()
+
+
 async def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:

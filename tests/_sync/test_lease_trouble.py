@@ -99,6 +99,47 @@ def test_a_lock_survives_its_server(server_factory, name):
             assert locks.lock("a").holder() is None
 
 
+@pytest.mark.parametrize("kind", ["lock", "semaphore", "rate"])
+def test_who_waits_goes_on_waiting_through_an_outage(server_factory, name, kind):
+    with server_factory() as server:
+        with js.connect(server.url, reconnect=PATIENT) as connection:
+            place = connection.jetstream(timeout=20).coordination(name, create=True)
+            wish = {
+                "lock": lambda: place.lock("a", ttl=2),
+                "semaphore": lambda: place.semaphore("a", 1, ttl=2),
+                "rate": lambda: place.rate_limiter("a", 1, per=2),
+            }[kind]()
+            first = wish.acquire(timeout=20)
+            server.kill()
+
+            def wait():
+                return wish.acquire(timeout=60)
+
+            def back():
+                pause(0.3)
+                server.restart()
+                if kind != "rate":
+                    first.release()
+
+            second, _ = together(wait, back)
+            assert second.token > first.token
+            if kind != "rate":
+                second.release()
+
+
+def test_who_waits_in_vain_is_told_of_the_trouble(server, name):
+    with Proxy(server.url) as proxy:
+        with js.connect(proxy.url, reconnect=PATIENT, request_timeout=0.2) as connection:
+            place = connection.jetstream(timeout=0.2).coordination(name, create=True)
+            lease = place.semaphore("a", 1, ttl=60).acquire()
+            proxy.black_hole = True
+            with pytest.raises(js.RequestTimeout, match=r"semaphore a: not free in time \("):
+                place.semaphore("a", 1).acquire(timeout=1)
+            proxy.black_hole = False
+            proxy.cut()
+            lease.release()
+
+
 def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
