@@ -6,18 +6,27 @@ from typing import Final, Self
 
 from js_async._asking import SlotAsking
 from js_async._io import Handler, Signal, Task, call, check_handler, spawn
-from js_async._slot import Place, Slots
+from js_async._slot import Place, Slots, passes
 from js_async.lease import Lease
+from js_core.coordination import check_coordination
 from js_core.deadline import NEVER, Deadline, Seconds, seconds
-from js_core.errors import BadArgument, RequestTimeout
+from js_core.errors import BadArgument, RequestTimeout, StreamNotFound, TwinstreamError
 from js_core.lease import Terms
 from js_core.lease_record import SlotRecord
+from js_models import StreamInfoResponse
 
 __all__ = ["Leader"]
+
+# Seconds between two looks whether a stream that is gone is there again.
+_GONE: Final = 1.0
 
 
 class Leader:
     """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
+
+    A stream that is deleted meanwhile is waited for. An error out of a handler, a stream that came
+    back with other settings, and what waiting cannot mend, end the campaign; `wait` and `stop`
+    raise it.
 
     Use it in a `with` block, or call `start` and `stop`.
     """
@@ -44,9 +53,11 @@ class Leader:
         self._asking: SlotAsking | None = None
         self._lease: Lease | None = None
         self._campaign: Task | None = None
+        self._term: _Term | None = None
         self._error: BaseException | None = None
         self._stopping: Final = Signal()
         self._pause = 0.0
+        self._gone = False
         self.terms = 0
         """How often it was elected."""
 
@@ -100,7 +111,8 @@ class Leader:
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Give up the term and the campaign; returns when the handlers have.
 
-        Raises `RequestTimeout` after `timeout` seconds, and the error that ended the campaign.
+        Raises `RequestTimeout` after `timeout` seconds, and the error that ended the campaign. A
+        handler that calls it is not waited for: the campaign ends when it has returned.
         """
         self._stopping.set()
         if self._asking is not None:
@@ -114,8 +126,8 @@ class Leader:
 
         Raises `RequestTimeout` after `timeout` seconds; the campaign goes on then.
         """
-        campaign = self._campaign
-        if campaign is None or campaign.is_current():
+        campaign, term = self._campaign, self._term
+        if campaign is None or campaign.is_current() or (term is not None and term.is_current()):
             return
         if not await campaign.join(Deadline.after(timeout)):
             raise RequestTimeout(f"leader {self._name}: the campaign goes on, or a handler runs")
@@ -148,26 +160,49 @@ class Leader:
         if self._stopping.is_set():
             return
         try:
+            if self._gone:
+                await self._check_stream()
             slot = await asking.wait(NEVER)
-        except RequestTimeout:
-            if self._stopping.is_set():
+        except TwinstreamError as error:
+            if self._stopping.is_set() and isinstance(error, RequestTimeout):
                 return
-            raise
-        await self._lead(Lease(slot))
+            if not await self._waits_for_stream(error):
+                raise
+        else:
+            await self._lead(Lease(slot))
+
+    async def _check_stream(self) -> None:
+        """Look whether the stream is there again, with settings that keep the promises."""
+        api = self._place.api
+        subject = api.subjects.stream("INFO", self._place.stream)
+        info = await api.call(subject, None, StreamInfoResponse)
+        check_coordination(info.config, self._place.subjects)
+        self._gone = False
+
+    async def _waits_for_stream(self, error: TwinstreamError) -> bool:
+        """Pause where the stream was deleted: it may be made anew, and must have a leader then."""
+        if isinstance(error, StreamNotFound):
+            self._gone = True
+        elif not self._gone or not passes(error):
+            return False
+        await self._stopping.sleep(Deadline.after(_GONE))
+        return True
 
     async def _lead(self, lease: Lease) -> None:
         self._lease = lease
         lease.start()
         self.terms += 1
-        term = _Term(self._on_elected, lease)
+        self._term = term = _Term(self._on_elected, lease)
         term.start()
         if self._stopping.is_set():
             await lease.release()
         await lease.wait_lost()
         self._lease = None
-        if self._on_lost is not None:
-            await call(self._on_lost, lease)
-        await term.ended()
+        try:
+            if self._on_lost is not None:
+                await call(self._on_lost, lease)
+        finally:
+            await term.ended()
 
 
 class _Term:
@@ -182,6 +217,10 @@ class _Term:
     def start(self) -> None:
         if self._handler is not None:
             self._task = spawn(self._run, f"twinstream-term-{self._lease.name}")
+
+    def is_current(self) -> bool:
+        """Tell whether the handler is the caller."""
+        return self._task is not None and self._task.is_current()
 
     async def _run(self) -> None:
         try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 import js_async as js
+from js_async._io import Signal
+from js_core.deadline import NEVER
 from tests._async.flow import eventually
 
 
@@ -90,11 +93,75 @@ async def test_an_error_of_a_handler_ends_the_campaign(opened, name):
             await leader.start()
 
 
-async def test_a_campaign_ends_with_its_stream(opened, name):
+async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name):
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
-        await jet.delete_stream(name)
-        leader = coordination.leader("a")
+        at_work = Signal()
+        returned = []
+
+        async def elected(lease):
+            await lease.wait_lost()
+            await at_work.sleep(NEVER)
+            returned.append(lease.token)
+
+        async def lost(_):
+            at_work.set()
+            raise ValueError("cannot lose")
+
+        leader = coordination.leader("a", on_elected=elected, on_lost=lost)
         await leader.start()
-        with pytest.raises(js.StreamNotFound):
+        assert await eventually(stepped_down, leader)
+        with pytest.raises(ValueError, match="cannot lose"):
+            await leader.wait(timeout=30)
+        assert len(returned) == 1
+
+
+async def stepped_down(leader):
+    return await leader.step_down()
+
+
+async def test_a_leader_may_stop_in_its_own_handlers(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+        told = []
+
+        async def elected(lease):
+            await leader.stop()
+            told.append(("elected", lease.is_held))
+
+        async def lost(_):
+            await leader.stop()
+            told.append("lost")
+
+        leader = coordination.leader("a", on_elected=elected, on_lost=lost)
+        await leader.start()
+        await leader.wait(timeout=20)
+        assert len(told) == 2
+        assert ("elected", False) in told
+        assert await leader.leader() is None
+
+
+async def test_a_campaign_waits_for_a_stream_that_is_gone(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+        candidate = Candidate(coordination)
+        await jet.delete_stream(name)
+        async with candidate.leader:
+            with pytest.raises(js.RequestTimeout):
+                await candidate.leader.wait(timeout=0.3)
+            await jet.coordination(name, create=True)
+            await eventually(candidate.leads)
+
+
+async def test_a_campaign_ends_where_its_stream_came_back_with_other_settings(opened, name):
+    async with opened() as jet:
+        coordination = await jet.coordination(name, create=True)
+        leader = coordination.leader("a")
+        await jet.delete_stream(name)
+        await leader.start()
+        with pytest.raises(js.RequestTimeout):
+            await leader.wait(timeout=0.3)
+        config = js.coordination_config(name)
+        await jet.create_stream(attrs.evolve(config, max_msgs_per_subject=5))
+        with pytest.raises(js.NotPromised, match="max_msgs_per_subject"):
             await leader.wait(timeout=30)

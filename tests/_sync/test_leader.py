@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 import js_sync as js
+from js_core.deadline import NEVER
+from js_sync._io import Signal
 from tests._sync.flow import eventually
 
 
@@ -91,11 +94,75 @@ def test_an_error_of_a_handler_ends_the_campaign(opened, name):
             leader.start()
 
 
-def test_a_campaign_ends_with_its_stream(opened, name):
+def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name):
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
-        jet.delete_stream(name)
-        leader = coordination.leader("a")
+        at_work = Signal()
+        returned = []
+
+        def elected(lease):
+            lease.wait_lost()
+            at_work.sleep(NEVER)
+            returned.append(lease.token)
+
+        def lost(_):
+            at_work.set()
+            raise ValueError("cannot lose")
+
+        leader = coordination.leader("a", on_elected=elected, on_lost=lost)
         leader.start()
-        with pytest.raises(js.StreamNotFound):
+        assert eventually(stepped_down, leader)
+        with pytest.raises(ValueError, match="cannot lose"):
+            leader.wait(timeout=30)
+        assert len(returned) == 1
+
+
+def stepped_down(leader):
+    return leader.step_down()
+
+
+def test_a_leader_may_stop_in_its_own_handlers(opened, name):
+    with opened() as jet:
+        coordination = jet.coordination(name, create=True)
+        told = []
+
+        def elected(lease):
+            leader.stop()
+            told.append(("elected", lease.is_held))
+
+        def lost(_):
+            leader.stop()
+            told.append("lost")
+
+        leader = coordination.leader("a", on_elected=elected, on_lost=lost)
+        leader.start()
+        leader.wait(timeout=20)
+        assert len(told) == 2
+        assert ("elected", False) in told
+        assert leader.leader() is None
+
+
+def test_a_campaign_waits_for_a_stream_that_is_gone(opened, name):
+    with opened() as jet:
+        coordination = jet.coordination(name, create=True)
+        candidate = Candidate(coordination)
+        jet.delete_stream(name)
+        with candidate.leader:
+            with pytest.raises(js.RequestTimeout):
+                candidate.leader.wait(timeout=0.3)
+            jet.coordination(name, create=True)
+            eventually(candidate.leads)
+
+
+def test_a_campaign_ends_where_its_stream_came_back_with_other_settings(opened, name):
+    with opened() as jet:
+        coordination = jet.coordination(name, create=True)
+        leader = coordination.leader("a")
+        jet.delete_stream(name)
+        leader.start()
+        with pytest.raises(js.RequestTimeout):
+            leader.wait(timeout=0.3)
+        config = js.coordination_config(name)
+        jet.create_stream(attrs.evolve(config, max_msgs_per_subject=5))
+        with pytest.raises(js.NotPromised, match="max_msgs_per_subject"):
             leader.wait(timeout=30)
