@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from js_async import _paging
 from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async._io import sleep
@@ -20,6 +21,7 @@ from js_core.counters import (
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import (
     BadAnswer,
+    BadArgument,
     ConnectionLost,
     JetStreamError,
     MessageNotFound,
@@ -29,6 +31,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.subject_match import matcher
 from js_core.subjects import check_subject
 from js_models import PubAck, StreamInfoResponse
 
@@ -51,6 +54,7 @@ class Counters:
         self._stream: Final = stream
         window = stream.config.duplicate_window
         self._window: Final = window.total_seconds() if window is not None else 0.0
+        self._matches = matcher(stream.config.subjects or [stream.name])
 
     @classmethod
     async def open(cls, api: Api, name: str) -> Counters:
@@ -88,7 +92,7 @@ class Counters:
         Raises `OutcomeUnknown` when it is not known whether it was counted, `NoResponders` when no
         stream takes the subject, `BadArgument`, or a `JetStreamError`.
         """
-        check_subject(subject)
+        await self._check_subject(subject)
         request = PublishRequest(
             subject=subject,
             headers={INCREMENT: to_decimal(delta)},
@@ -103,6 +107,18 @@ class Counters:
         if not ack.duplicate:
             raise BadAnswer(f"{subject}: {ack.stream} stored it and did not count")
         return (await self._stored(subject, ack)).value
+
+    async def _check_subject(self, subject: str) -> None:
+        """Raise `BadArgument` where another stream would count: no condition keeps it from that."""
+        literal = check_subject(subject)
+        if self._matches is None or self._matches(literal):
+            return
+        async for name in _paging.StreamNames(self._api, subject):
+            if name != self.stream:
+                raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
+            # It got the subject since it was asked for.
+            config = (await self._stream.info()).config
+            self._matches = matcher(config.subjects or [self.stream])
 
     async def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
         """Publish until it is acknowledged, as long as the server knows the message id for sure."""

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import js_async as js
-from js_models import StreamConfig, StreamSource, SubjectTransform
+from js_models import StreamConfig, StreamSource, SubjectTransform, evolve
 from js_testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually, together
 
@@ -151,13 +151,25 @@ async def test_streams_that_do_not_count(opened, name):
         with pytest.raises(js.StreamNotFound):
             await jet.counters(f"{name}-none")
         counters = await counter_stream(jet, name)
-        await counter_stream(jet, f"{name}o")
-        with pytest.raises(js.JetStreamError, match="counters is disabled"):
+        other = await counter_stream(jet, f"{name}o")
+        with pytest.raises(js.BadArgument, match=f"{name}p has it"):
             await counters.add(f"{name}p.hits")
-        with pytest.raises(js.BadAnswer, match=f"{name}o took it"):
+        with pytest.raises(js.BadArgument, match=f"{name}o has it"):
             await counters.add(f"{name}o.hits")
+        # Nor was it counted where it belongs.
+        with pytest.raises(js.MessageNotFound):
+            await other.get(f"{name}o.hits")
         with pytest.raises(js.NoResponders):
             await counters.add(f"nobody.{name}", timeout=0.5)
+
+
+async def test_a_stream_may_get_further_counters(opened, name):
+    async with opened() as jet:
+        counters = await counter_stream(jet, name)
+        stream = await jet.get_stream(name)
+        both = [f"{name}.>", f"more{name}.>"]
+        await stream.change(lambda config: evolve(config, subjects=both))
+        assert [await counters.add(f"more{name}.hits") for _ in range(2)] == [1, 2]
 
 
 async def test_a_wildcard_is_no_counter(opened, name):
@@ -231,7 +243,8 @@ async def test_a_counter_survives_a_link_that_breaks_all_the_time(server, name):
 async def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored():
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        config = {"name": "S", "allow_msg_counter": True, "duplicate_window": 120_000_000_000}
+        config = {"name": "S", "subjects": ["s.>"], "allow_msg_counter": True}
+        config["duplicate_window"] = 120_000_000_000
         state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
         info = {"config": config, "created": "2026-01-01T00:00:00Z", "state": state}
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), info)
@@ -254,7 +267,8 @@ async def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored(
 async def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id():
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        config = {"name": "S", "allow_msg_counter": True, "duplicate_window": 100_000_000}
+        config = {"name": "S", "subjects": ["s.>"], "allow_msg_counter": True}
+        config["duplicate_window"] = 100_000_000
         state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
         info = {"config": config, "created": "2026-01-01T00:00:00Z", "state": state}
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), info)
