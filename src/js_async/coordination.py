@@ -55,7 +55,9 @@ async def open_coordination(
     info = await _info(api, stream, create, replicas)
     check_coordination(info.config, subjects)
     name = f"{platform.node() or 'somewhere'}:{os.getpid()}" if owner is None else owner
-    return Coordination(Place(api, stream, subjects, name))
+    most = info.config.max_msg_size
+    most = most if most is not None and most > 0 else None
+    return Coordination(Place(api, stream, subjects, name, most))
 
 
 async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:

@@ -27,6 +27,8 @@ __all__ = [
 KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
 # A slot's message is a small record; this many slots make a listing of some megabytes.
 MOST_SLOTS: Final = 10_000
+# Bytes of a record: a note of 1,000 characters of up to 12 bytes, the owner, and what is its own.
+_LARGEST_RECORD: Final = 16_384
 
 
 def _checked(root: str) -> str:
@@ -126,6 +128,9 @@ def check_coordination(config: StreamConfig, subjects: CoordinationSubjects) -> 
         for name, allowed, because in _NEEDED
         if not _is_in(getattr(config, name), allowed)
     ]
+    if 0 < (config.max_msg_size or -1) < _LARGEST_RECORD:
+        most, because = str(config.max_msg_size), "records may not fit"
+        holes.append(Hole("max_msg_size", most, because, "set it to -1"))
     if config.storage == "memory" and (config.num_replicas or 1) == 1:
         because = "with one replica a restart forgets who holds what"
         holes.append(Hole("storage", "memory", because, "set it to file"))

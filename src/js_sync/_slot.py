@@ -46,6 +46,8 @@ class Place:
     subjects: CoordinationSubjects
     owner: str
     """What this program is called in records."""
+    max_msg_size: int | None = None
+    """How many bytes the stream takes for a message, with its headers; None is what servers do."""
 
 
 class Slots:

@@ -101,11 +101,14 @@ class Once:
     def _check_size(self, data: bytes) -> None:
         # Before it is stored: what no server takes would be tried until the claim runs out.
         size = len(self._final(_DONE, data=data).encode()) + _ROOM
-        limit = self._place.api.transport.server_info.max_payload
+        limit, who = self._place.api.transport.server_info.max_payload, "the server"
+        most = self._place.max_msg_size
+        if most is not None and most < limit:
+            limit, who = most, f"stream {self._place.stream}"
         if size > limit:
             raise BadArgument(
-                f"once {self._key}: the result has {len(data)} bytes, its record about {size}, the"
-                f" server takes {limit}: store it elsewhere, and return where it is"
+                f"once {self._key}: the result has {len(data)} bytes, its record about {size},"
+                f" {who} takes {limit}: store it elsewhere, and return where it is"
             )
 
     def _final(self, state: str, *, note: str = "", data: bytes = b"") -> LeaseRecord:

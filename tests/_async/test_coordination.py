@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import attrs
 import pytest
 from attrs import evolve
 
@@ -297,6 +298,20 @@ async def test_a_result_too_large_is_a_failure(opened, name):
             return b"x" * 785_000
 
         assert len((await fits.run(small)).data) == 785_000
+
+
+async def test_a_result_too_large_for_the_stream_is_a_failure(opened, name):
+    async with opened() as jet:
+        config = attrs.evolve(js.coordination_config(name), max_msg_size=20_000)
+        await jet.create_stream(config)
+        once = (await jet.coordination(name)).once("a")
+
+        async def large(_):
+            return b"x" * 20_000
+
+        with pytest.raises(js.BadArgument, match=f"20000 bytes, .* stream {name} takes 20000"):
+            await once.run(large)
+        assert (await once.result()).state == "failed"
 
 
 async def test_the_text_of_a_failure_may_hold_anything(opened, name):

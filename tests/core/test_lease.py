@@ -355,6 +355,7 @@ def test_the_own_configuration_is_suitable() -> None:
     [
         ({"allow_msg_ttl": None}, "allow_msg_ttl is unset, so .*: set it to true"),
         ({"allow_msg_ttl": False}, "allow_msg_ttl is false, so"),
+        ({"max_msg_size": 500}, "max_msg_size is 500, so records may not fit: set it to -1"),
         ({"max_msgs_per_subject": 2}, "max_msgs_per_subject is 2, so .*: set it to 1"),
         ({"discard_new_per_subject": True}, "renewals are refused: set it to false"),
         ({"max_age": timedelta(hours=1)}, "max_age is .*, so slots are freed before"),
