@@ -62,6 +62,9 @@ class WorkSettings:
         """How many messages may be in the worker's hands."""
         if self.max_messages is not None:
             return self.max_messages
+        if self.order == "total":
+            # One at a time, whatever is behind it.
+            return _AHEAD
         return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
 
     def key(self, message: Message, number: int) -> Hashable:
