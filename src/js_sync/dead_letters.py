@@ -42,7 +42,7 @@ from js_core.errors import (
 from js_core.publish import PublishRequest
 from js_core.reports import PullReport, PullWarning
 from js_core.stream_message import StreamMessage
-from js_models import PubAck, StreamConfig, StreamInfo, Timestamp
+from js_models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._io import Lock, Task, spawn
@@ -83,6 +83,8 @@ class DeadLetters:
         self._messages: Messages | None = None
         self._task: Task | None = None
         self._error: BaseException | None = None
+        self._users = 0
+        self._turns: Final = Lock()
         self._counting: Final = Lock()
         self.stored = 0
         """Dead letters that this object stored."""
@@ -272,9 +274,16 @@ class DeadLetters:
     # ---- beside other work
 
     def start(self) -> None:
-        """Make what is missing, and make dead letters beside the caller from now on."""
-        if self._task is not None:
-            raise BadArgument("the dead letters were started already")
+        """Make what is missing, and make dead letters beside the caller from now on.
+
+        May be called again, by a second worker say: the work goes on until each has called `close`.
+        """
+        with self._turns:
+            if not self._users:
+                self._begin()
+            self._users += 1
+
+    def _begin(self) -> None:
         self.prepare()
         keeper = self._keeper()
         self._messages = keeper.messages(
@@ -293,12 +302,17 @@ class DeadLetters:
             self._error = error
 
     def close(self, timeout: Seconds = 30.0) -> None:
-        """Stop making dead letters. Raises what ended the work, if anything did.
+        """Stop making dead letters, unless others have begun it, too.
 
-        Raises `RequestTimeout` when it takes longer than `timeout` seconds.
+        Raises what ended the work, if anything did, and `RequestTimeout` when the end takes longer
+        than `timeout` seconds.
         """
-        if self._messages is not None:
-            self._messages.close()
+        with self._turns:
+            self._users = max(0, self._users - 1)
+            if self._users:
+                return
+            if self._messages is not None:
+                self._messages.close()
         self.wait(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> None:
@@ -348,14 +362,31 @@ class DeadLetters:
 
         It goes where it came from, or to `subject`, as a new message, to all consumers there.
         Killed in between and done again within the duplicate window of the stream, it is stored
-        once. Raises `BadArgument` for a letter whose message was gone, and what publishing raises.
+        once. What a work queue still has of a message without deliveries left is removed. Raises
+        `BadArgument` for a letter whose message was gone, and what publishing raises.
         """
         request = replay_request(letter, subject)
         ack = self._jet.publish(
             request.subject, request.data, headers=request.headers, msg_id=request.msg_id
         )
+        self._remove_original(letter)
         self.discard(letter)
         return ack
+
+    def _remove_original(self, letter: DeadLetter) -> None:
+        """Take out of a work queue what it holds for ever: nobody is given it any more."""
+        if letter.cause != "max_deliver":
+            # A termination removed it.
+            return
+        try:
+            stream = self._jet.get_stream(letter.stream)
+            if stream.config.retention != RetentionPolicy.WORKQUEUE:
+                return
+            found = stream.get_message(letter.stream_seq)
+            if found.subject == letter.subject and found.time == letter.stored_at:
+                stream.delete_message(letter.stream_seq)
+        except (StreamNotFound, MessageNotFound):
+            return
 
     def discard(self, letter: DeadLetter) -> None:
         """Remove a dead letter; one that is gone already is fine."""

@@ -34,6 +34,7 @@ from js_sync._io import (
 )
 from js_sync._outcomes import Job, Outcomes
 from js_sync.consumer import Consumer
+from js_sync.dead_letters import DeadLetters
 from js_sync.message import Message
 from js_sync.messages import Messages
 from js_sync.work_settings import WorkSettings
@@ -75,6 +76,7 @@ class Worker:
         self._home: Home = None
         self._consumer: Consumer | None = None
         self._messages: Messages | None = None
+        self._letters: DeadLetters | None = None
         self._stopping = False
         self._numbers = 0
         self._error: BaseException | None = None
@@ -131,9 +133,6 @@ class Worker:
         config = info.config if info is not None else None
         if config is None or config.ack_policy != AckPolicy.EXPLICIT:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
-        if self._settings.dead_letters is not None:
-            self._settings.dead_letters.start()
-        self._home = here()
         self._consumer = consumer
         self._outcomes = Outcomes(self._settings, config)
         # No more: whatever goes back unseen at the end counts as delivered all the same.
@@ -141,6 +140,10 @@ class Worker:
             max_messages=self._settings.room, on_report=self._outcomes.report
         )
         messages.held.keep_all = self._settings.is_ordered
+        if self._settings.dead_letters is not None:
+            self._settings.dead_letters.start()
+            self._letters = self._settings.dead_letters
+        self._home = here()
         self._messages = messages
         self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
         for number in range(self._settings.concurrency):
@@ -172,8 +175,10 @@ class Worker:
         finally:
             # In order: nobody may get the message behind one that is still worked on here.
             self._give_back(deadline)
-            if self._settings.dead_letters is not None and self._tasks:
-                self._settings.dead_letters.close()
+            # Once: others may use them, too.
+            letters, self._letters = self._letters, None
+            if letters is not None:
+                letters.close()
         self._confirm()
         if self._error is not None:
             error, self._error = self._error, None

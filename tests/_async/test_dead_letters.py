@@ -385,6 +385,27 @@ async def test_a_letter_is_replayed_once_and_removed(opened, name):
         await letters.discard(letter)
 
 
+async def test_a_replay_takes_the_place_of_what_a_work_queue_kept(opened, name):
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
+        stream = await jet.create_stream(config)
+        await jet.publish(f"{name}.a", b"one")
+        letters = jet.dead_letters(name)
+        await letters.prepare()
+        consumer = await worker_of(stream, ack_wait=FAST)
+        await give_up(consumer, 1)
+        await collected(letters, 1)
+        [letter] = await all_of(letters)
+        assert letter.cause == "max_deliver"
+        assert (await stream.info()).state.messages == 1
+        assert (await letters.replay(letter)).seq == 2
+        assert (await stream.info()).state.messages == 1
+        message = await consumer.next()
+        assert (message.data, message.metadata.stream_seq) == (b"one", 2)
+        assert (await letters.replay(letter)).duplicate
+        assert (await stream.info()).state.messages == 1
+
+
 @pytest.mark.since("2.14")
 async def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
     async with opened() as jet:

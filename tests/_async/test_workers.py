@@ -290,6 +290,56 @@ async def test_a_handler_can_end_the_work(opened, name):
             await worker.start()
 
 
+async def test_two_workers_share_dead_letters(opened, name):
+    """One that ends leaves the other what it needs."""
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        letters = jet.dead_letters(name)
+
+        async def reject(message):
+            raise js.Reject("no")
+
+        def made(durable):
+            consumer = ConsumerConfig(durable_name=durable, filter_subject=f"{name}.{durable}")
+            return jet.worker(name, consumer, reject, dead_letters=letters)
+
+        by_hand = ConsumerConfig(durable_name="c", filter_subject=f"{name}.c")
+        consumer = await stream.create_consumer(by_hand)
+        for count in (1, 2):
+            async with made("a"):
+                async with made("b") as second:
+                    pass
+                await second.stop()
+                await jet.publish(f"{name}.c")
+                await (await consumer.next()).term("bad")
+
+                async def stored(count=count):
+                    return letters.stored == count
+
+                await eventually(stored)
+            await letters.wait(timeout=30)
+
+
+async def test_in_total_order_few_are_taken(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 20)
+        freed = []
+
+        async def handler(message):
+            await eventually(count_is, freed, 1)
+
+        async with jet.worker(name, PATIENT, handler, order="total") as worker:
+
+            async def one_is_worked_on():
+                return worker.in_hand
+
+            await eventually(one_is_worked_on)
+            consumer = await stream.get_consumer("c")
+            # Two in hand, as many on their way.
+            assert (await consumer.info()).num_pending >= 16
+            freed.append(True)
+
+
 async def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 100)

@@ -386,6 +386,27 @@ def test_a_letter_is_replayed_once_and_removed(opened, name):
         letters.discard(letter)
 
 
+def test_a_replay_takes_the_place_of_what_a_work_queue_kept(opened, name):
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
+        stream = jet.create_stream(config)
+        jet.publish(f"{name}.a", b"one")
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        consumer = worker_of(stream, ack_wait=FAST)
+        give_up(consumer, 1)
+        collected(letters, 1)
+        [letter] = all_of(letters)
+        assert letter.cause == "max_deliver"
+        assert (stream.info()).state.messages == 1
+        assert (letters.replay(letter)).seq == 2
+        assert (stream.info()).state.messages == 1
+        message = consumer.next()
+        assert (message.data, message.metadata.stream_seq) == (b"one", 2)
+        assert (letters.replay(letter)).duplicate
+        assert (stream.info()).state.messages == 1
+
+
 @pytest.mark.since("2.14")
 def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
     with opened() as jet:

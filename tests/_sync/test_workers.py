@@ -291,6 +291,56 @@ def test_a_handler_can_end_the_work(opened, name):
             worker.start()
 
 
+def test_two_workers_share_dead_letters(opened, name):
+    """One that ends leaves the other what it needs."""
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        letters = jet.dead_letters(name)
+
+        def reject(message):
+            raise js.Reject("no")
+
+        def made(durable):
+            consumer = ConsumerConfig(durable_name=durable, filter_subject=f"{name}.{durable}")
+            return jet.worker(name, consumer, reject, dead_letters=letters)
+
+        by_hand = ConsumerConfig(durable_name="c", filter_subject=f"{name}.c")
+        consumer = stream.create_consumer(by_hand)
+        for count in (1, 2):
+            with made("a"):
+                with made("b") as second:
+                    pass
+                second.stop()
+                jet.publish(f"{name}.c")
+                (consumer.next()).term("bad")
+
+                def stored(count=count):
+                    return letters.stored == count
+
+                eventually(stored)
+            letters.wait(timeout=30)
+
+
+def test_in_total_order_few_are_taken(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 20)
+        freed = []
+
+        def handler(message):
+            eventually(count_is, freed, 1)
+
+        with jet.worker(name, PATIENT, handler, order="total") as worker:
+
+            def one_is_worked_on():
+                return worker.in_hand
+
+            eventually(one_is_worked_on)
+            consumer = stream.get_consumer("c")
+            # Two in hand, as many on their way.
+            assert (consumer.info()).num_pending >= 16
+            freed.append(True)
+
+
 def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 100)
