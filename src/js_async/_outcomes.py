@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import define
-
 from js_async._io import Lock
-from js_async.message import Message
+from js_async._jobs import Job
 from js_async.work_settings import WorkSettings
 from js_core.dead_letter import stored_reason
 from js_core.errors import (
@@ -22,7 +20,7 @@ from js_core.reports import HandlerFailed, PullWarning, WorkReport
 from js_core.retry import TryLater, nak_delay
 from js_models import ConsumerConfig
 
-__all__ = ["Job", "Outcomes"]
+__all__ = ["Outcomes"]
 
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 # Seconds until a message comes again whose dead letter could not be stored.
@@ -30,25 +28,12 @@ _AGAIN: Final = 1.0
 _LINE: Final = 400
 
 
-@define
-class Job:
-    """A message, and how often it was tried again since it came here."""
-
-    message: Message
-    tries: int = 0
-
-    @property
-    def attempt(self) -> int:
-        """Which attempt this is, over all deliveries; the first one is 1."""
-        return self.message.metadata.num_delivered + self.tries
-
-
 class Outcomes:
     """Tells the server what became of messages, and counts."""
 
     def __init__(self, settings: WorkSettings, config: ConsumerConfig) -> None:
         self._settings: Final = settings
-        self._config: Final = config
+        self.config = config
         self.handled = 0
         self.retried = 0
         self.rejected = 0
@@ -61,6 +46,7 @@ class Outcomes:
         if not job.message.is_acknowledged:
             try:
                 await job.message.ack()
+                job.is_over = True
             except _TRANSIENT as error:
                 # It comes again by itself, after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
@@ -84,15 +70,16 @@ class Outcomes:
             self.retried += 1
         if self._settings.is_ordered:
             return delay
-        await self._nak(job, nak_delay(delay, about.num_delivered, self._config.backoff))
+        deliveries = max(about.num_delivered, job.deliveries)
+        await self._nak(job, nak_delay(delay, deliveries, self.config.backoff))
         return None
 
     def _is_hopeless(self, job: Job, error: Exception) -> bool:
         if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
             return True
-        most = self._config.max_deliver or -1
+        most = self.config.max_deliver or -1
         # The server would not deliver it again, so it would not be tried again.
-        spent = 0 < most <= job.message.metadata.num_delivered
+        spent = 0 < most <= max(job.message.metadata.num_delivered, job.deliveries)
         return spent and not self._settings.is_ordered
 
     def _delay(self, job: Job, error: Exception) -> float:
@@ -109,6 +96,7 @@ class Outcomes:
                 await letters.store(job.message, reason)
                 reason = stored_reason(reason)
             await job.message.term(reason)
+            job.is_over = True
             async with self._counting:
                 self.rejected += 1
         except _TRANSIENT as trouble:
@@ -116,6 +104,8 @@ class Outcomes:
             await self._nak(job, _AGAIN)
 
     async def _nak(self, job: Job, delay: float | None) -> None:
+        # Before it is sent: the delivery that it brings is not to be taken for a repeat.
+        job.is_returned = True
         try:
             await job.message.nak(delay)
         except _TRANSIENT as error:

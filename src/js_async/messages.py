@@ -59,7 +59,7 @@ class Messages(Iteration[Message]):
         self._transport: Final = missing.api.transport
         self._channels: Final = missing.channels
         self._limits: Final = limits
-        self._ack_wait: Final = ack_wait
+        self._ack_wait = ack_wait
         self._on_report: Final = on_report
         self._give_back: Final = give_back
         # An ordered read must know that something may be lost, instead of having it mended.
@@ -96,6 +96,12 @@ class Messages(Iteration[Message]):
         if self._engine is None:
             return 0
         return self._engine.outstanding - (self._passed is not None)
+
+    def hurry(self, ack_wait: float) -> None:
+        """Note that the consumer's `ack_wait` is another one now, in seconds."""
+        if self._ack_wait is not None and ack_wait != self._ack_wait:
+            self._ack_wait = ack_wait
+            self.held.hurry(ack_wait)
 
     # ---- life
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async._io import (
@@ -19,14 +19,17 @@ from js_async._io import (
     set_from_anywhere,
     spawn,
 )
-from js_async._outcomes import Job, Outcomes
+from js_async._jobs import Job, JobsHere, is_repeated
+from js_async._outcomes import Outcomes
 from js_async.consumer import Consumer
 from js_async.dead_letters import DeadLetters
+from js_async.delivery import ack_wait_of
 from js_async.message import Message
 from js_async.messages import Messages
 from js_async.work_settings import WorkSettings
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import (
+    AlreadyAcknowledged,
     BadArgument,
     ConnectionLost,
     JetStreamError,
@@ -42,6 +45,10 @@ if TYPE_CHECKING:
     from js_async.jetstream import JetStream
 
 __all__ = ["Worker"]
+
+_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
+# Seconds between two looks at the consumer's settings, which redeliveries give reason for.
+_BETWEEN_LOOKS: Final = 5.0
 
 
 class Worker:
@@ -78,6 +85,8 @@ class Worker:
         self._letters: DeadLetters | None = None
         self._stopping = False
         self._numbers = 0
+        self._here: Final = JobsHere(settings.room)
+        self._next_look = Deadline.after(0)
         self._error: BaseException | None = None
 
     @property
@@ -188,7 +197,7 @@ class Worker:
         try:
             if self._consumer is not None and self._error is None:
                 await self._consumer.info()
-        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied):
+        except _NOT_NOW:
             # Without a link, or the right to ask, nothing can be confirmed; what was lost comes
             # again.
             return
@@ -233,14 +242,52 @@ class Worker:
                 message = await messages.take(NEVER)
                 if message is None:
                     return
+                if await self._is_known(messages, message):
+                    continue
                 messages.held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
                 async with self._lock:
-                    self._queue.put(key, Job(message))
+                    self._queue.put(key, self._here.add(message))
                 self._filled.set()
         except Exception as error:
             self._fail(error)
+
+    async def _is_known(self, messages: Messages, message: Message) -> bool:
+        """Tell whether the message is here already: what is said of it counts for all deliveries.
+
+        The link was broken for long, or somebody shortened the consumer's ack_wait.
+        """
+        if not is_repeated(message):
+            return False
+        await self._look_again(messages)
+        async with self._lock:
+            earlier = self._here.earlier(message) if self._here.is_waiting(message) else None
+            is_over = self._here.is_over(message)
+        with suppress(AlreadyAcknowledged, *_NOT_NOW):
+            if is_over:
+                await message.ack()
+            elif earlier is not None:
+                # It is not late any more.
+                await earlier.in_progress()
+        return is_over or earlier is not None
+
+    async def _look_again(self, messages: Messages) -> None:
+        """Ask for the consumer's settings, now and then: somebody may have changed them."""
+        if self._consumer is None or not self._next_look.expired():
+            return
+        self._next_look = Deadline.after(_BETWEEN_LOOKS)
+        try:
+            info = await self._consumer.info()
+        except PermissionDenied:
+            self._next_look = NEVER
+            return
+        except _NOT_NOW:
+            return
+        ack_wait = ack_wait_of(info)
+        if info.config is not None and ack_wait is not None:
+            self._outcomes.config = info.config
+            messages.hurry(ack_wait)
 
     async def _has_room(self) -> bool:
         """Return when there is room for another message; tell whether it is still wanted."""
@@ -299,6 +346,7 @@ class Worker:
                 self._release(job)
             async with self._lock:
                 if again is None:
+                    self._here.done(job)
                     self._queue.done(key)
                 else:
                     job.tries += 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import define
-
 from js_core.dead_letter import stored_reason
 from js_core.errors import (
     ConnectionLost,
@@ -20,10 +18,10 @@ from js_core.reports import HandlerFailed, PullWarning, WorkReport
 from js_core.retry import TryLater, nak_delay
 from js_models import ConsumerConfig
 from js_sync._io import Lock
-from js_sync.message import Message
+from js_sync._jobs import Job
 from js_sync.work_settings import WorkSettings
 
-__all__ = ["Job", "Outcomes"]
+__all__ = ["Outcomes"]
 
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 # Seconds until a message comes again whose dead letter could not be stored.
@@ -31,25 +29,12 @@ _AGAIN: Final = 1.0
 _LINE: Final = 400
 
 
-@define
-class Job:
-    """A message, and how often it was tried again since it came here."""
-
-    message: Message
-    tries: int = 0
-
-    @property
-    def attempt(self) -> int:
-        """Which attempt this is, over all deliveries; the first one is 1."""
-        return self.message.metadata.num_delivered + self.tries
-
-
 class Outcomes:
     """Tells the server what became of messages, and counts."""
 
     def __init__(self, settings: WorkSettings, config: ConsumerConfig) -> None:
         self._settings: Final = settings
-        self._config: Final = config
+        self.config = config
         self.handled = 0
         self.retried = 0
         self.rejected = 0
@@ -62,6 +47,7 @@ class Outcomes:
         if not job.message.is_acknowledged:
             try:
                 job.message.ack()
+                job.is_over = True
             except _TRANSIENT as error:
                 # It comes again by itself, after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
@@ -85,15 +71,16 @@ class Outcomes:
             self.retried += 1
         if self._settings.is_ordered:
             return delay
-        self._nak(job, nak_delay(delay, about.num_delivered, self._config.backoff))
+        deliveries = max(about.num_delivered, job.deliveries)
+        self._nak(job, nak_delay(delay, deliveries, self.config.backoff))
         return None
 
     def _is_hopeless(self, job: Job, error: Exception) -> bool:
         if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
             return True
-        most = self._config.max_deliver or -1
+        most = self.config.max_deliver or -1
         # The server would not deliver it again, so it would not be tried again.
-        spent = 0 < most <= job.message.metadata.num_delivered
+        spent = 0 < most <= max(job.message.metadata.num_delivered, job.deliveries)
         return spent and not self._settings.is_ordered
 
     def _delay(self, job: Job, error: Exception) -> float:
@@ -110,6 +97,7 @@ class Outcomes:
                 letters.store(job.message, reason)
                 reason = stored_reason(reason)
             job.message.term(reason)
+            job.is_over = True
             with self._counting:
                 self.rejected += 1
         except _TRANSIENT as trouble:
@@ -117,6 +105,8 @@ class Outcomes:
             self._nak(job, _AGAIN)
 
     def _nak(self, job: Job, delay: float | None) -> None:
+        # Before it is sent: the delivery that it brings is not to be taken for a repeat.
+        job.is_returned = True
         try:
             job.message.nak(delay)
         except _TRANSIENT as error:

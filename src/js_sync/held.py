@@ -30,11 +30,12 @@ class Held:
     def __init__(self, transport: Transport, ready: deque[Message], ack_wait: float | None) -> None:
         self._transport: Final = transport
         self._ready: Final = ready
-        self._ack_wait: Final = ack_wait
+        self._ack_wait = ack_wait
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._keeper: Task | None = None
-        self._ended: Final = Signal()
+        self._woken: Final = Signal()
+        self._ended = False
         self.taken_at = 0.0
         """When the user took a message last (monotonic)."""
         self.keep_all = False
@@ -47,7 +48,14 @@ class Held:
 
     def end(self) -> None:
         """Tell it no more."""
-        self._ended.set()
+        self._ended = True
+        self._woken.set()
+
+    def hurry(self, ack_wait: float) -> None:
+        """Tell it at once, and from now on as a consumer with this `ack_wait` wants it."""
+        if self._ack_wait is not None:
+            self._ack_wait = ack_wait
+            self._woken.set()
 
     def queue(self, message: Message) -> None:
         """Keep a message alive that was taken and waits for its handler."""
@@ -64,8 +72,13 @@ class Held:
 
     def _keep_alive(self) -> None:
         """Tell the server of what is held here, at a third of its patience, until the end."""
-        ack_wait = self._ack_wait or 0.0
-        while not self._ended.sleep(Deadline.after(ack_wait / 3)):
+        while True:
+            ack_wait = self._ack_wait or 0.0
+            if self._woken.sleep(Deadline.after(ack_wait / 3)):
+                self._woken.clear()
+                ack_wait = self._ack_wait or 0.0
+            if self._ended:
+                return
             if self._transport.is_closed:
                 # Nobody closed the iteration: this would go on as long as the program.
                 return

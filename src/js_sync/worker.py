@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import (
+    AlreadyAcknowledged,
     BadArgument,
     ConnectionLost,
     JetStreamError,
@@ -32,9 +33,11 @@ from js_sync._io import (
     set_from_anywhere,
     spawn,
 )
-from js_sync._outcomes import Job, Outcomes
+from js_sync._jobs import Job, JobsHere, is_repeated
+from js_sync._outcomes import Outcomes
 from js_sync.consumer import Consumer
 from js_sync.dead_letters import DeadLetters
+from js_sync.delivery import ack_wait_of
 from js_sync.message import Message
 from js_sync.messages import Messages
 from js_sync.work_settings import WorkSettings
@@ -43,6 +46,10 @@ if TYPE_CHECKING:
     from js_sync.jetstream import JetStream
 
 __all__ = ["Worker"]
+
+_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
+# Seconds between two looks at the consumer's settings, which redeliveries give reason for.
+_BETWEEN_LOOKS: Final = 5.0
 
 
 class Worker:
@@ -79,6 +86,8 @@ class Worker:
         self._letters: DeadLetters | None = None
         self._stopping = False
         self._numbers = 0
+        self._here: Final = JobsHere(settings.room)
+        self._next_look = Deadline.after(0)
         self._error: BaseException | None = None
 
     @property
@@ -189,7 +198,7 @@ class Worker:
         try:
             if self._consumer is not None and self._error is None:
                 self._consumer.info()
-        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied):
+        except _NOT_NOW:
             # Without a link, or the right to ask, nothing can be confirmed; what was lost comes
             # again.
             return
@@ -234,14 +243,52 @@ class Worker:
                 message = messages.take(NEVER)
                 if message is None:
                     return
+                if self._is_known(messages, message):
+                    continue
                 messages.held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
                 with self._lock:
-                    self._queue.put(key, Job(message))
+                    self._queue.put(key, self._here.add(message))
                 self._filled.set()
         except Exception as error:
             self._fail(error)
+
+    def _is_known(self, messages: Messages, message: Message) -> bool:
+        """Tell whether the message is here already: what is said of it counts for all deliveries.
+
+        The link was broken for long, or somebody shortened the consumer's ack_wait.
+        """
+        if not is_repeated(message):
+            return False
+        self._look_again(messages)
+        with self._lock:
+            earlier = self._here.earlier(message) if self._here.is_waiting(message) else None
+            is_over = self._here.is_over(message)
+        with suppress(AlreadyAcknowledged, *_NOT_NOW):
+            if is_over:
+                message.ack()
+            elif earlier is not None:
+                # It is not late any more.
+                earlier.in_progress()
+        return is_over or earlier is not None
+
+    def _look_again(self, messages: Messages) -> None:
+        """Ask for the consumer's settings, now and then: somebody may have changed them."""
+        if self._consumer is None or not self._next_look.expired():
+            return
+        self._next_look = Deadline.after(_BETWEEN_LOOKS)
+        try:
+            info = self._consumer.info()
+        except PermissionDenied:
+            self._next_look = NEVER
+            return
+        except _NOT_NOW:
+            return
+        ack_wait = ack_wait_of(info)
+        if info.config is not None and ack_wait is not None:
+            self._outcomes.config = info.config
+            messages.hurry(ack_wait)
 
     def _has_room(self) -> bool:
         """Return when there is room for another message; tell whether it is still wanted."""
@@ -300,6 +347,7 @@ class Worker:
                 self._release(job)
             with self._lock:
                 if again is None:
+                    self._here.done(job)
                     self._queue.done(key)
                 else:
                     job.tries += 1

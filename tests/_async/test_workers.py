@@ -10,7 +10,8 @@ import pytest
 
 import js_async as js
 from js_core.deadline import monotonic
-from js_models import ConsumerConfig, StreamConfig
+from js_models import ConsumerConfig, StreamConfig, evolve
+from js_testing import Proxy
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 
@@ -288,6 +289,50 @@ async def test_a_handler_can_end_the_work(opened, name):
         assert 10 <= len(seen) < 50
         with pytest.raises(js.BadArgument, match="started already"):
             await worker.start()
+
+
+@pytest.mark.parametrize("order", ["none", "subject"])
+async def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
+    """What is delivered again while it is here, or just done, is not worked on again."""
+    async with opened() as jet:
+        await filled(jet, name, 6)
+        seen = []
+        consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+
+        async def handler(message):
+            seen.append(message.metadata.stream_seq)
+            if len(seen) == 1:
+                shorter = evolve(consumer, ack_wait=timedelta(seconds=0.5))
+                await jet.create_or_update_consumer(name, shorter)
+            await pause(0.8)
+
+        worker = jet.worker(name, consumer, handler, order=order, concurrency=2)
+        async with worker:
+            await eventually(handled, worker, 6)
+            await eventually(settled, await jet.get_consumer(name, "c"), 6)
+        assert Counter(seen) == Counter(range(1, 7))
+        assert worker.handled == 6
+
+
+async def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(server.url) as direct, js.connect(proxy.url) as connection:
+            await filled(direct.jetstream(), name, 1)
+            seen = []
+
+            async def handler(message):
+                seen.append(message)
+                # The word goes nowhere, and the link breaks behind it.
+                proxy.black_hole = True
+
+            consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+            async with connection.jetstream().worker(name, consumer, handler) as worker:
+                await eventually(handled, worker, 1)
+                proxy.cut()
+                proxy.black_hole = False
+                looked = await direct.jetstream().get_consumer(name, "c")
+                await eventually(settled, looked, 1)
+            assert len(seen) == 1
 
 
 async def test_two_workers_share_dead_letters(opened, name):

@@ -11,7 +11,8 @@ import pytest
 
 import js_sync as js
 from js_core.deadline import monotonic
-from js_models import ConsumerConfig, StreamConfig
+from js_models import ConsumerConfig, StreamConfig, evolve
+from js_testing import Proxy
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 
@@ -289,6 +290,50 @@ def test_a_handler_can_end_the_work(opened, name):
         assert 10 <= len(seen) < 50
         with pytest.raises(js.BadArgument, match="started already"):
             worker.start()
+
+
+@pytest.mark.parametrize("order", ["none", "subject"])
+def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
+    """What is delivered again while it is here, or just done, is not worked on again."""
+    with opened() as jet:
+        filled(jet, name, 6)
+        seen = []
+        consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+
+        def handler(message):
+            seen.append(message.metadata.stream_seq)
+            if len(seen) == 1:
+                shorter = evolve(consumer, ack_wait=timedelta(seconds=0.5))
+                jet.create_or_update_consumer(name, shorter)
+            pause(0.8)
+
+        worker = jet.worker(name, consumer, handler, order=order, concurrency=2)
+        with worker:
+            eventually(handled, worker, 6)
+            eventually(settled, jet.get_consumer(name, "c"), 6)
+        assert Counter(seen) == Counter(range(1, 7))
+        assert worker.handled == 6
+
+
+def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
+    with Proxy(server.url) as proxy:
+        with js.connect(server.url) as direct, js.connect(proxy.url) as connection:
+            filled(direct.jetstream(), name, 1)
+            seen = []
+
+            def handler(message):
+                seen.append(message)
+                # The word goes nowhere, and the link breaks behind it.
+                proxy.black_hole = True
+
+            consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+            with connection.jetstream().worker(name, consumer, handler) as worker:
+                eventually(handled, worker, 1)
+                proxy.cut()
+                proxy.black_hole = False
+                looked = direct.jetstream().get_consumer(name, "c")
+                eventually(settled, looked, 1)
+            assert len(seen) == 1
 
 
 def test_two_workers_share_dead_letters(opened, name):

@@ -1,0 +1,112 @@
+"""What a worker has in its hands: each message once, however often it is delivered meanwhile."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import define
+
+from js_async.message import Message
+from js_core.ack_reply import Metadata
+from js_core.errors import NotAcknowledgeable
+
+__all__ = ["Job", "JobsHere", "is_repeated"]
+
+
+@define
+class Job:
+    """A message, and how often it was tried again since it came here."""
+
+    message: Message
+    tries: int = 0
+    deliveries: int = 0
+    """The newest one of the message, where the server made one since."""
+    is_over: bool = False
+    """Whether the message was acknowledged or terminated, and must not be worked on again."""
+    is_returned: bool = False
+    """Whether the server was asked for another delivery."""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, over all deliveries; the first one is 1."""
+        return self.message.metadata.num_delivered + self.tries
+
+
+def is_repeated(message: Message) -> bool:
+    """Tell whether a message was delivered before."""
+    about = _about(message)
+    return about is not None and about.num_delivered > 1
+
+
+def _about(message: Message) -> Metadata | None:
+    try:
+        return message.metadata
+    except NotAcknowledgeable:
+        # Its reply subject was rewritten: it cannot be told from others.
+        return None
+
+
+class JobsHere:
+    """The messages that wait or are worked on, by sequence, and those just done.
+
+    Not safe between threads: whoever shares it holds a lock.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._jobs: Final[dict[int, Job]] = {}
+        # With its deliveries then.
+        self._over: Final[dict[int, int]] = {}
+        # A delivery may wait behind as many in the buffer, and as many in the queue.
+        self._most: Final = 2 * room
+
+    def add(self, message: Message) -> Job:
+        """Take a message in."""
+        job = Job(message)
+        about = _about(message)
+        if about is not None:
+            self._jobs[about.stream_seq] = job
+        return job
+
+    def done(self, job: Job) -> None:
+        """Let go of a message."""
+        about = _about(job.message)
+        if about is None:
+            return
+        if self._jobs.get(about.stream_seq) is job:
+            del self._jobs[about.stream_seq]
+        if job.is_over:
+            self._over.pop(about.stream_seq, None)
+            self._over[about.stream_seq] = about.num_delivered
+            if len(self._over) > self._most:
+                del self._over[next(iter(self._over))]
+
+    def is_waiting(self, message: Message) -> bool:
+        """Tell whether an earlier delivery of a message is here, and note that it was repeated.
+
+        The server takes a word about any delivery for all of them.
+        """
+        about = message.metadata
+        job = self._jobs.get(about.stream_seq)
+        if job is None or job.is_returned or job.message.is_acknowledged:
+            return False
+        # A consumer that was reset, or made anew, counts from 1 again.
+        if about.num_delivered <= job.message.metadata.num_delivered:
+            return False
+        job.deliveries = about.num_delivered
+        return True
+
+    def is_over(self, message: Message) -> bool:
+        """Tell whether a message was done a moment ago.
+
+        It came before the server had heard, or the word was lost.
+        """
+        about = message.metadata
+        job = self._jobs.get(about.stream_seq)
+        if job is not None and job.is_over:
+            return about.num_delivered > job.message.metadata.num_delivered
+        return about.num_delivered > self._over.get(about.stream_seq, about.num_delivered)
+
+    def earlier(self, message: Message) -> Message | None:
+        """Return the delivery that is here, of the same message."""
+        job = self._jobs.get(message.metadata.stream_seq)
+        return None if job is None else job.message
