@@ -32,6 +32,9 @@ Seconds = float | int | timedelta
 # Linux stops `monotonic` while the machine is suspended, where the server's clock goes on.
 _AWAKE_OR_NOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
+# 100 years: far from where the server's clock overflows.
+_LONGEST: Final = 100 * 365.25 * 86_400
+
 
 def unsleeping() -> float:
     """Return the time of a monotonic clock that also counts the machine's sleep, where it can."""
@@ -52,10 +55,16 @@ def seconds(value: Seconds, name: str = "timeout") -> float:
 
 
 def finite_seconds(value: Seconds, name: str = "timeout") -> float:
-    """Return a duration that goes to the server, which knows no infinite one."""
+    """Return a duration that goes to the server, which knows no infinite one.
+
+    Its times are nanoseconds since 1970 in 64 bits. What ends after 2262 is over at once there
+    (2.11 to 2.15): the message is removed, the lock free for others, the delay none.
+    """
     number = seconds(value, name)
     if math.isinf(number):
         raise BadArgument(f"{name} must be finite: the server takes it as nanoseconds")
+    if number > _LONGEST:
+        raise BadArgument(f"{name} must be at most 100 years ({_LONGEST:.0f} s), got {value!r}")
     return number
 
 

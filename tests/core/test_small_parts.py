@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -12,11 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from js_core import deadline, errors
+from js_core.acks import nak
 from js_core.answers import read_answer, read_object
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import NEVER, Deadline, seconds
 from js_core.errors import BadAnswer, BadArgument, JetStreamError, PullRefused, api_error
+from js_core.lease import Terms
 from js_core.mailbox import Mailbox
+from js_core.publish import PublishRequest, publish_headers
+from js_core.retry import TryLater
+from js_core.schedules import Schedule
 from js_core.tokens import Tokens, base62
 from tests.core.wire import delivery
 
@@ -48,6 +54,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
     monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
     return now
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        nak,
+        TryLater,
+        Schedule.every,
+        lambda delay: Terms.of(delay, None),
+        lambda delay: Terms.period(delay, "keep"),
+        lambda delay: publish_headers(PublishRequest(subject="a", ttl=delay)),
+    ],
+)
+def test_no_server_is_asked_for_what_its_clock_cannot_hold(ask: Callable[[int], object]) -> None:
+    """It would be over at once there: a lock free for others, a message removed."""
+    ask(3_000_000_000)
+    with pytest.raises(BadArgument, match="at most 100 years"):
+        ask(8_000_000_000)
 
 
 def test_a_deadline_passes(clock: list[float]) -> None:
