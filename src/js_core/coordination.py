@@ -7,6 +7,7 @@ that sequence; the message's TTL frees it when its holder is gone.
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from typing import Final
 
 from attrs import field, frozen
@@ -21,6 +22,7 @@ __all__ = [
     "CoordinationSubjects",
     "check_coordination",
     "check_count",
+    "check_told",
     "coordination_config",
 ]
 
@@ -80,6 +82,16 @@ def check_count(count: int, what: str) -> int:
     if type(count) is not int or not 1 <= count <= MOST_SLOTS:
         raise BadArgument(f"{what} must be a whole number from 1 to {MOST_SLOTS:,}, got {count!r}")
     return count
+
+
+def check_told(handler: object, what: str) -> None:
+    """Refuse what cannot be told of a loss by a call: nobody would wait for a coroutine."""
+    if handler is None:
+        return
+    if not callable(handler) or iscoroutinefunction(handler):
+        raise BadArgument(f"{what} must be a plain function, got {handler!r}")
+    if iscoroutinefunction(type(handler).__call__):
+        raise BadArgument(f"{what} must be callable without waiting, got {handler!r}")
 
 
 def coordination_config(name: str, *, replicas: int = 1) -> StreamConfig:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
+from js_core.coordination import check_told
 from js_core.deadline import Deadline, Seconds
 from js_core.lease import Terms
 from js_core.lease_record import SlotRecord
@@ -27,6 +28,7 @@ class Leasing(ABC):
     def __init__(
         self, place: Place, name: str, terms: Terms, note: str, on_lost: OnLost | None
     ) -> None:
+        check_told(on_lost, "on_lost")
         self._place: Final = place
         self._name: Final = name
         self._terms: Final = terms

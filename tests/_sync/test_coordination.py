@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
-import attrs
 import pytest
 from attrs import evolve
 
@@ -303,7 +303,7 @@ def test_a_result_too_large_is_a_failure(opened, name):
 
 def test_a_result_too_large_for_the_stream_is_a_failure(opened, name):
     with opened() as jet:
-        config = attrs.evolve(js.coordination_config(name), max_msg_size=20_000)
+        config = evolve(js.coordination_config(name), max_msg_size=20_000)
         jet.create_stream(config)
         once = (jet.coordination(name)).once("a")
 
@@ -366,6 +366,14 @@ def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
                 make()
         with pytest.raises(js.BadArgument, match="kind must be one of"):
             [each for each in coordination.taken("locks")]
+
+
+def test_a_lock_refuses_what_it_cannot_tell(opened, name):
+    with opened() as jet:
+        place = jet.coordination(name, create=True)
+        for make in (place.lock, partial(place.semaphore, count=1)):
+            with pytest.raises(js.BadArgument, match="on_lost must be a plain function"):
+                make("a", on_lost=5)
 
 
 def test_what_is_taken_is_listed(opened, name):

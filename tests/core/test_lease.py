@@ -12,6 +12,7 @@ from js_core.coordination import (
     CoordinationSubjects,
     check_coordination,
     check_count,
+    check_told,
     coordination_config,
 )
 from js_core.errors import BadArgument, NotPromised
@@ -380,3 +381,15 @@ def test_each_setting_that_breaks_a_promise_is_named(changes: dict[str, object],
 def test_memory_on_several_servers_will_do() -> None:
     config = evolve(coordination_config("L", replicas=3), storage="memory", max_msgs=-1, name=None)
     check_coordination(config, CoordinationSubjects("L"))
+
+
+class Later:
+    async def __call__(self, lease: object) -> None: ...
+
+
+@pytest.mark.parametrize("handler", [5, Later().__call__, Later()])
+def test_who_is_told_of_a_loss_is_called_and_not_waited_for(handler: object) -> None:
+    check_told(None, "on_lost")
+    check_told(print, "on_lost")
+    with pytest.raises(BadArgument, match="on_lost must be"):
+        check_told(handler, "on_lost")
