@@ -12,6 +12,9 @@ from js_core.errors import NotAcknowledgeable
 
 __all__ = ["Job", "JobsHere", "is_repeated"]
 
+# Sequence and time: a stream that is made anew counts from 1 again.
+_Key = tuple[int, int]
+
 
 @define
 class Job:
@@ -46,16 +49,20 @@ def _about(message: Message) -> Metadata | None:
         return None
 
 
+def _key(about: Metadata) -> _Key:
+    return about.stream_seq, about.timestamp_ns
+
+
 class JobsHere:
-    """The messages that wait or are worked on, by sequence, and those just done.
+    """The messages that wait or are worked on, and those just done.
 
     Not safe between threads: whoever shares it holds a lock.
     """
 
     def __init__(self, room: int) -> None:
-        self._jobs: Final[dict[int, Job]] = {}
+        self._jobs: Final[dict[_Key, Job]] = {}
         # With its deliveries then.
-        self._over: Final[dict[int, int]] = {}
+        self._over: Final[dict[_Key, int]] = {}
         # A delivery may wait behind as many in the buffer, and as many in the queue.
         self._most: Final = 2 * room
 
@@ -64,7 +71,9 @@ class JobsHere:
         job = Job(message)
         about = _about(message)
         if about is not None:
-            self._jobs[about.stream_seq] = job
+            self._jobs[_key(about)] = job
+            # Work on it goes by what comes of that, after a reset of the consumer, say.
+            self._over.pop(_key(about), None)
         return job
 
     def done(self, job: Job) -> None:
@@ -72,11 +81,11 @@ class JobsHere:
         about = _about(job.message)
         if about is None:
             return
-        if self._jobs.get(about.stream_seq) is job:
-            del self._jobs[about.stream_seq]
+        key = _key(about)
+        if self._jobs.get(key) is job:
+            del self._jobs[key]
         if job.is_over:
-            self._over.pop(about.stream_seq, None)
-            self._over[about.stream_seq] = about.num_delivered
+            self._over[key] = about.num_delivered
             if len(self._over) > self._most:
                 del self._over[next(iter(self._over))]
 
@@ -86,7 +95,7 @@ class JobsHere:
         The server takes a word about any delivery for all of them.
         """
         about = message.metadata
-        job = self._jobs.get(about.stream_seq)
+        job = self._jobs.get(_key(about))
         if job is None or job.is_returned or job.message.is_acknowledged:
             return False
         # A consumer that was reset, or made anew, counts from 1 again.
@@ -101,12 +110,12 @@ class JobsHere:
         It came before the server had heard, or the word was lost.
         """
         about = message.metadata
-        job = self._jobs.get(about.stream_seq)
+        job = self._jobs.get(_key(about))
         if job is not None and job.is_over:
             return about.num_delivered > job.message.metadata.num_delivered
-        return about.num_delivered > self._over.get(about.stream_seq, about.num_delivered)
+        return about.num_delivered > self._over.get(_key(about), about.num_delivered)
 
     def earlier(self, message: Message) -> Message | None:
         """Return the delivery that is here, of the same message."""
-        job = self._jobs.get(message.metadata.stream_seq)
+        job = self._jobs.get(_key(message.metadata))
         return None if job is None else job.message

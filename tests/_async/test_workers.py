@@ -335,6 +335,26 @@ async def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
             assert len(seen) == 1
 
 
+@pytest.mark.since("2.14")
+async def test_what_a_reset_brings_again_is_worked_on_until_it_is_done(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 1)
+        seen = []
+
+        async def handler(message):
+            seen.append(message.metadata.num_delivered)
+            if len(seen) == 2:
+                raise js.TryLater(0)
+
+        async with jet.worker(name, PATIENT, handler) as worker:
+            await eventually(handled, worker, 1)
+            consumer = await jet.get_consumer(name, "c")
+            await eventually(settled, consumer, 1)
+            await consumer.reset(1)
+            await eventually(handled, worker, 2)
+        assert seen == [1, 1, 2]
+
+
 async def test_two_workers_share_dead_letters(opened, name):
     """One that ends leaves the other what it needs."""
     async with opened() as jet:

@@ -336,6 +336,26 @@ def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
             assert len(seen) == 1
 
 
+@pytest.mark.since("2.14")
+def test_what_a_reset_brings_again_is_worked_on_until_it_is_done(opened, name):
+    with opened() as jet:
+        filled(jet, name, 1)
+        seen = []
+
+        def handler(message):
+            seen.append(message.metadata.num_delivered)
+            if len(seen) == 2:
+                raise js.TryLater(0)
+
+        with jet.worker(name, PATIENT, handler) as worker:
+            eventually(handled, worker, 1)
+            consumer = jet.get_consumer(name, "c")
+            eventually(settled, consumer, 1)
+            consumer.reset(1)
+            eventually(handled, worker, 2)
+        assert seen == [1, 1, 2]
+
+
 def test_two_workers_share_dead_letters(opened, name):
     """One that ends leaves the other what it needs."""
     with opened() as jet:
