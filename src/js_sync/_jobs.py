@@ -66,14 +66,15 @@ class JobsHere:
         self._over: Final[dict[_Key, int]] = {}
         # A delivery may wait behind as many in the buffer, and as many in the queue.
         self._most: Final = 2 * room
+        self._newest = 0
 
     def add(self, message: Message) -> Job:
         """Take a message in."""
         job = Job(message)
         about = _about(message)
         if about is not None:
+            self._follow(about)
             self._jobs[_key(about)] = job
-            # Work on it goes by what comes of that, after a reset of the consumer, say.
             self._over.pop(_key(about), None)
         return job
 
@@ -111,10 +112,18 @@ class JobsHere:
         It came before the server had heard, or the word was lost.
         """
         about = message.metadata
+        self._follow(about)
         job = self._jobs.get(_key(about))
         if job is not None and job.is_over:
             return about.num_delivered > job.message.metadata.num_delivered
         return about.num_delivered > self._over.get(_key(about), about.num_delivered)
+
+    def _follow(self, about: Metadata) -> None:
+        """Forget what is over where the consumer was reset, so that all is to be done again."""
+        # It counts its deliveries from 1 then.
+        if about.consumer_seq <= self._newest:
+            self._over.clear()
+        self._newest = about.consumer_seq
 
     def earlier(self, message: Message) -> Message | None:
         """Return the delivery that is here, of the same message."""
