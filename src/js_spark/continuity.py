@@ -14,8 +14,10 @@ from attrs import evolve
 
 from js_spark.bounds import Bound
 from js_spark.errors import CheckpointError, DataLossError, OptionError
+from js_spark.mark import TimeAt
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
+from js_spark.put_back import put_back
 from js_spark.stream_state import StreamState
 
 __all__ = ["Continuity"]
@@ -24,9 +26,10 @@ _GO_ON = "; set failOnDataLoss=false to go on with what is there"
 
 
 class Continuity:
-    """Checks of one read."""
+    """Checks of one read; ``time_at`` looks up when a message was stored."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, time_at: TimeAt) -> None:
+        self._time_at = time_at
         self._strict = options.fail_on_data_loss
         self._filter = ",".join(options.subjects)
 
@@ -113,10 +116,11 @@ class Continuity:
         if position.created != state.created:
             self._refuse_other(position, state)
             return True
-        if position.next > state.next:
-            self._refuse_put_back(position, state)
-            return True
-        return False
+        sign = put_back(position, state, self._time_at)
+        if sign is None:
+            return False
+        self._refuse_put_back(state, sign)
+        return True
 
     def _refuse_other(self, position: Position, state: StreamState) -> None:
         if self._strict:
@@ -125,12 +129,11 @@ class Continuity:
                 f" {position.created}: it was deleted and made again; use a new checkpoint{_GO_ON}"
             )
 
-    def _refuse_put_back(self, position: Position, state: StreamState) -> None:
+    def _refuse_put_back(self, state: StreamState, sign: str) -> None:
         if self._strict:
             raise DataLossError(
-                f"stream {state.name} ends at {state.next - 1}, the checkpoint stands at"
-                f" {position.next}: the stream was put back to an earlier state, and what it gets"
-                f" now has sequences that were read before; use a new checkpoint{_GO_ON}"
+                f"stream {state.name} {sign}: it was put back to an earlier state, and what it got"
+                f" since has sequences that were read before; use a new checkpoint{_GO_ON}"
             )
 
     def _refuse_overtaken(self, low: int, state: StreamState) -> None:

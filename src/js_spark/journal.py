@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import asdict, frozen
 
 from js_spark.errors import JournalError
+from js_spark.mark import Mark
+from js_spark.offsets import Position
 from js_spark.report import LandReport, TableReport
 
 __all__ = ["Journal", "Plan"]
@@ -25,12 +28,26 @@ _PLAN: Final = "_plan.json"
 
 @frozen(kw_only=True)
 class Plan:
-    """The bounds of one batch, and the stream they belong to (``created`` tells it)."""
+    """The bounds of one batch, and the stream they belong to.
+
+    ``created`` tells it from one that was made later, ``mark`` from an earlier state of it.
+    """
 
     batch_id: int
     created: str
     start: int
     end: int
+    mark: Mark | None = None
+
+    @property
+    def position(self) -> Position:
+        """Where the stream stands behind the batch."""
+        return Position(self.end, self.created, mark=self.mark)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Plan:
+        """Read what was stored."""
+        return cls(**Mark.read_in(value))
 
 
 class Journal:
@@ -43,7 +60,7 @@ class Journal:
     def plan(self) -> Plan | None:
         """Return the batch that was begun and not finished."""
         file = self._folder / _PLAN
-        return Plan(**_read(file)) if file.exists() else None
+        return Plan.from_json(_read(file)) if file.exists() else None
 
     def begin(self, plan: Plan) -> None:
         """Write the plan of the next batch."""
@@ -57,7 +74,7 @@ class Journal:
     def last(self) -> Plan | None:
         """Return the plan of the last batch that is landed."""
         ids = self.batch_ids()
-        return Plan(**_read(self._entry(ids[-1]))["plan"]) if ids else None
+        return Plan.from_json(_read(self._entry(ids[-1]))["plan"]) if ids else None
 
     def batch_ids(self) -> list[int]:
         """Return the numbers of all landed batches, ascending."""

@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 from js_spark.errors import DataLossError
+from js_spark.mark import TimeAt
+from js_spark.offsets import Position
+from js_spark.put_back import put_back
 from js_spark.stream_state import StreamState
 
 __all__ = ["start_behind"]
 
 
-def start_behind(state: StreamState, created: str, end: int, *, strict: bool) -> int:
-    """Return the first sequence to land behind ``end`` of the stream made at ``created``.
+def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: bool) -> int:
+    """Return the first sequence to land behind ``end``; ``time_at`` looks up a message.
 
     Raises `DataLossError` if ``strict`` where the stream is another one by now, was put back to an
     earlier state, or removed messages before they were landed.
     """
-    if created != state.created:
+    if end.created != state.created:
         _refuse(
             strict,
             f"stream {state.name} was made at {state.created}, the journal is of one made at"
-            f" {created}: it was deleted and made again; land into a new folder, or set"
+            f" {end.created}: it was deleted and made again; land into a new folder, or set"
             " failOnDataLoss=false to go on with the new one from its beginning",
         )
         return state.first
-    if end > state.next:
+    if sign := put_back(end, state, time_at):
         _refuse(
             strict,
-            f"stream {state.name} ends at {state.next - 1}, the journal at {end - 1}: the stream"
-            " was put back to an earlier state, and what it gets now has sequences that were landed"
-            " before; land into a new folder, or set failOnDataLoss=false to go on from its"
-            " beginning",
+            f"stream {state.name} {sign}: it was put back to an earlier state, and what it got"
+            " since has sequences that were landed before; land into a new folder, or set"
+            " failOnDataLoss=false to go on from its beginning",
         )
         return state.first
-    if state.first > end:
+    if state.first > end.next:
         _refuse(
             strict,
-            f"stream {state.name}: sequences {end} to {state.first - 1} went before they were"
+            f"stream {state.name}: sequences {end.next} to {state.first - 1} went before they were"
             " landed; set failOnDataLoss=false to go on with what is left",
         )
-    return max(end, state.first)
+    return max(end.next, state.first)
 
 
 def _refuse(strict: bool, reason: str) -> None:

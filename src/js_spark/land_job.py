@@ -91,19 +91,19 @@ def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
 
 
 def ranges_of(
-    leader: Leader, options: SourceOptions, start: int, end: int, created: str
+    leader: Leader, options: SourceOptions, start: int, end: Position
 ) -> list[SequenceRange]:
     """Split the range that was planned of a read's only stream; empty when it holds nothing.
 
-    ``created`` tells the stream from one of the same name that was made later. Raises
-    `DataLossError` when it is another one now, or when it has lost messages of the range, unless
-    ``failOnDataLoss`` is false.
+    ``end`` also tells the stream from one of the same name that was made later, and from an earlier
+    state of it. Raises `DataLossError` when it is another one now, or when it has lost messages of
+    the range, unless ``failOnDataLoss`` is false.
     """
     (state,) = leader.states()
-    planned = Position(end, created)
-    if Continuity(options).check_batch(start, planned, state, state.name) is None:
+    continuity = Continuity(options, leader.time_at)
+    if continuity.check_batch(start, end, state, state.name) is None:
         return []
-    low, high = max(start, state.first), min(end, state.next)
+    low, high = max(start, state.first), min(end.next, state.next)
     if high <= low:
         return []
     parts = partition_count(options, high - low)

@@ -16,7 +16,7 @@ from js_spark.options import SourceOptions
 from js_spark.report import LandReport
 from js_spark.split_tables import DEAD_LETTERS, TableNames
 from js_spark.staging import seqs_of, summarized
-from js_spark.stream_state import StreamState, stream_state
+from js_spark.stream_state import StreamState
 from js_spark.tables import BatchTables
 
 if TYPE_CHECKING:
@@ -61,29 +61,30 @@ class Landing:
         return f"{DEAD_LETTERS}/source={self._stream}"
 
     def _next_plan(self, journal: Journal) -> Plan:
-        connection = self.options.connection
-        with connection.connect() as nc:
-            jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
-            state = stream_state(jet, self._stream)
         last = journal.last()
-        start = self._start(state, last)
-        batch_id = 0 if last is None else last.batch_id + 1
-        return Plan(batch_id=batch_id, created=state.created, start=start, end=state.next)
+        with Leader(self.options) as leader:
+            (state,) = leader.states()
+            start = self._start(leader, state, last)
+        return Plan(
+            batch_id=0 if last is None else last.batch_id + 1,
+            created=state.created,
+            start=start,
+            end=state.next,
+            mark=state.mark,
+        )
 
-    def _start(self, state: StreamState, last: Plan | None) -> int:
+    def _start(self, leader: Leader, state: StreamState, last: Plan | None) -> int:
         if last is None:
-            if self.options.start is None:
-                return state.first
-            with Leader(self.options) as leader:
-                return self.options.start.resolve(state, leader.seq_at)
+            bound = self.options.start
+            return state.first if bound is None else bound.resolve(state, leader.seq_at)
         strict = self.options.fail_on_data_loss
-        return start_behind(state, last.created, last.end, strict=strict)
+        return start_behind(state, last.position, leader.time_at, strict=strict)
 
     def _write(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> None:
         names = TableNames(table=self.table, dead_letters=self._dead)
         job = LandJob(self.options, names, tables.folder)
         with Leader(self.options) as leader:
-            ranges = ranges_of(leader, self.options, plan.start, plan.end, plan.created)
+            ranges = ranges_of(leader, self.options, plan.start, plan.position)
         for table, files in by_table(job.run(spark, ranges)).items():
             tables.put(table, files)
 

@@ -16,7 +16,7 @@ from js_core.errors import (
     RequestTimeout,
 )
 from js_spark.options import SourceOptions
-from js_spark.stream_state import StreamState, stream_state
+from js_spark.stream_state import StreamState, stored_at, stream_state
 
 if TYPE_CHECKING:
     from js_sync import Connection, JetStream
@@ -58,6 +58,10 @@ class Leader:
                 return None
 
         return self._ask(question)
+
+    def time_at(self, stream: str, seq: int) -> str | None:
+        """Return when the message with a sequence was stored; None when there is none."""
+        return self._ask(partial(stored_at, stream=stream, seq=seq))
 
     def _ask(self, question: Callable[[JetStream], _T]) -> _T:
         left = self._options.fetch_retries

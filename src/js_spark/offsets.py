@@ -3,7 +3,8 @@
 It is what Spark writes ahead of a batch and reads after a crash, so it holds all that a replay
 must have the same: the bounds, and into how many ranges they were split. As JSON::
 
-    {"v": 1, "streams": {"ORDERS": {"next": 101, "created": "…", "filter": "orders.>", "parts": 2}}}
+    {"v": 1, "streams": {"ORDERS": {"next": 101, "created": "…", "filter": "orders.>", "parts": 2,
+                                    "mark": {"seq": 170, "time": "…"}}}}
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from js_spark.errors import CheckpointError
+from js_spark.mark import Mark
 
 __all__ = ["Offset", "Position"]
 
@@ -28,6 +30,8 @@ class Position:
     stream, which tells it from a later one of the same name; ``filter`` is the subject filter of
     the read. ``parts`` says into how many ranges the batch that ends here is split. ``since`` is
     where that batch begins when the offset before it does not say: the stream is new in the read.
+    ``mark`` is the last message that the stream had when this was planned, which tells it from an
+    earlier state of it; offsets of older releases have none.
     """
 
     next: int
@@ -35,12 +39,20 @@ class Position:
     filter: str = ""
     parts: int = 1
     since: int | None = None
+    mark: Mark | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the members that Spark stores."""
-        found = {"next": self.next, "created": self.created, "filter": self.filter}
-        found["parts"] = self.parts
-        return found if self.since is None else {**found, "since": self.since}
+        stored = asdict(self)
+        for name in ("since", "mark"):
+            if stored[name] is None:
+                del stored[name]
+        return stored
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Position:
+        """Read the members that Spark stored."""
+        return cls(**Mark.read_in(value))
 
 
 @frozen
@@ -64,7 +76,7 @@ class Offset:
             )
         try:
             found = cast(Mapping[str, Mapping[str, Any]], value["streams"])
-            return cls({name: Position(**members) for name, members in found.items()})
+            return cls({name: Position.from_json(members) for name, members in found.items()})
         except (AttributeError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"the checkpoint holds no offset of this source: {error}"

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from js_spark.batcher import Batcher
-from js_spark.bounds import Bound, SeqAt
+from js_spark.bounds import Bound
 from js_spark.continuity import Continuity
 from js_spark.leader import Leader
 from js_spark.options import SourceOptions
@@ -40,7 +40,7 @@ class JetStreamReader(DataSourceReader):
         with Leader(self._options) as leader:
             states = leader.states()
             for state in states:
-                found += self._ranges(state, leader.seq_at)
+                found += self._ranges(state, leader)
         # Spark turns an empty list into one partition without a value; an empty range says more.
         return found or [SequenceRange(states[0].name, 1, 1, "direct")]
 
@@ -50,11 +50,11 @@ class JetStreamReader(DataSourceReader):
             raise TypeError(f"not a partition of this source: {partition!r}")
         return read_batches(self._options, Batcher(self._options, self._schema), partition)
 
-    def _ranges(self, state: StreamState, seq_at: SeqAt) -> list[SequenceRange]:
+    def _ranges(self, state: StreamState, leader: Leader) -> list[SequenceRange]:
         options = self._options
         low, high = options.start or _EARLIEST, options.end or _LATEST
-        start, end = low.resolve(state, seq_at), high.resolve(state, seq_at)
-        Continuity(options).check_start(low, start, state)
+        start, end = low.resolve(state, leader.seq_at), high.resolve(state, leader.seq_at)
+        Continuity(options, leader.time_at).check_start(low, start, state)
         start, end = max(start, state.first), min(end, state.next)
         if end <= start:
             return []

@@ -45,7 +45,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._options = options
         self._schema = schema
         self._leader = Leader(options)
-        self._continuity = Continuity(options)
+        self._continuity = Continuity(options, self._leader.time_at)
         self._target: dict[str, int] | None = None
         self._admitted_at = time.monotonic()
 
@@ -57,7 +57,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             start = bound.resolve(state, self._leader.seq_at)
             self._continuity.check_start(bound, start, state)
             start = self._continuity.within(bound, start, state)
-            found[state.name] = Position(start, state.created, self._filter)
+            found[state.name] = Position(start, state.created, self._filter, mark=state.mark)
         return Offset(found).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -71,7 +71,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return start
         self._admitted_at = time.monotonic()
         return Offset(
-            {name: self._advance(begin[name], count) for name, count in admitted.items()}
+            {
+                name: self._advance(begin[name], count, states[name])
+                for name, count in admitted.items()
+            }
         ).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -136,10 +139,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return dict.fromkeys(backlog, 0)
         return admit(self._options, backlog, {name: s.mean_size for name, s in states.items()})
 
-    def _advance(self, position: Position, count: int) -> Position:
+    def _advance(self, position: Position, count: int, state: StreamState) -> Position:
         if not count:
             return position
-        parts = partition_count(self._options, count)
         return Position(
-            position.next + count, position.created, self._filter, parts, position.since
+            position.next + count,
+            position.created,
+            self._filter,
+            partition_count(self._options, count),
+            position.since,
+            state.mark,
         )

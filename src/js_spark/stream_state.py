@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from js_core.errors import StreamNotFound
+from js_core.errors import MessageNotFound, StreamNotFound
 from js_models import RetentionPolicy
 from js_spark.errors import OptionError
+from js_spark.mark import Mark
 
 if TYPE_CHECKING:
     from js_models import StreamInfo
     from js_sync import JetStream
 
-__all__ = ["StreamState", "stream_state"]
+__all__ = ["StreamState", "stored_at", "stream_state"]
 
 
 @frozen
@@ -35,6 +36,8 @@ class StreamState:
     allow_direct: bool = False
     by_limits: bool = False
     """Whether limits alone decide what it keeps, whatever is consumed."""
+    mark: Mark | None = None
+    """Its last message; None when it never had one."""
 
     @property
     def mean_size(self) -> float:
@@ -56,6 +59,9 @@ class StreamState:
             bytes=state.bytes or 0,
             allow_direct=bool(config.allow_direct),
             by_limits=config.retention in (None, RetentionPolicy.LIMITS),
+            mark=Mark(following - 1, state.last_ts.rfc3339())
+            if state.last_seq and state.last_ts
+            else None,
         )
 
 
@@ -65,3 +71,11 @@ def stream_state(jet: JetStream, name: str) -> StreamState:
         return StreamState.of(name, jet.bind_stream(name).info(confirmed=True))
     except StreamNotFound as error:
         raise OptionError("stream", f"there is no stream {name!r} ({error})") from error
+
+
+def stored_at(jet: JetStream, stream: str, seq: int) -> str | None:
+    """Ask the stream's leader when the message with a sequence was stored; None without one."""
+    try:
+        return jet.bind_stream(stream).get_message(seq).time.rfc3339()
+    except MessageNotFound:
+        return None

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from attrs import evolve
 from pyspark.sql.types import LongType
 
 from js_spark.errors import DataLossError
-from js_spark.journal import Plan
+from js_spark.journaled import start_behind
 from js_spark.land_job import LandJob, by_table, ranges_of
-from js_spark.landing import Landing
 from js_spark.leader import Leader
+from js_spark.mark import Mark
+from js_spark.offsets import Position
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange
 from js_spark.split_tables import TableNames
@@ -128,27 +130,31 @@ def test_what_was_planned_is_compared_with_the_stream(
     )
     with Leader(options) as leader:
         (state,) = leader.states()
-        (part,) = ranges_of(leader, options, 3, 8, state.created)
+        end = Position(8, state.created, mark=state.mark)
+        (part,) = ranges_of(leader, options, 3, end)
         assert (part.start, part.end) == (3, 8)
-        assert ranges_of(leader, options, 10, 10, state.created) == []
+        assert ranges_of(leader, options, 10, evolve(end, next=10)) == []
         stream.purge(before_seq=5)
         with pytest.raises(DataLossError, match="from 3 to 4"):
-            ranges_of(leader, options, 3, 8, state.created)
-        (part,) = ranges_of(leader, lenient, 3, 8, state.created)
+            ranges_of(leader, options, 3, end)
+        (part,) = ranges_of(leader, lenient, 3, end)
         assert (part.start, part.end) == (5, 8)
+        other = evolve(end, created="1970-01-01T00:00:00Z")
         with pytest.raises(DataLossError, match="deleted and made again"):
-            ranges_of(leader, options, 5, 8, "1970-01-01T00:00:00Z")
-        assert ranges_of(leader, lenient, 5, 8, "1970-01-01T00:00:00Z") == []
+            ranges_of(leader, options, 5, other)
+        assert ranges_of(leader, lenient, 5, other) == []
 
 
-def test_a_landing_notices_a_stream_that_was_put_back(tmp_path: Path) -> None:
-    def start(end: int, **given: str) -> int:
-        options = SourceOptions.parse({"nats.servers": "h", "stream": "S", **given})
-        last = Plan(batch_id=0, created="monday", start=1, end=end)
-        return Landing(options, tmp_path, "t")._start(state, last)
+def test_going_on_behind_a_journal_notices_a_stream_that_was_put_back() -> None:
+    def start(end: int, mark: Mark | None = None, *, strict: bool = True) -> int:
+        times = {9: "evening"}
+        behind = Position(end, "monday", mark=mark)
+        return start_behind(state, behind, lambda _, seq: times.get(seq), strict=strict)
 
     state = StreamState("S", first=3, next=11, created="monday")
-    assert start(11) == 11
-    with pytest.raises(DataLossError, match="stream S ends at 10, the journal at 20"):
+    assert (start(11), start(10, Mark(9, "evening"))) == (11, 10)
+    with pytest.raises(DataLossError, match="stream S ends at 10 and had sequence 20 before"):
         start(21)
-    assert start(21, failOnDataLoss="false") == 3
+    with pytest.raises(DataLossError, match="stream S has at 9 a message stored at evening"):
+        start(10, Mark(9, "noon"))
+    assert start(21, strict=False) == start(10, Mark(9, "noon"), strict=False) == 3

@@ -14,6 +14,7 @@ from js_spark.admission import admit, is_too_little
 from js_spark.bounds import Bound
 from js_spark.continuity import Continuity
 from js_spark.errors import CheckpointError, DataLossError, OptionError
+from js_spark.mark import Mark
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
 from js_spark.plan import partition_count, split
@@ -27,12 +28,18 @@ def options(**given: str) -> SourceOptions:
     return SourceOptions.parse({"nats.servers": "h", "stream": "S", **given})
 
 
+def continuity(times: dict[int, str] | None = None, **given: str) -> Continuity:
+    """Checks of a read whose stream has messages stored at ``times``."""
+    return Continuity(options(**given), lambda stream, seq: (times or {}).get(seq))
+
+
 def test_offsets_survive_json() -> None:
-    offset = Offset({"B": HERE, "A": Position(1, "x", "a.>", 2, since=1)})
+    mark = Mark(seq=7, time="noon")
+    offset = Offset({"B": HERE, "A": Position(1, "x", "a.>", 2, since=1, mark=mark)})
     text = json.dumps(offset.to_json())
     assert Offset.from_json(json.loads(text)) == offset
     assert list(offset.to_json()["streams"]) == ["A", "B"]
-    assert "since" not in offset.to_json()["streams"]["B"]
+    assert not {"since", "mark"} & offset.to_json()["streams"]["B"].keys()
 
 
 @pytest.mark.parametrize(
@@ -42,6 +49,7 @@ def test_offsets_survive_json() -> None:
         {"v": 2, "streams": {}},
         {"v": 1},
         {"v": 1, "streams": {"S": {"nxt": 1}}},
+        {"v": 1, "streams": {"S": {"next": 1, "created": "x", "mark": 7}}},
         {"v": 1, "streams": [1]},
     ],
 )
@@ -114,7 +122,7 @@ def test_a_batch_waits_for_its_minimum_until_the_delay_is_over() -> None:
     ("position", "state", "error", "reason"),
     [
         (evolve(HERE, created="sunday"), STATE, DataLossError, "deleted and made again"),
-        (evolve(HERE, next=102), STATE, DataLossError, "ends at 100, the checkpoint stands at 102"),
+        (evolve(HERE, next=102), STATE, DataLossError, "ends at 100 and had sequence 101 before"),
         (evolve(HERE, next=5), STATE, DataLossError, "removed messages from 5 to 10"),
         (evolve(HERE, filter="a.>"), STATE, CheckpointError, "made with the filter 'a.>'"),
     ],
@@ -123,46 +131,76 @@ def test_breaks_are_told_apart(
     position: Position, state: StreamState, error: type[Exception], reason: str
 ) -> None:
     with pytest.raises(error, match=reason):
-        Continuity(options()).begin(Offset({"S": position}), {"S": state})
-    easy = Continuity(options(failOnDataLoss="false"))
+        continuity().begin(Offset({"S": position}), {"S": state})
+    easy = continuity(failOnDataLoss="false")
     begin = easy.begin(Offset({"S": position}), {"S": state})["S"]
     assert begin.created == "monday"
 
 
 @pytest.mark.parametrize("position", [evolve(HERE, created="sunday"), evolve(HERE, next=102)])
 def test_another_stream_is_read_from_its_beginning_when_loss_is_fine(position: Position) -> None:
-    easy = Continuity(options(failOnDataLoss="false"))
+    easy = continuity(failOnDataLoss="false")
     begin = easy.begin(Offset({"S": position}), {"S": STATE})["S"]
     assert (begin.next, begin.since) == (11, 11)
     assert easy.stands_at(position, STATE) == 11
     with pytest.raises(DataLossError):
-        Continuity(options()).stands_at(position, STATE)
+        continuity().stands_at(position, STATE)
     assert easy.stands_at(evolve(HERE, next=101), STATE) == 101
 
 
 def test_a_gap_is_passed_in_one_go_when_loss_is_fine() -> None:
-    easy = Continuity(options(failOnDataLoss="false"))
+    easy = continuity(failOnDataLoss="false")
     begin = easy.begin(Offset({"S": evolve(HERE, next=5)}), {"S": STATE})["S"]
     assert (begin.next, begin.since) == (11, 11)
 
 
 def test_a_batch_that_was_planned_is_compared_with_the_stream() -> None:
-    strict = Continuity(options())
+    strict = continuity()
     with pytest.raises(DataLossError, match="was put back to an earlier state"):
         strict.check_batch(50, evolve(HERE, next=102), STATE, "S")
     assert strict.check_batch(50, evolve(HERE, next=101), STATE, "S") is STATE
 
 
+MARKED = evolve(HERE, mark=Mark(seq=80, time="noon"))
+GROWN = evolve(STATE, mark=Mark(seq=100, time="evening"))
+
+
+def test_a_stream_that_was_put_back_and_has_grown_is_noticed() -> None:
+    strict = continuity({80: "evening"})
+    reason = "has at 80 a message stored at evening, before it had one stored at noon"
+    with pytest.raises(DataLossError, match=reason):
+        strict.begin(Offset({"S": MARKED}), {"S": GROWN})
+    with pytest.raises(DataLossError, match=reason):
+        strict.stands_at(MARKED, GROWN)
+    with pytest.raises(DataLossError, match=reason):
+        strict.check_batch(40, MARKED, GROWN, "S")
+    with pytest.raises(DataLossError, match="ends at 60 and had sequence 80 before"):
+        strict.begin(Offset({"S": MARKED}), {"S": evolve(GROWN, next=61)})
+    easy = continuity({80: "evening"}, failOnDataLoss="false")
+    assert easy.begin(Offset({"S": MARKED}), {"S": GROWN})["S"].next == 11
+    assert easy.check_batch(40, MARKED, GROWN, "S") is None
+
+
+@pytest.mark.parametrize("times", [{80: "noon"}, {}])
+def test_a_mark_that_is_there_or_gone_is_no_break(times: dict[int, str]) -> None:
+    assert continuity(times).begin(Offset({"S": MARKED}), {"S": GROWN})["S"] == MARKED
+
+
+def test_a_mark_is_looked_up_only_when_something_came() -> None:
+    state = evolve(STATE, next=81, mark=MARKED.mark)
+    assert continuity({80: "evening"}).stands_at(MARKED, state) == 50
+
+
 @pytest.mark.parametrize("position", [evolve(HERE, created="sunday"), evolve(HERE, next=102)])
 def test_a_batch_of_a_stream_that_is_gone_reads_nothing_of_the_other(position: Position) -> None:
     # The next batch reads it from its beginning: these rows would come twice.
-    easy = Continuity(options(failOnDataLoss="false"))
+    easy = continuity(failOnDataLoss="false")
     assert easy.check_batch(1, position, STATE, "S") is None
     assert easy.check_batch(1, HERE, STATE, "S") is STATE
 
 
 def test_a_stream_read_does_not_begin_beyond_the_end() -> None:
-    strict, easy = Continuity(options()), Continuity(options(failOnDataLoss="false"))
+    strict, easy = continuity(), continuity(failOnDataLoss="false")
     bound = Bound("startingOffsets", by_stream={"S": 102})
     with pytest.raises(OptionError, match="asks for sequence 102, but the stream ends at 100"):
         strict.within(bound, 102, STATE)
@@ -170,7 +208,7 @@ def test_a_stream_read_does_not_begin_beyond_the_end() -> None:
 
 
 def test_streams_that_came_and_went() -> None:
-    strict, easy = Continuity(options()), Continuity(options(failOnDataLoss="false"))
+    strict, easy = continuity(), continuity(failOnDataLoss="false")
     new = strict.begin(Offset({}), {"S": STATE})["S"]
     assert (new.next, new.since) == (11, 11)
     with pytest.raises(CheckpointError, match="also holds stream T"):
@@ -179,5 +217,5 @@ def test_streams_that_came_and_went() -> None:
 
 
 def test_nothing_new_is_no_break() -> None:
-    begin = Continuity(options()).begin(Offset({"S": evolve(HERE, since=3)}), {"S": STATE})
+    begin = continuity().begin(Offset({"S": evolve(HERE, since=3)}), {"S": STATE})
     assert begin["S"] == HERE

@@ -33,19 +33,25 @@ class Landed:
         self.log = BatchLog(Folders(config.path).source(self.source.name).journal)
         self.release = release_of(self.source, open_sink(config), self.log)
         self.table = config.path / "orders"
-        self._sink, self._created = sink, stream.info().created.rfc3339()
+        self._sink, self._stream = sink, stream
 
     def land(self, batch: int, seqs: list[int]) -> BatchEntry:
-        columns = {"seq": seqs, "_batch_id": [batch] * len(seqs)}
-        rows = pa.table({name: pa.array(each, pa.int64()) for name, each in columns.items()})
+        times = [self._stream.get_message(seq).time.ns // 1000 for seq in seqs]
+        rows = pa.table(
+            {
+                "seq": pa.array(seqs, pa.int64()),
+                "timestamp": pa.array(times, pa.timestamp("us", "UTC")),
+                "_batch_id": pa.array([batch] * len(seqs), pa.int64()),
+            }
+        )
         if self._sink == "delta":
             write_deltalake(str(self.table), rows, mode="append")
         else:
             (self.table / f"batch_id={batch}").mkdir(parents=True)
             pq.write_table(rows, self.table / f"batch_id={batch}" / "part.parquet")
         entry = BatchEntry(
-            batch=batch, start=batch * 4 + 1, end=batch * 4 + 5, created=self._created,
-            query_id="q", began="b", messages=len(seqs),
+            batch=batch, start=batch * 4 + 1, end=batch * 4 + 5, query_id="q", began="b",
+            created=self._stream.info().created.rfc3339(), messages=len(seqs),
         )  # fmt: skip
         self.log.landed(entry)
         return entry
@@ -119,7 +125,7 @@ def test_a_stream_that_was_put_back_is_not_purged(
     fill(stream, [b""] * 2)  # as it was before the other two that were landed
     pipeline = landed(stream, "parquet", 'commit = "purge"')
     with pytest.raises(CheckpointError, match="is not the one that batch 0 was landed from"):
-        pipeline.release.release(jet, entry := pipeline.land(0, [1, 2, 3, 4]))
+        pipeline.release.release(jet, entry := pipeline.land(0, [1, 2]))
     more = 'commit = "purge"\noptions = { failOnDataLoss = false }'
     assert landed(stream, "parquet", more).release.release(jet, entry) == 0
     assert stream.info().state.messages == 2

@@ -19,6 +19,8 @@ from js_spark.errors import (
     PipelineBusy,
     SparkSourceError,
 )
+from js_spark.mark import Mark
+from js_spark.offsets import Position
 from js_spark.pipeline import swap
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.checkpoint import Bounds, Checkpoint
@@ -37,7 +39,7 @@ STATE = StreamState("ORDERS", first=5, next=21, created="today")
 def entry(number: int, start: int = 1, end: int = 11) -> BatchEntry:
     return BatchEntry(
         batch=number, start=start, end=end, created="today", query_id="q", began="2026-01-01T00:00",
-        messages=10, tables={"orders": TableEntry(rows=10, files=1, bytes=99)},
+        messages=10, tables={"orders": TableEntry(rows=10, files=1, bytes=99)}, mark=Mark(end, "t"),
     )  # fmt: skip
 
 
@@ -97,8 +99,8 @@ def test_the_bounds_of_batches_come_from_the_checkpoint(tmp_path: Path) -> None:
     assert (checkpoint.query_id(), checkpoint.last_begun(), checkpoint.last_committed()) == (
         "q", 1, 0,
     )  # fmt: skip
-    assert checkpoint.bounds(0, 3) == Bounds(3, 11, "today")
-    assert checkpoint.bounds(1, 3) == Bounds(11, 21, "today")
+    assert checkpoint.bounds(0, 3) == Bounds(3, Position(11, "today"))
+    assert checkpoint.bounds(1, 3) == Bounds(11, Position(21, "today"))
     with pytest.raises(CheckpointError, match=r"offsets/2 cannot be read"):
         checkpoint.bounds(2, 3)
     (tmp_path / "c" / "offsets" / "1").write_text("v9\n{}\n{}")

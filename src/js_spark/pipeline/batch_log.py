@@ -15,6 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import asdict, field, frozen
 
 from js_spark.errors import JournalError
+from js_spark.mark import Mark
+from js_spark.offsets import Position
 
 __all__ = ["BatchEntry", "BatchLog", "TableEntry"]
 
@@ -39,7 +41,8 @@ class BatchEntry:
 
     ``messages`` are all rows, dead letters included, each of another sequence. ``backlog`` counts
     the sequences that the stream held behind the batch when it was landed. ``began`` is RFC 3339,
-    ``seconds`` how long it took. ``replays`` counts how often it was landed again.
+    ``seconds`` how long it took. ``replays`` counts how often it was landed again. ``created`` and
+    ``mark`` tell the stream from a later one and from an earlier state of it.
     """
 
     batch: int
@@ -55,12 +58,18 @@ class BatchEntry:
     last_seq: int = 0
     backlog: int = 0
     replays: int = 0
+    mark: Mark | None = None
     tables: Mapping[str, TableEntry] = field(factory=dict[str, TableEntry])
 
     @property
     def rows(self) -> int:
         """Messages that are in a table of their own."""
         return self.messages - self.dead_letters
+
+    @property
+    def position(self) -> Position:
+        """Where the stream stands behind the batch."""
+        return Position(self.end, self.created, mark=self.mark)
 
     @property
     def bytes(self) -> int:
@@ -71,8 +80,9 @@ class BatchEntry:
     def from_json(cls, value: Mapping[str, Any]) -> BatchEntry:
         """Read one entry."""
         tables = {name: TableEntry(**each) for name, each in value.get("tables", {}).items()}
-        others: dict[str, Any] = {name: each for name, each in value.items() if name != "tables"}
-        return cls(**others, tables=tables)
+        members = Mark.read_in(value)
+        members["tables"] = tables
+        return cls(**members)
 
 
 class BatchLog:

@@ -27,11 +27,10 @@ _UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
 
 @frozen
 class Bounds:
-    """Sequences ``start`` up to, not including, ``end`` of the stream made at ``created``."""
+    """A batch begins at the sequence ``start`` and ends where ``end`` says."""
 
     start: int
-    end: int
-    created: str
+    end: Position
 
 
 class Checkpoint:
@@ -82,7 +81,7 @@ class Checkpoint:
             start = end.since
         else:
             start = origin if batch == 0 else self._position(batch - 1).next
-        return Bounds(start, end.next, end.created)
+        return Bounds(start, end)
 
     def _position(self, batch: int) -> Position:
         file = self._folder / "offsets" / str(batch)

@@ -65,6 +65,11 @@ class SourceConfig:
         """Column that holds the sequence of the message."""
         return "seq" if self.format == "raw" else "_seq"
 
+    @property
+    def time_column(self) -> str:
+        """Column that holds when the stream stored the message."""
+        return "timestamp" if self.format == "raw" else "_timestamp"
+
 
 @frozen(kw_only=True)
 class Restarts:

@@ -95,7 +95,7 @@ class BatchLander:
         """Let Spark's tasks write the files, and put them into the tables of the source."""
         options = self._source.source_options
         job = LandJob(options, self._source.tables, tables.folder, entry.batch)
-        ranges = ranges_of(self._leader, options, entry.start, entry.end, entry.created)
+        ranges = ranges_of(self._leader, options, entry.start, entry.position)
         files = by_table(job.run(spark, ranges))
         # An attempt before this one may have found messages that are gone now.
         others = (name for name in possible_tables(self._source) if name not in files)
@@ -108,8 +108,9 @@ class BatchLander:
         entry = BatchEntry(
             batch=self._identity.base + spark_batch,
             start=bounds.start,
-            end=bounds.end,
-            created=bounds.created,
+            end=bounds.end.next,
+            created=bounds.end.created,
+            mark=bounds.end.mark,
             query_id=self._checkpoint.query_id() or "",
             began=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )

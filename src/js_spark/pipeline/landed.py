@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from attrs import frozen
 
 from js_spark.events import EVENT_COLUMNS
@@ -15,14 +17,25 @@ from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.sink import Sink
 from js_spark.split_tables import BATCH_COLUMN, OTHER_EVENTS
 
-__all__ = ["LandedRows", "missing_of", "possible_tables", "read_landed", "tables_of"]
+__all__ = [
+    "MESSAGES",
+    "LandedRows",
+    "messages_of",
+    "missing_of",
+    "possible_tables",
+    "read_landed",
+    "tables_of",
+]
 
-_ROWS: Final = pa.schema([("seq", pa.int64()), ("batch", pa.int64())])
+MESSAGES: Final = pa.schema([("seq", pa.int64()), ("time", pa.timestamp("us", "UTC"))])
+"""What tells messages apart, for good: a stream that is put back gives its sequences again."""
+
+_ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
 
 
 @frozen
 class LandedRows:
-    """Rows of a range in all tables of a source: a sequence and a batch number each."""
+    """Rows of a range in all tables of a source: a sequence, a time and a batch number each."""
 
     rows: pa.Table
 
@@ -78,19 +91,31 @@ def read_landed(
     sink: Sink, source: SourceConfig, tables: Iterable[str], low: int, high: int, since: int = 0
 ) -> LandedRows:
     """Read sequences in ``[low, high)`` from tables, of batches numbered ``since`` or higher."""
-    columns = [source.seq_column, BATCH_COLUMN]
+    columns = [source.seq_column, source.time_column, BATCH_COLUMN]
     found: list[pa.RecordBatch] = []
     for table in tables:
         # Dead letters of raw reads do not exist; of others they have the underscore too.
         for part in sink.scan(table, columns, source.seq_column, low, high, since):
-            arrays = [part.column(0), part.column(1).cast(pa.int64())]
+            # Somebody may have rewritten a table with other digits.
+            arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]
             found.append(pa.RecordBatch.from_arrays(arrays, schema=_ROWS))
     return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
 
 
-def missing_of(wanted: pa.Array, found: LandedRows | pa.ChunkedArray) -> list[int]:
-    """Return the sequences of ``wanted`` that were not found."""
-    seqs = found.seqs if isinstance(found, LandedRows) else found
-    there = pc.is_in(wanted, value_set=seqs.combine_chunks())
-    missing: list[int] = wanted.filter(pc.invert(there)).to_pylist()
-    return missing
+def messages_of(files: Iterable[Path], source: SourceConfig) -> pa.Table:
+    """Read which messages some files have rows of, as `MESSAGES`."""
+    columns = [source.seq_column, source.time_column]
+    found: list[pa.RecordBatch] = []
+    for file in files:
+        for part in pq.ParquetFile(file).read(columns=columns).to_batches():
+            arrays = [part.column(name) for name in columns]
+            found.append(pa.RecordBatch.from_arrays(arrays, schema=MESSAGES))
+    return pa.Table.from_batches(found, schema=MESSAGES)
+
+
+def missing_of(wanted: pa.Table, found: pa.Table) -> list[int]:
+    """Return the sequences of the messages in ``wanted`` that are not in ``found``, ascending."""
+    keys = MESSAGES.names
+    missing = wanted.select(keys).join(found.select(keys), keys, join_type="left anti")
+    seqs: list[int] = missing.column("seq").to_pylist()
+    return sorted(seqs)

@@ -127,7 +127,9 @@ class SourceQuery:
             stored = None  # the stream was made again before anything of it was landed
         identity = stored or Identity.first(self.source, state).save(self._folder)
         if self._recover:
-            identity = recovered(self.source, identity, self._folder, self._sink, state)
+            identity = recovered(
+                self.source, identity, self._folder, self._sink, state, self._leader.time_at
+            )
         identity.check(self.source, self._checkpoint, landed=last is not None)
         self._checkpoint.clear_unfinished()
         position = self._position(identity, state)
@@ -148,9 +150,9 @@ class SourceQuery:
         committed = self._checkpoint.last_committed()
         stands = Position(identity.origin, identity.created)
         if committed >= 0:
-            bounds = self._checkpoint.bounds(committed, identity.origin)
-            stands = Position(bounds.end, bounds.created)
-        return Continuity(self.source.source_options).stands_at(stands, state)
+            stands = self._checkpoint.bounds(committed, identity.origin).end
+        continuity = Continuity(self.source.source_options, self._leader.time_at)
+        return continuity.stands_at(stands, state)
 
     def _begin(self, identity: Identity) -> StreamingQuery:
         assert self._lander is not None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 
 from js_spark.journaled import start_behind
+from js_spark.mark import TimeAt
+from js_spark.offsets import Position
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import SourceConfig
@@ -27,6 +29,7 @@ def recovered(
     folder: SourceFolder,
     sink: Sink,
     state: StreamState,
+    time_at: TimeAt,
 ) -> Identity:
     """Return the identity to go on with; the same one when nothing is wrong.
 
@@ -41,7 +44,9 @@ def recovered(
         sink.forget(table, after)
     if folder.checkpoint.exists():
         folder.checkpoint.rename(folder.path / f"checkpoint.{time.time_ns()}")
-    origin = _origin(source, identity, state, last)
+    stands = Position(identity.origin, identity.created) if last is None else last.position
+    strict = source.source_options.fail_on_data_loss
+    origin = start_behind(state, stands, time_at, strict=strict)
     return identity.renewed(origin=origin, base=after + 1, created=state.created).save(folder)
 
 
@@ -51,13 +56,3 @@ def _agrees(identity: Identity, checkpoint: Checkpoint, last: BatchEntry | None)
         return last is None and identity.query_id is None
     newest = identity.base + checkpoint.last_begun()
     return found == identity.query_id and (last is None or newest >= last.batch)
-
-
-def _origin(
-    source: SourceConfig, identity: Identity, state: StreamState, last: BatchEntry | None
-) -> int:
-    created, origin = (
-        (identity.created, identity.origin) if last is None else (last.created, last.end)
-    )
-    strict = source.source_options.fail_on_data_loss
-    return start_behind(state, created, origin, strict=strict)

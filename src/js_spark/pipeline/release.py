@@ -6,6 +6,7 @@ messages longer in the stream than needed; it never loses one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from js_core.errors import ConsumerNotFound
@@ -13,10 +14,11 @@ from js_models import AckPolicy, ConsumerConfig, DeliverPolicy
 from js_spark.errors import CheckpointError, OptionError
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.config import SourceConfig
+from js_spark.pipeline.held_messages import held_messages, windows
 from js_spark.pipeline.landed import missing_of, possible_tables, read_landed
 from js_spark.pipeline.sink import Sink
-from js_spark.pipeline.stream_seqs import held_seqs, windows
-from js_spark.stream_state import StreamState
+from js_spark.put_back import put_back
+from js_spark.stream_state import StreamState, stored_at
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -97,8 +99,8 @@ class Bookmark:
 class Purge:
     """``commit = "purge"``: messages leave the stream once they are found in the tables.
 
-    Every sequence that the stream still holds below the end of the batch is looked up in the
-    tables, read anew from their files, before any is removed.
+    Every message that the stream still holds below the end of the batch is looked up in the
+    tables, read anew from their files, by its sequence and its time, before any is removed.
     """
 
     def __init__(self, source: SourceConfig, sink: Sink, log: BatchLog) -> None:
@@ -120,7 +122,8 @@ class Purge:
         """Remove all up to the end of the batch that the tables have. Raises `CheckpointError`."""
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
-        if state.created != entry.created or state.next < entry.end:
+        again = put_back(entry.position, state, partial(stored_at, jet))
+        if state.created != entry.created or again:
             if not self._source.source_options.fail_on_data_loss:
                 return 0  # the batches to come are of the stream as it is now
             raise CheckpointError(
@@ -129,9 +132,9 @@ class Purge:
             )
         tables, since = possible_tables(self._source), self._first_batch(entry)
         for low, high in windows(state.first, entry.end):
-            held = held_seqs(jet, self._source.source_options, low, high)
+            held = held_messages(jet, self._source.source_options, low, high)
             landed = read_landed(self._sink, self._source, tables, low, high, since)
-            missing = missing_of(held, landed)
+            missing = missing_of(held, landed.rows)
             if missing:
                 raise CheckpointError(
                     f"nothing was purged: stream {self._source.stream} holds {len(missing)}"

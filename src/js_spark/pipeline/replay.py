@@ -18,9 +18,10 @@ from js_spark.leader import Leader
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.landed import missing_of, read_landed, tables_of
+from js_spark.pipeline.landed import messages_of, missing_of, read_landed, tables_of
 from js_spark.pipeline.settled import settled
 from js_spark.pipeline.sink import Sink, open_sink
+from js_spark.put_back import put_back
 from js_spark.staging import Staging, Written, seqs_of, summarized
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def replay(
             raise OptionError(
                 "from", f"no batch of source {source.name} holds sequences {low} to {high - 1}"
             )
-        _check_stream(source, due[0])
+        _check_stream(source, due[-1])
         tables = tables_of(source, log.entries().values())
         done: list[BatchEntry] = []
         for entry in due:
@@ -74,13 +75,19 @@ def replay(
     return done
 
 
-def _check_stream(source: SourceConfig, entry: BatchEntry) -> None:
+def _check_stream(source: SourceConfig, last: BatchEntry) -> None:
     with Leader(source.source_options) as leader:
         (state,) = leader.states()
-    if state.created != entry.created:
+        sign = put_back(last.position, state, leader.time_at)
+    if state.created != last.created:
         raise DataLossError(
             f"stream {source.stream} was made at {state.created}, the tables are of one made at"
-            f" {entry.created}: their messages cannot be read again"
+            f" {last.created}: their messages cannot be read again"
+        )
+    if sign is not None:
+        raise DataLossError(
+            f"stream {source.stream} {sign}: it was put back to an earlier state, and the messages"
+            " of the tables cannot be read again"
         )
 
 
@@ -95,9 +102,9 @@ def _again(
     staging = Staging(folders.staging, "_replay")
     try:
         written = _landed_aside(spark, source, entry, staging.folder)
-        new = seqs_of([file for each in written.values() for file in each.files], source.seq_column)
+        new = messages_of([file for each in written.values() for file in each.files], source)
         old = read_landed(sink, source, tables, entry.start, entry.end, entry.batch)
-        lost = missing_of(old.up_to(entry.batch).seqs.combine_chunks(), new)
+        lost = missing_of(old.up_to(entry.batch).rows, new)
         if lost:
             raise DataLossError(
                 f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
@@ -119,7 +126,7 @@ def _landed_aside(
     options = evolve(source.source_options, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
-        ranges = ranges_of(leader, options, entry.start, entry.end, entry.created)
+        ranges = ranges_of(leader, options, entry.start, entry.position)
     files = by_table(job.run(spark, ranges))
     return {table: Written(table, tuple(paths)) for table, paths in files.items()}
 

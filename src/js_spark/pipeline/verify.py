@@ -17,9 +17,9 @@ from js_spark.leader import Leader
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
 from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.held_messages import held_messages, windows
 from js_spark.pipeline.landed import missing_of, read_landed, tables_of
 from js_spark.pipeline.sink import Sink, open_sink
-from js_spark.pipeline.stream_seqs import held_seqs, windows
 
 __all__ = ["Verdict", "verify"]
 
@@ -95,11 +95,11 @@ def _verify(
             landed = read_landed(
                 sink, source, tables_of(source, entries.values()), low, high, min(current)
             ).up_to(newest.batch)
-            held = held_seqs(leader.jet(), source.source_options, low, high)
-            _compare(verdict, landed.doubles(_SHOWN), missing_of(held, landed))
+            held = held_messages(leader.jet(), source.source_options, low, high)
+            _compare(verdict, landed.doubles(_SHOWN), missing_of(held, landed.rows))
             verdict.rows += landed.count
             verdict.distinct += landed.distinct
-            verdict.held += len(held)
+            verdict.held += held.num_rows
             counts.update(landed.by_batch())
             tell(source.name, high - verdict.start, verdict.end - verdict.start)
     verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing

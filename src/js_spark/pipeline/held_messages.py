@@ -1,4 +1,4 @@
-"""Which sequences of a range a stream holds just now, as its leader confirms."""
+"""Which messages of a range a stream holds just now, as its leader confirms."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from js_core.arrow_page import ArrowPage
 from js_spark.options import SourceOptions
+from js_spark.pipeline.landed import MESSAGES
 from js_spark.plan import read_way
 from js_spark.stream_state import stream_state
 
 if TYPE_CHECKING:
     from js_sync import JetStream
 
-__all__ = ["held_seqs", "windows"]
+__all__ = ["held_messages", "windows"]
 
 WINDOW = 2_000_000
-"""Sequences that are compared at once: some 50 MB."""
+"""Sequences that are compared at once: some 100 MB."""
 
 
 def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:
@@ -26,14 +28,14 @@ def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]
         yield start, min(start + size, high)
 
 
-def held_seqs(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Array:
-    """Return the sequences in ``[low, high)`` that the stream holds and the filter chooses.
+def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
+    """Return what the stream holds in ``[low, high)`` and the filter chooses, as `MESSAGES`.
 
     Reads the messages, as the source does: it is as exact, and takes as long.
     """
     (name,) = options.streams
     state = stream_state(jet, name)
-    found: list[int] = []
+    found: list[pa.RecordBatch] = []
     reader = jet.range_reader(
         name,
         max(low, state.first),
@@ -44,7 +46,9 @@ def held_seqs(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa
     )
     try:
         while (page := reader.next_page()) is not None:
-            found += page.seqs
+            messages = ArrowPage.of(page)
+            times = messages.times.cast(MESSAGES.field("time").type, safe=False)
+            found.append(pa.RecordBatch.from_arrays([messages.seqs, times], schema=MESSAGES))
     finally:
         reader.close()
-    return pa.array(found, pa.int64())
+    return pa.Table.from_batches(found, schema=MESSAGES)

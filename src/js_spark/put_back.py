@@ -1,0 +1,32 @@
+"""Whether a stream was put back to an earlier state since somebody noted how it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from js_spark.offsets import Position
+
+if TYPE_CHECKING:
+    from js_spark.mark import TimeAt
+    from js_spark.stream_state import StreamState
+
+__all__ = ["put_back"]
+
+
+def put_back(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
+    """Return by what a stream shows that it was put back, ``None`` when nothing tells.
+
+    It ends below what it had, or has another message where the mark was. A mark that is gone
+    tells nothing: limits, a purge or somebody removed it. The message is asked for only where the
+    stream has got others since.
+    """
+    mark = position.mark
+    had = position.next - 1 if mark is None else max(position.next - 1, mark.seq)
+    if had >= state.next:
+        return f"ends at {state.next - 1} and had sequence {had} before"
+    if mark is None or mark == state.mark:
+        return None
+    time = time_at(state.name, mark.seq)
+    if time is None or time == mark.time:
+        return None
+    return f"has at {mark.seq} a message stored at {time}, before it had one stored at {mark.time}"

@@ -1,0 +1,182 @@
+"""Streams whose server was put back to an earlier copy of its files, and that have grown since.
+
+Their time of creation is the same, and the sequences behind the copy are given a second time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from attrs import evolve
+from pyspark.errors import StreamingQueryException
+
+import js_sync
+from js_spark.errors import CheckpointError, DataLossError
+from js_spark.passing import through
+from js_spark.pipeline import land
+from js_spark.pipeline.batch_log import BatchLog
+from js_spark.pipeline.config import PipelineConfig
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.release import release_of
+from js_spark.pipeline.replay import replay
+from js_spark.pipeline.runner import run
+from js_spark.pipeline.sink import open_sink
+from js_spark.pipeline.verify import verify
+from js_sync import JetStream, Stream
+from js_testing import NatsServer
+from tests.spark.pipelines import config_of, counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Make = Callable[..., Stream]
+Fill = Callable[..., None]
+PutBack = Callable[[], contextlib.AbstractContextManager[None]]
+
+
+@pytest.fixture
+def server(server_factory: Callable[..., NatsServer]) -> NatsServer:
+    """A server of the test's own."""
+    return server_factory()
+
+
+@pytest.fixture
+def jet(server: NatsServer) -> Iterator[JetStream]:
+    with js_sync.connect(server.url) as nc:
+        yield nc.jetstream()
+
+
+@pytest.fixture
+def put_back(server: NatsServer, jet: JetStream, tmp_path: Path) -> PutBack:
+    """Puts the server back, behind a block, to what it was before the block."""
+
+    def start() -> None:
+        server.restart()
+        through(jet.account_info, 60)  # the connection is made anew
+
+    @contextlib.contextmanager
+    def back() -> Iterator[None]:
+        server.kill()
+        shutil.copytree(server.store_dir, tmp_path / "copy")
+        start()
+        yield
+        server.kill()
+        shutil.rmtree(server.store_dir)
+        shutil.copytree(tmp_path / "copy", server.store_dir)
+        start()
+
+    return back
+
+
+def config_for(stream: Stream, server: NatsServer, folder: Path, more: str) -> PipelineConfig:
+    text = f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\ncommit = "{more}"'
+    return config_of(folder, "parquet", server.url, text)
+
+
+def test_a_query_that_goes_on_notices_it(
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    put_back: PutBack,
+    tmp_path: Path,
+) -> None:
+    def go_on() -> None:
+        reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
+        rows = reader.options(stream=stream.name, maxMessagesPerTrigger="4").load()
+        writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+        query = writer.trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(120), "the query does not end"
+        finally:
+            query.stop()
+
+    stream = make_stream()
+    fill(stream, [b""] * 3)
+    with put_back():
+        go_on()
+        fill(stream, [b""] * 6)
+        go_on()
+    fill(stream, [b""] * 9)
+    with pytest.raises(StreamingQueryException, match="it was put back to an earlier state"):
+        go_on()
+
+
+def test_a_landing_that_goes_on_notices_it(
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    put_back: PutBack,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [b""] * 3)
+    given = {"servers": server.url, "stream": stream.name, "path": str(tmp_path / "lake")}
+    with put_back():
+        fill(stream, [b""] * 3)
+        assert land(spark, **given).messages == 6
+    fill(stream, [b""] * 6)
+    with pytest.raises(DataLossError, match="it was put back to an earlier state"):
+        land(spark, **given)
+
+
+def test_a_pipeline_that_purges_loses_nothing(
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    put_back: PutBack,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [b""] * 5)
+    config = config_for(stream, server, tmp_path, "purge")
+    with put_back():
+        fill(stream, [b""] * 5)
+        assert run(spark, config, once=True) == {}
+        assert stream.info().state.messages == 0
+    fill(stream, [b""] * 10)
+    assert "was put back to an earlier state" in run(spark, config, once=True)["orders"]
+    assert stream.info().state.messages == 15, "nothing was purged"
+    (verdict,) = verify(config)
+    assert "5 messages of the stream are in no table: 6, 7, 8, 9, 10" in verdict.problems
+    with pytest.raises(DataLossError, match="was put back to an earlier state"):
+        replay(spark, config, config.sources[0], 1, 11)
+    assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (10, 10)
+
+
+def test_a_purge_finds_messages_by_their_time_too(
+    spark: SparkSession,
+    server: NatsServer,
+    jet: JetStream,
+    make_stream: Make,
+    fill: Fill,
+    put_back: PutBack,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [b""] * 2)
+    config = config_for(stream, server, tmp_path, "none")
+    with put_back():
+        fill(stream, [b""] * 2)
+        assert run(spark, config, once=True) == {}
+    fill(stream, [b""] * 4)
+    log = BatchLog(Folders(config.path).source("orders").journal)
+    entry = log.entries()[0]
+    (source,) = config.sources
+    purge = release_of(evolve(source, commit="purge"), open_sink(config), log)
+    with pytest.raises(CheckpointError, match="is not the one that batch 0 was landed from"):
+        purge.release(jet, entry)
+    # As an older release wrote it.
+    with pytest.raises(CheckpointError, match="holds 2 messages from sequence 3 on that no table"):
+        purge.release(jet, evolve(entry, mark=None))
+    options = {**source.options, "failOnDataLoss": "false"}
+    easy = evolve(source, commit="purge", options=options)
+    assert release_of(easy, open_sink(config), log).release(jet, entry) == 0
+    assert stream.info().state.messages == 6
