@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from js_spark import fields
 from js_spark.batcher import Batcher
 from js_spark.decode import arrow_type
+from js_spark.errors import SchemaError
 from js_spark.events import EVENT_COLUMNS
 from js_spark.layout import ERROR, EXTRA, Layout
 from js_spark.options import SourceOptions
@@ -20,7 +21,15 @@ from js_spark.options import SourceOptions
 if TYPE_CHECKING:
     from js_core.arrow_page import ArrowPage
 
-__all__ = ["BATCH_COLUMN", "DEAD_LETTERS", "OTHER_EVENTS", "TableNames", "TableSplit"]
+__all__ = [
+    "BATCH_COLUMN",
+    "DEAD_LETTERS",
+    "FOLDER_COLUMN",
+    "OTHER_EVENTS",
+    "TableNames",
+    "TableSplit",
+    "refuse_members",
+]
 
 DEAD_LETTERS: Final = "dead_letters"
 """Table of messages that do not fit, with the reason and the payload."""
@@ -31,8 +40,24 @@ OTHER_EVENTS: Final = "other_events"
 BATCH_COLUMN: Final = "_batch_id"
 """Column with the number of the batch that landed the row."""
 
+FOLDER_COLUMN: Final = "batch_id"
+"""Column that readers of Parquet make of the name of a batch's folder."""
+
 _KIND: Final = "kind"
 _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
+
+
+def refuse_members(options: SourceOptions, *taken: str) -> None:
+    """Refuse a payload with a member whose column the tables have besides. Raises `SchemaError`.
+
+    Readers of the tables would fail, or show what is not the member's.
+    """
+    for name in Layout(options).payload.names:
+        if name.lower() in taken:
+            raise SchemaError(
+                f"the payload has a member {name!r}, which is the name of a column that tables get"
+                " from the batch; leave it out of the schema (it is kept in _extra)"
+            )
 
 
 @frozen(kw_only=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from js_spark.errors import DataLossError, OptionError
+from js_spark.errors import DataLossError, OptionError, SchemaError
 from js_spark.journal import Journal, Plan
 from js_spark.pipeline import LandReport, land, summary
 from js_sync import JetStream, Stream
@@ -196,6 +196,14 @@ def test_summary_counts_by_subject(
         (f"{prefix}.c", 1, 3, 3),
     ]
     assert found[0].first_time < found[0].last_time
+
+
+def test_members_do_not_take_the_name_that_folders_have(
+    lands: Callable[..., LandReport], make_stream: Make
+) -> None:
+    schema = json.dumps({"type": "object", "properties": {"batch_id": {"type": "integer"}}})
+    with pytest.raises(SchemaError, match="a member 'batch_id', which is the name of a column"):
+        lands(make_stream(), value_format="json", json_schema=schema)
 
 
 def test_tables_keep_to_their_folder(lands: Callable[..., LandReport], make_stream: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,22 @@ def test_everything(tmp_path: Path) -> None:
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("sink", "member"), [("parquet", "batch_id"), ("parquet", "_Batch_ID"), ("delta", "_batch_id")]
+)
+def test_members_do_not_take_the_columns_of_a_batch(tmp_path: Path, sink: str, member: str) -> None:
+    def read_with(name: str) -> PipelineConfig:
+        schema = {"type": "object", "properties": {name: {"type": "integer"}}}
+        (tmp_path / "a.json").write_text(json.dumps(schema))
+        lines = f'sink = "{sink}"\n' + HEAD + SOURCE + 'format = "json"\nschema = "a.json"'
+        return read(tmp_path, lines)
+
+    with pytest.raises(ConfigError, match=f"source ORDERS: schema: the payload has .*{member}"):
+        read_with(member)
+    if sink == "delta":
+        assert read_with("batch_id").sources[0].table == "orders"
 
 
 @pytest.mark.parametrize("line", ['password = "canary-77"', '[nats.deep]\ntoken = "canary-77"'])

@@ -25,7 +25,7 @@ from js_spark.landing import Landing
 from js_spark.option_uses import refuse_ends, refuse_limits
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport, SubjectSummary
-from js_spark.split_tables import DEAD_LETTERS
+from js_spark.split_tables import DEAD_LETTERS, FOLDER_COLUMN, refuse_members
 from js_spark.tables import local_url
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ def land(
     the ``jetstream`` source, for example ``nats.user`` or ``minPartitions``; ``startingOffsets``
     holds for the first batch only.
 
-    Raises `OptionError`, and `DataLossError` when messages went before they were landed or the
-    stream was deleted and made again since the last batch.
+    Raises `OptionError`, `SchemaError` (also for a member ``batch_id``, which readers take from the
+    folders), and `DataLossError` when messages went before they were landed or the stream was
+    deleted and made again, or put back, since the last batch.
     """
     given = {
         **(options or {}),
@@ -71,6 +72,7 @@ def land(
     parsed = SourceOptions.parse(given)
     refuse_ends(given)
     refuse_limits(given)
+    refuse_members(parsed, FOLDER_COLUMN)
     job = Landing(parsed, Path(path).absolute(), _table(table, stream))
     return job.run(spark)
 

@@ -16,7 +16,13 @@ from js_spark.layout import Layout
 from js_spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
 from js_spark.pipeline.toml_table import TomlTable
 from js_spark.session import LOCAL_MASTER
-from js_spark.split_tables import DEAD_LETTERS, OTHER_EVENTS
+from js_spark.split_tables import (
+    BATCH_COLUMN,
+    DEAD_LETTERS,
+    FOLDER_COLUMN,
+    OTHER_EVENTS,
+    refuse_members,
+)
 
 __all__ = ["read_config"]
 
@@ -73,6 +79,7 @@ def read_config(
     )
     spark.finish()
     _check_names(file.name, config)
+    _check_members(file.name, config)
     return config
 
 
@@ -280,6 +287,15 @@ def _check_names(file: str, config: PipelineConfig) -> None:
     _refuse_twice(file, "bookmark", [f"{each.stream}/{each.bookmark}" for each in config.sources])
     tables = [table.lower() for each in config.sources for table in _tables(each)]
     _refuse_twice(file, "table", [*tables, DEAD_LETTERS])
+
+
+def _check_members(file: str, config: PipelineConfig) -> None:
+    taken = (BATCH_COLUMN, FOLDER_COLUMN) if config.sink == "parquet" else (BATCH_COLUMN,)
+    for source in config.sources:
+        try:
+            refuse_members(source.source_options, *taken)
+        except SchemaError as error:
+            raise ConfigError(f"{file}: source {source.name}: schema", str(error)) from error
 
 
 def _tables(source: SourceConfig) -> list[str]:
