@@ -10,6 +10,7 @@ from js_core.errors import JetStreamError, PermissionDenied, TwinstreamError
 from js_spark.batcher import Batcher
 from js_spark.errors import DataLossError
 from js_spark.holes import Holes
+from js_spark.leader import Leader
 from js_spark.options import SourceOptions
 from js_spark.passing import through
 from js_spark.plan import SequenceRange
@@ -42,20 +43,25 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
     if part.end <= part.start:
         return
     connection = options.connection
-    with connection.connect() as nc:
+    with connection.connect() as nc, Leader(options) as leader:
         jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
         _check_stream(jet, options, part)
         reader, page = _begin(jet, options, part)
         holes = Holes(part.start, part.end)
+
+        def settle(hole: int | None) -> None:
+            if hole is not None and options.fail_on_data_loss:
+                _settle(_aside(leader, jet), options, part, hole)
+
         try:
             while page is not None:
                 found = ArrowPage.of(page)
-                _settle(jet, options, part, holes.in_page(found.seqs))
+                settle(holes.in_page(found.seqs))
                 yield found
                 page = reader.next_page()
         finally:
             reader.close()
-        _settle(jet, options, part, holes.at_end())
+        settle(holes.at_end())
 
 
 def _begin(
@@ -105,13 +111,23 @@ def _check_stream(jet: JetStream, options: SourceOptions, part: SequenceRange) -
         )
 
 
-def _settle(jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int | None) -> None:
+def _aside(leader: Leader, jet: JetStream) -> JetStream:
+    """Return what to ask questions over: a link of its own, made at the first one.
+
+    On the reader's the answer comes behind the page that was asked for ahead. It is taken where the
+    server accepts no other.
+    """
+    try:
+        return leader.jet()
+    except TwinstreamError:
+        return jet
+
+
+def _settle(jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int) -> None:
     """Tell messages that were never there (gaps are normal) from those that went while reading.
 
     A stream that begins at the hole or below has lost nothing in front of the read.
     """
-    if hole is None or not options.fail_on_data_loss:
-        return
     state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
     if state.first > hole:
         raise DataLossError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from urllib.request import urlopen
 
 import pytest
 
@@ -175,6 +177,23 @@ def test_gaps_of_deletes_and_filters_are_no_loss(
     count = sum(len(next(pages)) for _ in range(4))
     stream.purge(before_seq=3)  # all that went is read, or of no concern to the filter
     assert count + sum(map(len, pages)) == 48
+
+
+@pytest.mark.parametrize(("most", "links"), [(9, 3), (2, 2)])
+def test_questions_do_not_wait_for_pages_where_another_link_may_be_made(
+    most: int, links: int
+) -> None:
+    with NatsServer(f"max_connections: {most}") as server, js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        jet.create_stream(StreamConfig(name="S", subjects=["s.*"], allow_direct=True))
+        for at in range(40):
+            jet.publish(f"s.{at % 2}", b"x")
+        given = options(server, "S", subject="s.1", fetchMessages="5")
+        pages = read_pages(given, SequenceRange("S", 1, 41, "direct"))
+        assert len(next(pages)) == 5
+        with urlopen(f"{server.monitoring_url}/varz") as answer:
+            assert json.load(answer)["connections"] == links
+        assert sum(map(len, pages)) == 15
 
 
 def test_a_range_of_a_stream_that_was_made_again_is_not_read(
