@@ -29,6 +29,7 @@ from js_spark.pipeline.folders import Folders, SourceFolder
 from js_spark.pipeline.identity import Identity
 from js_spark.pipeline.land_batch import BatchLander
 from js_spark.pipeline.lock import locked
+from js_spark.pipeline.rebuild import batch_folders
 from js_spark.pipeline.trouble import is_lasting, sentence
 from js_spark.stream_state import StreamState
 
@@ -187,6 +188,15 @@ except Exception as error:
     with locked(folders, "run of orders"):
         assert "is in use by 'run of orders' (process" in other()
     assert other() == "got it\n"
+
+
+def test_a_folder_that_is_no_batch_is_named(tmp_path: Path) -> None:
+    for name in ("batch_id=10", "batch_id=2"):
+        (tmp_path / name).mkdir()
+    assert list(batch_folders(tmp_path)) == [2, 10]
+    (tmp_path / "batch_id=2.old").mkdir()
+    with pytest.raises(JournalError, match=r"batch_id=2\.old is not the folder of a batch"):
+        batch_folders(tmp_path)
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from js_spark.errors import JournalError
 from js_spark.pipeline import swap
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part, merge
@@ -26,13 +27,24 @@ BATCH_FOLDER: Final = "batch_id="
 
 
 def batch_folders(table: Path) -> dict[int, Path]:
-    """Return the folders of a table by the number of the (last) batch in it, ascending."""
+    """Return the folders of a table by the number of the (last) batch in it, ascending.
+
+    Raises `JournalError` for a folder that readers take for a batch and that is none.
+    """
     if not table.is_dir():
         return {}
-    found = {
-        int(path.name.removeprefix(BATCH_FOLDER)): path for path in table.glob(f"{BATCH_FOLDER}*")
-    }
+    found = {_number(path): path for path in table.glob(f"{BATCH_FOLDER}*")}
     return dict(sorted(found.items()))
+
+
+def _number(folder: Path) -> int:
+    text = folder.name.removeprefix(BATCH_FOLDER)
+    if not (text.isascii() and text.isdigit()):
+        raise JournalError(
+            f"{folder} is not the folder of a batch, which ends in a number: somebody else put it"
+            " there, and readers of the table see it; move it away"
+        )
+    return int(text)
 
 
 class Rebuilt:
