@@ -8,18 +8,22 @@ letter where one would expect the whole token, because the server does.
 from __future__ import annotations
 
 _BLANKS = " \t\r\n\f"
-_NAME_REFUSED = frozenset(_BLANKS + ".*>\\/")
+_NAME_REFUSED = frozenset(_BLANKS + ".*>")
+_SEPARATORS = frozenset("\\/")
 _TOKEN_REFUSED = frozenset(_BLANKS)
 
 NAME_MAX_BYTES = 255
 
 
-def name_fault(name: str) -> str | None:
-    """Return what is wrong with a stream's or consumer's name, None for nothing."""
+def name_fault(name: str, *, separators: bool = False) -> str | None:
+    """Return what is wrong with a stream's or consumer's name, None for nothing.
+
+    ``separators`` lets those of file paths pass.
+    """
     if not name:
         return "is empty"
     for letter in name:
-        if letter in _NAME_REFUSED:
+        if letter in _NAME_REFUSED or (letter in _SEPARATORS and not separators):
             return f"has the character {letter!r}"
     return None
 

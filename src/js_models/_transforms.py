@@ -31,6 +31,9 @@ _INDEX_AND_NUMBER = (
 
 # Functions that need no wildcard in the source, and the first server that lets them do without.
 _FREE_SINCE: Version = (2, 12, 0)
+# First servers that refuse numbers beyond 32 bits.
+_BOUND_SINCE: Version = (2, 11, 8)
+_PARTITIONS_BOUND_SINCE: Version = (2, 12, 0)
 _LEFT_RIGHT_SINCE: Version = (2, 15, 0)
 
 
@@ -83,6 +86,7 @@ class _Call:
 
     name: str
     arguments: list[str]
+    version: Version
 
     def integer(self, place: int) -> int | None:
         """Return an argument's number, None where it is none of 64 bits."""
@@ -107,7 +111,7 @@ def _call(target: str, version: Version) -> _Call | None:
     for name, pattern in _PATTERNS.items():
         match = pattern.search(target)
         if match and (name != "random" or version >= _FREE_SINCE):
-            return _Call(name, _COMMA.split(match[1]))
+            return _Call(name, _COMMA.split(match[1]), version)
     return None
 
 
@@ -210,7 +214,8 @@ def _wildcard(call: _Call) -> str | None:
 def _partition(call: _Call) -> str | None:
     if not call.are_integers():
         return "takes the number of partitions, then numbers of wildcards"
-    return "has too many partitions" if call.number(0) > _INT32_MAX else None
+    bound = call.version >= _PARTITIONS_BOUND_SINCE
+    return "has too many partitions" if bound and call.number(0) > _INT32_MAX else None
 
 
 def _random(call: _Call) -> str | None:
@@ -222,7 +227,7 @@ def _random(call: _Call) -> str | None:
 def _index_and_number(call: _Call) -> str | None:
     if len(call.arguments) != 2 or not call.are_integers():
         return "takes the number of a wildcard and a second number"
-    if not -(2**31) <= call.number(1) <= _INT32_MAX:
+    if call.version >= _BOUND_SINCE and not -(2**31) <= call.number(1) <= _INT32_MAX:
         return "has a second number beyond 32 bits"
     return None
 

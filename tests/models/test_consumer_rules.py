@@ -153,6 +153,12 @@ def test_refused_by_its_stream(
         ({**PULL, "priority_policy": "prioritized", "priority_groups": ["g"]}, "2.11", [10025]),
         ({**PULL, "priority_policy": "prioritized", "priority_groups": ["g"]}, "2.12", []),
         ({"name": "a b"}, "2.11", [10103]),
+        ({"name": "a b", "description": "x" * 4097}, "2.12.7", [10107, 10103]),
+        ({"name": "a b", "description": "x" * 4097}, "2.12.8", [10052, 10107]),
+        ({**PULL, "filter_subjects": ["a.*", "*.b"]}, "2.12.4", [10138, 10138]),
+        ({**PULL, "filter_subjects": ["a.*", "*.b"]}, "2.12.5", []),
+        ({**PUSH, "priority_policy": "overflow", "priority_groups": ["g"]}, "2.11.6", []),
+        ({**PUSH, "priority_policy": "overflow", "priority_groups": ["g"]}, "2.11.7", [10178]),
     ],
     ids=str,
 )
@@ -180,6 +186,9 @@ def test_pedantic_requests_refuse_silent_changes() -> None:
     ):
         assert validate_consumer(config) == []
         assert validate_consumer(config, pedantic=True)[0].err_code == 10157
+    for config in ({**PULL, "max_deliver": -2}, {**PULL, "max_ack_pending": -2}):
+        assert validate_consumer(config, server="2.11", pedantic=True) == []
+        assert validate_consumer(config, server="2.12", pedantic=True)[0].err_code == 10157
     assert validate_consumer(PULL, BOUND) == []
     assert validate_consumer(PULL, BOUND, pedantic=True)[0].err_code == 10157
 

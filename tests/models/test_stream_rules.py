@@ -221,18 +221,61 @@ EXTERNAL: dict[str, Any] = {
 }
 
 
+SCHEDULES = {"name": "S", "allow_msg_schedules": True, "discard": "new"}
+COUNTED = {"name": "S", "allow_msg_schedules": True, "allow_msg_counter": True}
+MARKED = {"name": "S", "subject_delete_marker_ttl": SECOND}
+MAPPED = {"name": "S", "subjects": ["a.*"], "subject_transform": {"src": "a.*", "dest": "b.x"}}
+AGAIN = {**MAPPED, "republish": {"src": ">", "dest": ">"}}
+MISMAPPED = {**AGAIN, "subject_transform": {"src": "a..", "dest": "b"}}
+
+
 @pytest.mark.parametrize(
     ("config", "server", "codes"),
     [
         ({"name": "S", "bogus": 1}, "2.11", []),
         ({"name": "S", "bogus": 1}, "2.12", [10025]),
-        (EXTERNAL, "2.11", [10049, 10049]),
-        (EXTERNAL, "2.12", [10145, 10146]),
+        (EXTERNAL, "2.12.4", [10049, 10049]),
+        (EXTERNAL, "2.12.5", [10145, 10146]),
         ({"name": "S", "allow_batched": True}, "2.12.8", [10025]),
         ({"name": "S", "allow_batched": True}, "2.14", []),
         ({"name": "S", "allow_msg_counter": True, "discard": "new"}, "2.12", [10052]),
-        ({"name": "S", "allow_msg_schedules": True, "discard": "new"}, "2.12", []),
-        ({"name": "S", "allow_msg_schedules": True, "discard": "new"}, "2.14", [10052]),
+        (SCHEDULES, "2.12.9", []),
+        (SCHEDULES, "2.12", [10052]),
+        (SCHEDULES, "2.14.1", []),
+        (SCHEDULES, "2.14.2", [10052]),
+        (COUNTED, "2.12.9", []),
+        (COUNTED, "2.14.1", []),
+        (COUNTED, "2.14.2", [10052]),
+        (MARKED, "2.11.1", [10052]),
+        (MARKED, "2.11.2", []),
+        ({"name": "S", "subjects": ["*.b"]}, "2.11.1", []),
+        ({"name": "S", "subjects": ["*.b"]}, "2.11.2", [10052, 10052]),
+        ({"name": "S", "subjects": ["$SYS.a", "$JS.a"]}, "2.11.1", [10052, 10052]),
+        (AGAIN, "2.11.10", [10052]),
+        (AGAIN, "2.11.11", []),
+        (AGAIN, "2.12.1", [10052]),
+        (AGAIN, "2.12.2", []),
+        (MISMAPPED, "2.12.1", [10052, 10155]),
+        (MISMAPPED, "2.12.2", [10155, 10052]),
+        ({"name": "S", "sources": [{"name": "a/b"}]}, "2.12.7", []),
+        ({"name": "S", "sources": [{"name": "a/b"}]}, "2.12.8", [10141]),
+        ({"name": "S", "mirror": {"name": "a\\b"}}, "2.12.7", []),
+        ({"name": "S", "mirror": {"name": "a\\b"}}, "2.12.8", [10142]),
+        (
+            {"name": "S", "subject_transform": {"src": "*", "dest": "{{partition(2147483648,1)}}"}},
+            "2.11",
+            [],
+        ),
+        (
+            {"name": "S", "subject_transform": {"src": "*", "dest": "{{partition(2147483648,1)}}"}},
+            "2.12",
+            [10156],
+        ),
+        (
+            {"name": "S", "subject_transform": {"src": "*", "dest": "{{split(1,2147483648)}}"}},
+            "2.11.7",
+            [],
+        ),
         (
             {"name": "S", "subject_transform": {"src": "a.*", "dest": "{{left(1,1)}}"}},
             "2.14",

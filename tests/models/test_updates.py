@@ -96,6 +96,37 @@ def test_max_consumers_could_not_change_once() -> None:
     assert validate_stream_update(before, after, "2.12.5") == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "server", "rules"),
+    [
+        ({"mirror": {"name": "O"}}, {}, "2.11", ["U-MIRROR"]),
+        ({"mirror": {"name": "O"}}, {"subjects": ["a"]}, "2.11", ["U-MIRROR"]),
+        ({"mirror": {"name": "O"}}, {}, "2.12", []),
+        ({}, {"allow_msg_ttl": True}, "2.11.1", ["U-TTL"]),
+        ({"allow_msg_ttl": True}, {}, "2.11.1", ["U-TTL"]),
+        ({}, {"allow_msg_ttl": True}, "2.11.2", []),
+        ({"allow_msg_ttl": True}, {}, "2.11.2", ["U-TTL-OFF"]),
+    ],
+    ids=str,
+)
+def test_rules_for_streams_follow_the_version(
+    old: dict[str, Any], new: dict[str, Any], server: str, rules: list[str]
+) -> None:
+    problems = validate_stream_update({"name": "S", **old}, {"name": "S", **new}, server)
+    assert [problem.rule for problem in problems] == rules
+
+
+@pytest.mark.parametrize(
+    ("member", "last"),
+    [("mem_storage", "2.14.3"), ("direct", "2.14.5"), ("sourcing", "2.14.5")],
+)
+def test_members_of_consumers_became_fixed_one_by_one(member: str, last: str) -> None:
+    old = {"name": "C", "deliver_subject": "d"}
+    new = {**old, member: True}
+    assert validate_consumer_update(old, new, server=last) == []
+    assert [one.rule for one in validate_consumer_update(old, new)] == ["U-FIXED"]
+
+
 def test_moving_a_push_consumer_is_for_the_server_to_say() -> None:
     before = {"durable_name": "C", "deliver_subject": "d"}
     problems = validate_consumer_update(before, {**before, "deliver_subject": "e"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from js_models._subjects import NAME_MAX_BYTES, name_fault
 from js_models.rules.consumer_case import ConsumerCase
-from js_models.rules.consumer_defaults import ACK_WAIT, NEVER_NEGATIVE, RESETS_SINCE
+from js_models.rules.consumer_defaults import ACK_WAIT, NEVER_NEGATIVE
 from js_models.rules.consumer_delivery import DELIVERY_RULES
 from js_models.rules.consumer_filters import FILTER_RULES
 from js_models.rules.consumer_priority import PRIORITY_RULES
@@ -108,6 +108,7 @@ DEFAULT_RULES = (
         "max_deliver is below -1; the server would make it -1.",
         "Write -1 for no limit.",
         lambda case: case.given["max_deliver"] < -1,
+        since="2.12.0",
         pedantic=True,
     ),
     CR(
@@ -116,7 +117,8 @@ DEFAULT_RULES = (
         "",
         "{value} is negative; the server would make it 0.",
         "Leave it out.",
-        lambda case: case.version >= RESETS_SINCE and _negative(case),
+        _negative,
+        since="2.12.0",
         pedantic=True,
     ),
     CR(
@@ -126,6 +128,7 @@ DEFAULT_RULES = (
         "max_ack_pending is below -1; the server would make it -1.",
         "Write -1 for no limit.",
         lambda case: case.given["max_ack_pending"] < -1,
+        since="2.12.0",
         pedantic=True,
     ),
     CR(
@@ -149,7 +152,7 @@ ACK_RULES = (
         "the name {detail}.",
         "Use letters, digits, - and _.",
         _name,
-        since="2.12.0",
+        since="2.12.8",
     ),
     CR(
         "C-REPL-NEG",
@@ -320,7 +323,7 @@ LATE_RULES = (
         "the name {detail}.",
         "Use letters, digits, - and _.",
         _name,
-        until="2.12.0",
+        until="2.12.8",
     ),
     CR(
         "C-NAME-LEN",

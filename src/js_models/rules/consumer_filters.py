@@ -16,7 +16,7 @@ from js_models.version import Version
 CR = Rule[ConsumerCase]
 
 _SAMPLE = re.compile(r"[+-]?\d+", re.ASCII)
-CROSSING_SINCE: Version = (2, 12, 0)
+CROSSING_SINCE: Version = (2, 12, 5)
 _INT64_MAX = 2**63 - 1
 
 
@@ -58,7 +58,7 @@ def _each_filter(case: ConsumerCase) -> list[FilterCase]:
 
 
 def _overlaps_other(case: FilterCase) -> Found:
-    # Crossing filters such as a.* and *.b are fine since 2.12.
+    # Crossing filters such as a.* and *.b are fine since 2.12.5.
     relation = is_contained if case.version >= CROSSING_SINCE else can_meet
     for index, other in enumerate(case.settings["filter_subjects"]):
         if index != case.index and relation(case.wanted, other):

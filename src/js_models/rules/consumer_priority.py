@@ -70,6 +70,7 @@ PRIORITY_RULES = (
         "priority groups are for pull consumers.",
         "Remove priority_policy or deliver_subject.",
         lambda case: _has_policy(case) and case.is_push,
+        since="2.11.7",
     ),
     CR(
         "C-PRIO-NOGROUP",

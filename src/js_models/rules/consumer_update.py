@@ -9,22 +9,26 @@ from js_models._go_time import go_time
 from js_models.rules.consumer_case import ConsumerCase
 from js_models.rules.consumer_stored import stored_consumer
 from js_models.rules.rule import Found, Hit, Rule
+from js_models.version import Version
 
 FIXED = 10012
 
-_MEMBERS = (
-    "deliver_policy",
-    "opt_start_seq",
-    "opt_start_time",
-    "ack_policy",
-    "replay_policy",
-    "idle_heartbeat",
-    "flow_control",
-    "max_waiting",
-)
-"""Members that are fixed for the consumer's life."""
+_ALWAYS: Version = (0, 0, 0)
 
-_SINCE_214 = ("mem_storage", "direct", "sourcing")
+_MEMBERS: dict[str, Version] = {
+    "deliver_policy": _ALWAYS,
+    "opt_start_seq": _ALWAYS,
+    "opt_start_time": _ALWAYS,
+    "ack_policy": _ALWAYS,
+    "replay_policy": _ALWAYS,
+    "idle_heartbeat": _ALWAYS,
+    "flow_control": _ALWAYS,
+    "max_waiting": _ALWAYS,
+    "mem_storage": (2, 14, 4),
+    "direct": (2, 14, 6),
+    "sourcing": (2, 14, 6),
+}
+"""Members that are fixed for the consumer's life, with the first server that says so."""
 
 
 class ConsumerUpdateCase:
@@ -65,11 +69,10 @@ def _name(case: ConsumerUpdateCase) -> Found:
 
 
 def _fixed(case: ConsumerUpdateCase) -> Found:
-    members = _MEMBERS + (_SINCE_214 if case.version >= (2, 14, 0) else ())
     hits: list[Hit] = []
-    for member in members:
+    for member, since in _MEMBERS.items():
         old, new = case.pair(member)
-        if old != new:
+        if old != new and case.version >= since:
             hits.append(Hit(member, new, f"{member} is {old!r}"))
     return hits
 

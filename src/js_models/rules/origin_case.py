@@ -9,7 +9,7 @@ from js_models.rules.rule import Hit
 from js_models.rules.stream_case import StreamCase
 from js_models.version import Version
 
-EXTERNAL_SEEN_SINCE: Version = (2, 12, 0)
+EXTERNAL_SEEN_SINCE: Version = (2, 12, 5)
 """First server that looks at the filters and transforms of an external source."""
 
 
@@ -95,7 +95,7 @@ def origins(case: StreamCase) -> list[OriginCase]:
 
 
 def is_unseen(case: OriginCase) -> bool:
-    """Whether the server does not look further: an external source, before 2.12."""
+    """Whether the server does not look further: an external source, before 2.12.5."""
     external = case.origin["external"] is not None and case.path != "mirror"
     return external and case.version < EXTERNAL_SEEN_SINCE
 

@@ -10,7 +10,7 @@ from attrs import field, frozen
 from js_models._reading import show
 from js_models._settings import Settings
 from js_models.problem import Problem
-from js_models.version import Version, number
+from js_models.version import ALWAYS, NEVER, Firsts, Version, firsts, is_from
 
 
 class Case(Protocol):
@@ -35,10 +35,6 @@ class Case(Protocol):
 C = TypeVar("C", bound=Case)
 I = TypeVar("I", bound=Case)  # noqa: E741
 In = TypeVar("In", bound=Case, contravariant=True)
-
-
-def _number(version: str | Version) -> Version:
-    return number(version) if isinstance(version, str) else version
 
 
 @frozen
@@ -75,18 +71,19 @@ class Rule(Generic[C]):
     test: Callable[[C], Found]
     """Whether the rule is broken, or where."""
 
-    since: Version = field(default=(0, 0, 0), converter=_number)
-    """First server that has the rule."""
+    since: Firsts = field(default=ALWAYS, converter=firsts)
+    """First server that has the rule, or the first of each line that got it."""
 
-    until: Version = field(default=(999, 0, 0), converter=_number)
-    """First server that has it no more."""
+    until: Firsts = field(default=NEVER, converter=firsts)
+    """First server that has it no more, likewise."""
 
     pedantic: bool = False
     """Whether only a pedantic request is refused; others are changed silently."""
 
     def applies(self, version: Version, pedantic: bool) -> bool:
         """Whether a server of ``version`` has the rule for such a request."""
-        return self.since <= version < self.until and (pedantic or not self.pedantic)
+        has_it = is_from(version, self.since) and not is_from(version, self.until)
+        return has_it and (pedantic or not self.pedantic)
 
     def problems(self, case: C) -> Sequence[Problem]:
         """Return a problem for each place where the rule holds and is broken."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from js_models._subjects import NAME_MAX_BYTES, name_fault
-from js_models.rules.rule import Found, Hit, Rule
+from js_models.rules.rule import Found, Hit, Judge, Rule
 from js_models.rules.stored import METADATA_MAX_BYTES, OWN_BYTES, metadata_bytes
 from js_models.rules.stream_case import StreamCase
 from js_models.rules.stream_origin import (
@@ -79,6 +79,10 @@ def _below_minus_one(*members: str) -> SR:
         since="2.12.0",
         pedantic=True,
     )
+
+
+def _marker_without_ttl(case: StreamCase) -> Found:
+    return bool(case["subject_delete_marker_ttl"] > 0 and not case["allow_msg_ttl"])
 
 
 def _lowered_window(case: StreamCase) -> Found:
@@ -261,7 +265,7 @@ FLAG_RULES = (
         "counters and schedules exclude each other.",
         "Remove one of them.",
         lambda case: case["allow_msg_counter"] and case["allow_msg_schedules"],
-        since="2.14.0",
+        since="2.12.10 2.14.2",
     ),
     SR(
         "S-CTR-RETENTION",
@@ -305,12 +309,22 @@ FLAG_RULES = (
         lambda case: case["subject_delete_marker_ttl"] < 0,
     ),
     SR(
+        "S-SDM-TTL",
+        INVALID,
+        "allow_msg_ttl",
+        "subject_delete_marker_ttl needs allow_msg_ttl.",
+        "Set allow_msg_ttl.",
+        _marker_without_ttl,
+        until="2.11.2",
+    ),
+    SR(
         "S-SDM-TTL-PED",
         INVALID,
         "allow_msg_ttl",
         "subject_delete_marker_ttl needs allow_msg_ttl; the server would turn it on.",
         "Set allow_msg_ttl.",
-        lambda case: case["subject_delete_marker_ttl"] > 0 and not case["allow_msg_ttl"],
+        _marker_without_ttl,
+        since="2.11.2",
         pedantic=True,
     ),
     SR(
@@ -320,6 +334,7 @@ FLAG_RULES = (
         "subject_delete_marker_ttl needs allow_rollup_hdrs; the server would turn it on.",
         "Set allow_rollup_hdrs.",
         lambda case: case["subject_delete_marker_ttl"] > 0 and not case["allow_rollup_hdrs"],
+        since="2.11.2",
         pedantic=True,
     ),
     SR(
@@ -329,7 +344,7 @@ FLAG_RULES = (
         "a stream with schedules cannot discard new messages.",
         "Use discard old.",
         lambda case: case["allow_msg_schedules"] and case["discard"] == "new",
-        since="2.14.0",
+        since="2.12.10 2.14.2",
     ),
     SR(
         "S-SCHED-ROLLUP-PED",
@@ -394,7 +409,7 @@ PLACEMENT_RULES = (
     ),
 )
 
-STREAM_RULES = (
+STREAM_RULES: tuple[Judge[StreamCase], ...] = (
     *NAME_RULES,
     *LIMIT_RULES,
     *FLAG_RULES,

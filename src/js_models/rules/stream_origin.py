@@ -25,8 +25,12 @@ from js_models.rules.origin_case import (
 )
 from js_models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from js_models.rules.stream_case import StreamCase
+from js_models.version import Version
 
 INVALID = 10052
+
+SEPARATORS_SEEN_SINCE: Version = (2, 12, 8)
+"""First server that refuses the separators of file paths in the name of an origin."""
 
 SR = Rule[StreamCase]
 
@@ -93,7 +97,7 @@ def _lies_in_other(case: TransformCase) -> Found:
 
 
 def _name(case: OriginCase) -> Found:
-    fault = name_fault(case.origin["name"])
+    fault = name_fault(case.origin["name"], separators=case.version < SEPARATORS_SEEN_SINCE)
     return bool(fault) and case.hit("name", fault or "")
 
 

@@ -14,6 +14,12 @@ from js_models.version import Version
 RESETS_SINCE: Version = (2, 12, 0)
 """First server that makes -1 out of everything below."""
 
+MARKER_TURNS_ON_SINCE: Version = (2, 11, 2)
+"""First server that turns on what a delete marker needs."""
+
+EMPTY_PLACEMENT_GONE_SINCE: Version = (2, 11, 9)
+"""First server that drops a placement which says nothing."""
+
 DEFAULT_WINDOW = 120_000_000_000
 """Two minutes."""
 
@@ -78,7 +84,7 @@ def _window(case: StreamCase) -> int:
 
 def _flags(case: StreamCase, out: dict[str, Any]) -> None:
     """Turn on what markers and schedules need, and off what stands in their way."""
-    marker = case["subject_delete_marker_ttl"] > 0
+    marker = case["subject_delete_marker_ttl"] > 0 and case.version >= MARKER_TURNS_ON_SINCE
     rollup = case["allow_rollup_hdrs"]
     needs_rollup = marker or (case["allow_msg_schedules"] and not rollup)
     out["allow_msg_ttl"] = case["allow_msg_ttl"] or marker
@@ -89,7 +95,9 @@ def _flags(case: StreamCase, out: dict[str, Any]) -> None:
 def _records(case: StreamCase, out: dict[str, Any]) -> None:
     settings = case.settings
     placement = settings["placement"]
-    if placement is not None and (placement["cluster"] or "tags" in placement):
+    if placement is not None and (
+        placement["cluster"] or "tags" in placement or case.version < EMPTY_PLACEMENT_GONE_SINCE
+    ):
         where: dict[str, Any] = {}
         put(where, placement, "cluster", "tags")
         out["placement"] = where

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from js_models._settings import Settings
 from js_models._subjects import can_meet, is_contained, is_subject
 from js_models._transforms import transform_fault
-from js_models.rules.rule import ForEach, Found, Hit, Rule
+from js_models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from js_models.rules.stream_case import StreamCase
-from js_models.version import Version
+from js_models.version import Firsts, Version, is_from
 
 INVALID = 10052
 PEDANTIC = 10157
 
 _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
+_SYSTEM_SUBJECTS = ("$SYS.>",)
+
+MEETING_SINCE: Version = (2, 11, 2)
+"""First server that refuses subjects which can meet its own; before, those within them."""
+
+IMPLICIT_SINCE: Firsts = ((2, 11, 11), (2, 12, 2))
+"""First servers that judge the transform first, for what is published again may follow it."""
 
 
 @frozen
@@ -69,14 +76,21 @@ def _meets_api(case: SubjectCase) -> Found:
     subject = case.subject
     if case.settings["no_ack"] or is_contained(subject, "$JS.EVENT.>"):
         return False
-    return any(can_meet(subject, taken) for taken in _API_SUBJECTS) and case.hit()
+    return _takes_from(case, _API_SUBJECTS) and case.hit()
 
 
 def _meets_system(case: SubjectCase) -> Found:
     subject = case.subject
     if case.settings["no_ack"] or is_contained(subject, "$SYS.ACCOUNT.>"):
         return False
-    return can_meet(subject, "$SYS.>") and case.hit()
+    return _takes_from(case, _SYSTEM_SUBJECTS) and case.hit()
+
+
+def _takes_from(case: SubjectCase, own: tuple[str, ...]) -> bool:
+    """Whether a subject takes messages that are the server's own."""
+    if case.version >= MEETING_SINCE:
+        return any(can_meet(case.subject, taken) for taken in own)
+    return any(is_contained(case.subject, taken) for taken in own if taken != "$NRG.>")
 
 
 def _meets_later(case: SubjectCase) -> Found:
@@ -156,7 +170,7 @@ def _transform_target(case: StreamCase) -> Found:
 def is_implicit_republish(case: StreamCase) -> bool:
     """Whether all is published again under the subjects that the stream's transform makes."""
     republish, transform = case["republish"], case["subject_transform"]
-    if republish is None or transform is None:
+    if republish is None or transform is None or not is_from(case.version, IMPLICIT_SINCE):
         return False
     plain = republish["src"] in ("", ">") and republish["dest"] == ">"
     return plain and case.subjects == [transform["src"]]
@@ -178,8 +192,7 @@ def _republish_transform(case: StreamCase) -> Found:
     return [Hit("republish.dest", republish["dest"], fault)] if fault else False
 
 
-SUBJECT_RULES = (
-    ForEach(_each, _OF_EACH_SUBJECT),
+TRANSFORM_RULES = (
     Rule[StreamCase](
         "S-TR-SRC",
         10155,
@@ -196,6 +209,11 @@ SUBJECT_RULES = (
         "Compare source and destination token by token.",
         _transform_target,
     ),
+)
+
+SUBJECT_RULES: tuple[Judge[StreamCase], ...] = (
+    ForEach(_each, _OF_EACH_SUBJECT),
+    *(evolve(rule, since=IMPLICIT_SINCE) for rule in TRANSFORM_RULES),
     Rule[StreamCase](
         "S-REPUB-SRC-PED",
         PEDANTIC,
@@ -216,7 +234,6 @@ SUBJECT_RULES = (
         "republishing > to > would change to the transform's destination.",
         "Write that destination.",
         lambda case: is_implicit_republish(case) and [Hit("republish.dest", ">")],
-        since="2.12.0",
         pedantic=True,
     ),
     Rule[StreamCase](
@@ -235,4 +252,5 @@ SUBJECT_RULES = (
         "Compare source and destination token by token.",
         _republish_transform,
     ),
+    *(evolve(rule, until=IMPLICIT_SINCE) for rule in TRANSFORM_RULES),
 )
