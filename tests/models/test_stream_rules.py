@@ -289,6 +289,15 @@ def test_rules_follow_the_version(config: dict[str, Any], server: str, codes: li
     assert [problem.err_code for problem in validate_stream(config, server)] == codes
 
 
+@pytest.mark.parametrize(
+    ("dest", "fits"), [("b.x", True), ("{{random(5)}}", True), ("b.$1", False)]
+)
+def test_what_a_republish_follows_must_lead_to_itself(dest: str, fits: bool) -> None:
+    config = {**AGAIN, "subject_transform": {"src": "a.*", "dest": dest}}
+    problems = validate_stream(config)
+    assert [problem.rule for problem in problems] == ([] if fits else ["S-REPUB-TR"])
+
+
 def test_too_new_settings_say_which_server_they_need() -> None:
     problem = first(validate_stream({"name": "S", "allow_batched": True}, "2.12"))
     assert (problem.rule, problem.message) == ("R-TOO-NEW", "allow_batched needs server 2.14.")

@@ -188,7 +188,12 @@ def _republish_transform(case: StreamCase) -> Found:
     republish = case["republish"]
     if republish is None:
         return False
-    fault = transform_fault(republish["src"], republish["dest"], case.version, strict=False)
+    source, target = republish["src"], republish["dest"]
+    if is_implicit_republish(case):
+        # Its transform leads from what the stream's transform makes to the same, so that nothing
+        # of the original subject is left to choose from.
+        source = target = case["subject_transform"]["dest"]
+    fault = transform_fault(source, target, case.version, strict=False)
     return [Hit("republish.dest", republish["dest"], fault)] if fault else False
 
 
