@@ -21,7 +21,7 @@ PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 async def contents(jet, name):
     """Return what a stream holds, data by sequence."""
     stream = await jet.get_stream(name)
-    state = (await stream.info()).state
+    state = (await stream.info(confirmed=True)).state
     found = {}
     async with stream.ordered() as messages:
         async for message in messages:

@@ -22,7 +22,7 @@ PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 def contents(jet, name):
     """Return what a stream holds, data by sequence."""
     stream = jet.get_stream(name)
-    state = (stream.info()).state
+    state = (stream.info(confirmed=True)).state
     found = {}
     with stream.ordered() as messages:
         for message in messages:
