@@ -192,6 +192,12 @@ class StreamMaker(Maker):
                 {"name": "S1", "mirror": {"name": "O1"}},
                 {"name": "S1", "sources": [{"name": "O1"}, {"name": "O2"}]},
                 {"name": "S1", "subjects": ["q.>"], "allow_msg_ttl": True},
+                {
+                    "name": "S1",
+                    "subjects": ["a.*"],
+                    "subject_transform": {"src": "a.*", "dest": "b.$1"},
+                    "republish": {"src": ">", "dest": ">"},
+                },
             ]
         )
         for _ in range(self.random.choice([0, 1, 1, 2, 2, 3, 4])):
@@ -264,7 +270,7 @@ class StreamMaker(Maker):
     def origin(self) -> Any:
         """Return a mirror or source."""
         origin: dict[str, Any] = {
-            "name": self.pick(["O1", "O2", "O3", "S1", "S1", "gone", *NAMES[:4]])
+            "name": self.pick(["O1", "O2", "O3", "S1", "S1", "gone", "a/b", "a\\b", *NAMES[:4]])
         }
         if self.random.random() < 0.25:
             origin["filter_subject"] = self.pick(SUBJECTS)
@@ -307,6 +313,7 @@ PARENTS: dict[str, dict[str, Any]] = {
         "storage": "memory",
         "consumer_limits": {"max_ack_pending": 50, "inactive_threshold": 60 * SECOND},
     },
+    "MIRROR": {"name": "MIRROR", "mirror": {"name": "LIMITS"}, "storage": "memory"},
 }
 FILTERS = [
     "lim.a",
