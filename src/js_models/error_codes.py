@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-INSUFFICIENT_RESOURCES: Final = 10002
-"""The cluster lacks resources for the request."""
+ACCOUNT_RESOURCES_EXCEEDED: Final = 10002
+"""The account's limit of memory or storage is reached."""
 
 BAD_REQUEST: Final = 10003
 """The request is malformed or its options exclude each other."""
 
 CLUSTER_INCOMPLETE: Final = 10004
-"""The cluster has not reached its size yet."""
+"""Not all servers of the cluster answered."""
 
 NO_SUITABLE_PEERS: Final = 10005
 """No servers fit the replicas and the placement."""
@@ -94,8 +94,14 @@ NO_BODY_EXPECTED: Final = 10038
 NOT_ENABLED_FOR_ACCOUNT: Final = 10039
 """JetStream is not enabled for the account."""
 
+PEER_NOT_MEMBER: Final = 10040
+"""The server holds no copy of the stream."""
+
 SEQUENCE_NOT_FOUND: Final = 10043
 """There is no message with this sequence."""
+
+SERVER_NOT_MEMBER: Final = 10044
+"""The server is not a member of the cluster."""
 
 SOURCE_MAX_MSG_SIZE: Final = 10046
 """The stream takes smaller messages than its source holds."""
@@ -130,6 +136,12 @@ STREAM_NOT_FOUND: Final = 10059
 EXPECTED_STREAM_MISMATCH: Final = 10060
 """The message went to another stream than expected."""
 
+RESTORE_FAILED: Final = 10062
+"""The stream cannot be restored from what was sent."""
+
+SNAPSHOT_FAILED: Final = 10064
+"""The snapshot cannot be made."""
+
 SUBJECT_OVERLAP: Final = 10065
 """Another stream captures one of the subjects."""
 
@@ -144,6 +156,9 @@ WRONG_LAST_SEQUENCE: Final = 10071
 
 REPLICAS_NOT_SUPPORTED: Final = 10074
 """More than one replica needs a cluster."""
+
+PEER_REMAP_FAILED: Final = 10075
+"""No other server can take the copy of the stream."""
 
 NOT_ENABLED: Final = 10076
 """JetStream is not enabled on the server."""
@@ -171,6 +186,9 @@ PULL_REQUIRES_ACK: Final = 10084
 
 PULL_RATE_LIMIT: Final = 10086
 """A pull consumer cannot have a rate limit."""
+
+MAX_WAITING_NEGATIVE: Final = 10087
+"""max_waiting is negative."""
 
 PULL_HEARTBEAT: Final = 10088
 """A pull consumer cannot have a heartbeat."""
@@ -211,6 +229,9 @@ WORKQUEUE_REQUIRES_DELIVER_ALL: Final = 10101
 CONSUMER_NAME_TOO_LONG: Final = 10102
 """The consumer's name is longer than 255 bytes."""
 
+CONSUMER_NAME_INVALID: Final = 10103
+"""The consumer's name is not valid."""
+
 CONSUMER_ACTIVE: Final = 10105
 """The consumer is active."""
 
@@ -238,11 +259,17 @@ DELIVER_SUBJECT_INVALID: Final = 10112
 MAX_BYTES_REQUIRED: Final = 10113
 """The account requires max_bytes."""
 
+MAX_BATCH_NEGATIVE: Final = 10114
+"""max_batch is negative."""
+
 MAX_EXPIRES_TOO_SMALL: Final = 10115
 """max_expires is below one millisecond."""
 
 BACKOFF_EXCEEDS_MAX_DELIVER: Final = 10116
 """There are more backoff values than deliveries."""
+
+TOO_MANY_SUBJECTS: Final = 10117
+"""The stream has more subjects than one answer tells of."""
 
 STREAM_OFFLINE: Final = 10118
 """The stream is offline."""
@@ -262,6 +289,9 @@ MAX_STREAM_BYTES_EXCEEDED: Final = 10122
 MOVE_AND_SCALE: Final = 10123
 """A stream cannot move and change its replicas at once."""
 
+STREAM_MOVE_IN_PROGRESS: Final = 10124
+"""The stream is being moved."""
+
 MAX_BATCH_EXCEEDED: Final = 10125
 """max_batch is above the server's limit."""
 
@@ -273,6 +303,9 @@ CONSUMER_NAME_PATH_SEPARATOR: Final = 10127
 
 STREAM_NAME_PATH_SEPARATOR: Final = 10128
 """The stream's name has a path separator."""
+
+STREAM_MOVE_NOT_IN_PROGRESS: Final = 10129
+"""The stream is not being moved."""
 
 STREAM_NAME_EXISTS_RESTORE: Final = 10130
 """The stream to restore exists already."""
@@ -487,6 +520,9 @@ BATCH_COMMIT_INVALID: Final = 10200
 BATCH_DUPLICATE_MESSAGE_ID: Final = 10201
 """Two messages of the batch have the same id."""
 
+MEMBER_CHANGE_IN_PROGRESS: Final = 10202
+"""Another member of the cluster is being added or removed."""
+
 SCHEDULE_SOURCE_INVALID: Final = 10203
 """The schedule's source is not valid."""
 
@@ -520,11 +556,17 @@ SCHEDULER_INVALID: Final = 10212
 MIRROR_CONSUMER_INVALID: Final = 10213
 """The consumer for the mirror is not valid."""
 
+MIRROR_CONSUMER_ACK_POLICY: Final = 10214
+"""The consumer for the mirror needs acknowledgement by flow control."""
+
 SOURCE_CONSUMER_INVALID: Final = 10215
 """The consumer for the source is not valid."""
 
 SOURCE_CONSUMER_DUPLICATE: Final = 10216
 """Two sources use the same consumer."""
+
+SOURCE_CONSUMER_ACK_POLICY: Final = 10217
+"""The consumer for the source needs acknowledgement by flow control."""
 
 ACK_FLOW_CONTROL_REQUIRES_PUSH: Final = 10218
 """Acknowledgement by flow control needs a push consumer."""
@@ -544,11 +586,20 @@ ACK_FLOW_CONTROL_REQUIRES_NO_MAX_DELIVER: Final = 10222
 SCHEDULE_TIME_ZONE_INVALID: Final = 10223
 """The schedule's time zone is not valid."""
 
+CLUSTER_RESCUE: Final = 10224
+"""The rescue of the cluster was not applied."""
+
+CONSUMER_STREAM_MISMATCH: Final = 10225
+"""The stream is not the one that the request expects."""
+
+STREAM_RECONFIGURATION_IN_PROGRESS: Final = 10226
+"""The stream is being moved or scaled."""
+
 STREAM_SOURCE_HEADER: Final = 10227
 """A client cannot set the header of sourced messages."""
 
 NAMES: Final[dict[int, str]] = {
-    10002: "INSUFFICIENT_RESOURCES",
+    10002: "ACCOUNT_RESOURCES_EXCEEDED",
     10003: "BAD_REQUEST",
     10004: "CLUSTER_INCOMPLETE",
     10005: "NO_SUITABLE_PEERS",
@@ -577,7 +628,9 @@ NAMES: Final[dict[int, str]] = {
     10037: "NO_MESSAGE",
     10038: "NO_BODY_EXPECTED",
     10039: "NOT_ENABLED_FOR_ACCOUNT",
+    10040: "PEER_NOT_MEMBER",
     10043: "SEQUENCE_NOT_FOUND",
+    10044: "SERVER_NOT_MEMBER",
     10046: "SOURCE_MAX_MSG_SIZE",
     10047: "STORAGE_EXCEEDED",
     10049: "STREAM_CREATE",
@@ -589,11 +642,14 @@ NAMES: Final[dict[int, str]] = {
     10058: "STREAM_NAME_IN_USE",
     10059: "STREAM_NOT_FOUND",
     10060: "EXPECTED_STREAM_MISMATCH",
+    10062: "RESTORE_FAILED",
+    10064: "SNAPSHOT_FAILED",
     10065: "SUBJECT_OVERLAP",
     10069: "STREAM_UPDATE",
     10070: "WRONG_LAST_MSG_ID",
     10071: "WRONG_LAST_SEQUENCE",
     10074: "REPLICAS_NOT_SUPPORTED",
+    10075: "PEER_REMAP_FAILED",
     10076: "NOT_ENABLED",
     10077: "STORE_REFUSED",
     10079: "DELIVER_SUBJECT_WILDCARD",
@@ -603,6 +659,7 @@ NAMES: Final[dict[int, str]] = {
     10083: "HEARTBEAT_TOO_SMALL",
     10084: "PULL_REQUIRES_ACK",
     10086: "PULL_RATE_LIMIT",
+    10087: "MAX_WAITING_NEGATIVE",
     10088: "PULL_HEARTBEAT",
     10089: "PULL_FLOW_CONTROL",
     10090: "DIRECT_REQUIRES_PUSH",
@@ -616,6 +673,7 @@ NAMES: Final[dict[int, str]] = {
     10100: "WORKQUEUE_CONSUMER_NOT_UNIQUE",
     10101: "WORKQUEUE_REQUIRES_DELIVER_ALL",
     10102: "CONSUMER_NAME_TOO_LONG",
+    10103: "CONSUMER_NAME_INVALID",
     10105: "CONSUMER_ACTIVE",
     10106: "CONSUMER_REPLACEMENT_DIFFERS",
     10107: "CONSUMER_DESCRIPTION_TOO_LONG",
@@ -625,18 +683,22 @@ NAMES: Final[dict[int, str]] = {
     10111: "ROLLUP_NOT_PERMITTED",
     10112: "DELIVER_SUBJECT_INVALID",
     10113: "MAX_BYTES_REQUIRED",
+    10114: "MAX_BATCH_NEGATIVE",
     10115: "MAX_EXPIRES_TOO_SMALL",
     10116: "BACKOFF_EXCEEDS_MAX_DELIVER",
+    10117: "TOO_MANY_SUBJECTS",
     10118: "STREAM_OFFLINE",
     10119: "CONSUMER_OFFLINE",
     10120: "NO_LIMITS",
     10121: "MAX_ACK_PENDING_EXCEEDED",
     10122: "MAX_STREAM_BYTES_EXCEEDED",
     10123: "MOVE_AND_SCALE",
+    10124: "STREAM_MOVE_IN_PROGRESS",
     10125: "MAX_BATCH_EXCEEDED",
     10126: "CONSUMER_REPLICAS_EXCEED_STREAM",
     10127: "CONSUMER_NAME_PATH_SEPARATOR",
     10128: "STREAM_NAME_PATH_SEPARATOR",
+    10129: "STREAM_MOVE_NOT_IN_PROGRESS",
     10130: "STREAM_NAME_EXISTS_RESTORE",
     10131: "FILTER_SUBJECT_MISMATCH",
     10132: "CONSUMER_NAMES_DIFFER",
@@ -708,6 +770,7 @@ NAMES: Final[dict[int, str]] = {
     10199: "BATCH_TOO_LARGE",
     10200: "BATCH_COMMIT_INVALID",
     10201: "BATCH_DUPLICATE_MESSAGE_ID",
+    10202: "MEMBER_CHANGE_IN_PROGRESS",
     10203: "SCHEDULE_SOURCE_INVALID",
     10204: "CONSUMER_RESET_INVALID",
     10205: "FAST_BATCH_DISABLED",
@@ -719,26 +782,31 @@ NAMES: Final[dict[int, str]] = {
     10211: "FAST_BATCH_TOO_MANY",
     10212: "SCHEDULER_INVALID",
     10213: "MIRROR_CONSUMER_INVALID",
+    10214: "MIRROR_CONSUMER_ACK_POLICY",
     10215: "SOURCE_CONSUMER_INVALID",
     10216: "SOURCE_CONSUMER_DUPLICATE",
+    10217: "SOURCE_CONSUMER_ACK_POLICY",
     10218: "ACK_FLOW_CONTROL_REQUIRES_PUSH",
     10219: "ACK_FLOW_CONTROL_REQUIRES_FLOW_CONTROL",
     10220: "ACK_FLOW_CONTROL_REQUIRES_MAX_ACK_PENDING",
     10221: "ACK_FLOW_CONTROL_REQUIRES_NO_ACK_WAIT",
     10222: "ACK_FLOW_CONTROL_REQUIRES_NO_MAX_DELIVER",
     10223: "SCHEDULE_TIME_ZONE_INVALID",
+    10224: "CLUSTER_RESCUE",
+    10225: "CONSUMER_STREAM_MISMATCH",
+    10226: "STREAM_RECONFIGURATION_IN_PROGRESS",
     10227: "STREAM_SOURCE_HEADER",
 }
 """Name of each code."""
 
 STATUS: Final[dict[int, int]] = {
-    10002: 503,
+    10002: 400,
     10003: 400,
-    10004: 500,
+    10004: 503,
     10005: 400,
     10007: 500,
     10008: 503,
-    10009: 503,
+    10009: 500,
     10010: 503,
     10012: 500,
     10013: 400,
@@ -761,7 +829,9 @@ STATUS: Final[dict[int, int]] = {
     10037: 404,
     10038: 400,
     10039: 503,
+    10040: 400,
     10043: 400,
+    10044: 400,
     10046: 400,
     10047: 500,
     10049: 500,
@@ -773,11 +843,14 @@ STATUS: Final[dict[int, int]] = {
     10058: 400,
     10059: 404,
     10060: 400,
+    10062: 500,
+    10064: 500,
     10065: 400,
     10069: 500,
     10070: 400,
     10071: 400,
     10074: 500,
+    10075: 503,
     10076: 503,
     10077: 503,
     10079: 400,
@@ -787,6 +860,7 @@ STATUS: Final[dict[int, int]] = {
     10083: 400,
     10084: 400,
     10086: 400,
+    10087: 400,
     10088: 400,
     10089: 400,
     10090: 400,
@@ -800,27 +874,32 @@ STATUS: Final[dict[int, int]] = {
     10100: 400,
     10101: 400,
     10102: 400,
+    10103: 400,
     10105: 400,
     10106: 400,
     10107: 400,
     10108: 400,
     10109: 400,
-    10110: 400,
-    10111: 400,
+    10110: 500,
+    10111: 500,
     10112: 400,
     10113: 400,
+    10114: 400,
     10115: 400,
     10116: 400,
+    10117: 500,
     10118: 500,
     10119: 500,
     10120: 400,
     10121: 400,
     10122: 400,
     10123: 400,
+    10124: 400,
     10125: 400,
     10126: 400,
     10127: 400,
     10128: 400,
+    10129: 400,
     10130: 400,
     10131: 400,
     10132: 400,
@@ -892,6 +971,7 @@ STATUS: Final[dict[int, int]] = {
     10199: 400,
     10200: 400,
     10201: 400,
+    10202: 400,
     10203: 400,
     10204: 400,
     10205: 400,
@@ -903,14 +983,19 @@ STATUS: Final[dict[int, int]] = {
     10211: 429,
     10212: 400,
     10213: 400,
+    10214: 400,
     10215: 400,
     10216: 400,
+    10217: 400,
     10218: 400,
     10219: 400,
     10220: 400,
     10221: 400,
     10222: 400,
     10223: 400,
+    10224: 400,
+    10225: 400,
+    10226: 400,
     10227: 400,
 }
 """The ``code`` of each error."""

@@ -27,7 +27,7 @@ _NAME_MAX: Final = 200
 
 _NO_ROOM: Final = frozenset(
     {
-        error_codes.INSUFFICIENT_RESOURCES,
+        error_codes.ACCOUNT_RESOURCES_EXCEEDED,
         error_codes.INSUFFICIENT_STORAGE,
         error_codes.MEMORY_EXCEEDED,
         error_codes.STORAGE_EXCEEDED,
