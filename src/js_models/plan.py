@@ -15,6 +15,7 @@ from js_models._json import JsonObject
 from js_models._reading import INVALID_JSON
 from js_models.effective import stored_consumer_members, stored_stream_members
 from js_models.problem import Problem
+from js_models.rules.stream_stored import SEALED
 from js_models.updates import validate_consumer_update, validate_stream_update
 from js_models.validation import Config, validate_consumer, validate_stream
 from js_models.version import Version, parse_version
@@ -69,7 +70,7 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
     before, after = (stored_stream_members(config, version) for config in (old, new))
     for members in (before, after):
         if members["sealed"]:
-            members.update(_SEALED)
+            members.update(SEALED)
     if "mirror" in before and "mirror" in after:
         for members in (before, after):
             members.pop("mirror_direct", None)
@@ -146,15 +147,6 @@ def _flat(members: JsonObject) -> JsonObject:
             flat[f"metadata.{key}"] = text
     return flat
 
-
-_SEALED = {
-    "discard": "new",
-    "max_age": 0,
-    "deny_delete": True,
-    "deny_purge": True,
-    "allow_rollup_hdrs": False,
-}
-"""What a server sets when it seals a stream, whatever the config says of it."""
 
 _SHRINKING = {
     "max_msgs": "messages beyond the newest {new}",

@@ -24,6 +24,7 @@ from js_models import (
 
 SECOND = 1_000_000_000
 PULL = {"durable_name": "C", "ack_policy": "explicit"}
+SEALED = {"sealed": True, "deny_delete": True, "deny_purge": True}
 
 STREAMS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     ({}, {}, []),
@@ -32,7 +33,15 @@ STREAMS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     ({"mirror": {"name": "O"}}, {}, []),
     ({"storage": "memory"}, {}, ["U-STORAGE"]),
     ({}, {"retention": "workqueue"}, ["U-RETENTION"]),
-    ({"sealed": True}, {}, ["U-UNSEAL"]),
+    ({"sealed": True}, {}, ["U-UNSEAL", "U-DENY-DELETE", "U-DENY-PURGE"]),
+    ({"sealed": True}, {"sealed": True, "description": "x"}, ["U-DENY-DELETE", "U-DENY-PURGE"]),
+    (
+        # Sealed as it is, a marker or schedules would let it be purged again.
+        {**SEALED, "subject_delete_marker_ttl": SECOND},
+        {**SEALED, "subject_delete_marker_ttl": 2 * SECOND},
+        ["U-DENY-PURGE"],
+    ),
+    ({**SEALED, "max_age": SECOND}, {**SEALED, "max_msgs": 5}, []),
     ({"deny_delete": True}, {}, ["U-DENY-DELETE"]),
     ({"deny_purge": True}, {"allow_msg_schedules": True}, ["U-DENY-PURGE"]),
     ({}, {"mirror": {"name": "O"}}, ["U-MIRROR"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from js_models._settings import Settings
 from js_models.rules.stored import put, stored_metadata
@@ -36,6 +36,15 @@ _WHERE_SET = (
     "allow_msg_schedules",
     "allow_batched",
 )
+
+SEALED: Final[dict[str, Any]] = {
+    "discard": "new",
+    "max_age": 0,
+    "deny_delete": True,
+    "deny_purge": True,
+    "allow_rollup_hdrs": False,
+}
+"""What a server sets when it seals a stream, whatever the config says of it."""
 
 
 def stored_stream(case: StreamCase) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from js_models._settings import Settings
 from js_models._transforms import transform_fault
 from js_models.rules.rule import Found, Hit, Rule
 from js_models.rules.stream_case import StreamCase
-from js_models.rules.stream_stored import stored_stream
+from js_models.rules.stream_stored import SEALED, stored_stream
 from js_models.version import Version
 
 INVALID = 10052
@@ -34,7 +34,8 @@ class StreamUpdateCase:
     @cached_property
     def old(self) -> dict[str, Any]:
         """The old config as stored."""
-        return stored_stream(StreamCase(self.old_settings, self.version))
+        stored = stored_stream(StreamCase(self.old_settings, self.version))
+        return {**stored, **SEALED} if stored["sealed"] else stored
 
     @cached_property
     def new(self) -> dict[str, Any]:
