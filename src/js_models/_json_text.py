@@ -36,9 +36,9 @@ def read_json(text: str) -> Document:
 def read_as_server(text: str | bytes, *, several: bool = True) -> dict[str, Any]:
     """Return the members that a server reads in a body; ``TextError`` for what it refuses.
 
-    Of keys that stand twice the last one wins, but objects are merged, and so are several values in
-    a row, which only pull requests may not have. Nothing at all and ``null`` are an empty object;
-    broken UTF-8 is replaced.
+    Of keys that stand twice the last one wins, but objects are merged, also within lists, and so
+    are several values in a row, which only pull requests may not have. Nothing at all and
+    ``null`` are an empty object; broken UTF-8 is replaced.
     """
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
@@ -180,8 +180,17 @@ class _Parser:
 def _merge(members: dict[str, Any], more: dict[str, Any]) -> None:
     """Add members the way the server's decoder does: objects grow, everything else is replaced."""
     for name, value in more.items():
-        before = members.get(name)
-        if isinstance(before, dict) and isinstance(value, dict):
-            _merge(cast("dict[str, Any]", before), cast("dict[str, Any]", value))
-        elif value is not None or name not in members:
-            members[name] = value
+        if value is not None or name not in members:
+            members[name] = _merged(members.get(name), value)
+
+
+def _merged(before: Any, value: Any) -> Any:
+    """Return what two values of one key make; lists are merged element by element."""
+    if isinstance(before, dict) and isinstance(value, dict):
+        _merge(cast("dict[str, Any]", before), cast("dict[str, Any]", value))
+        return cast("dict[str, Any]", before)
+    if isinstance(before, list) and isinstance(value, list):
+        olds, news = cast("list[object]", before), cast("list[object]", value)
+        both = [_merged(old, new) for old, new in zip(olds, news, strict=False)]
+        return both + news[len(both) :]
+    return value

@@ -74,7 +74,7 @@ class Reader:
                 continue
             read = self._value(value, kind, place)
             if read is not None:
-                # Another spelling of the same key adds to an object and replaces the rest.
+                # Another spelling of the same key.
                 settings[name] = _grown(settings[name], read) if name in settings else read
         return settings
 
@@ -225,6 +225,11 @@ def show(value: object) -> str:
 
 
 def _grown(before: Any, read: Any) -> Any:
+    """Return what is left of a key that stands there twice: objects add up, also within lists."""
+    if isinstance(before, list) and isinstance(read, list):
+        olds, news = cast("list[object]", before), cast("list[object]", read)
+        both = [_grown(old, new) for old, new in zip(olds, news, strict=False)]
+        return both + news[len(both) :]
     if not (isinstance(before, dict) and isinstance(read, dict)):
         return read
     grown = cast("dict[str, Any]", before)

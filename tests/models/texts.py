@@ -29,4 +29,19 @@ TEXTS: list[tuple[str, list[int]]] = [
     ('{"name": "S" /* x */}', [10025]),
     ('{"name": "S", "subjects": ["a" "b"]}', [10025]),
     ('{"name": "S", "sources": [{}]}', [10141]),
+    # A list that stands there twice: its objects add up one by one, as far as both go.
+    (
+        '{"name": "S", "sources": [{"name": "O", "filter_subject": "a"}],'
+        ' "sources": [{"name": "O"}, {"name": "O"}]}',
+        [],
+    ),
+    (
+        '{"name": "S", "SOURCES": [{"name": "O", "filter_subject": "a"}],'
+        ' "sources": [{"name": "O"}, {"name": "O"}]}',
+        [],
+    ),
+    (
+        '{"name": "S", "sources": [{"name": "O"}, {"name": "P"}], "sources": [{"name": "O"}]}',
+        [],
+    ),
 ]
