@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import nats
 from config_makers import PARENTS, ConsumerMaker, StreamMaker
@@ -45,6 +45,9 @@ LANES = 8
 VERSIONS = ("2.11.11", "2.12.8", "2.14.6", "2.15.1")
 
 ORIGINS = ("O1", "O2", "O3")
+
+Step: TypeAlias = tuple[dict[str, Any], list[str]]
+"""What an update changes, and the names of what it takes away."""
 
 
 @dataclass
@@ -295,35 +298,40 @@ async def consumer_lane(
 async def stream_update_lane(
     url: str, lane: int, configs: list[Any], version: str, tally: Tally
 ) -> None:
-    """Make a stream, change it, remove it, for one pair of configs after the other."""
+    """Make a stream, change it some times, remove it, for one config after the other."""
     nc = await nats.connect(url, user=f"u{lane}", password="p")
     for origin in ORIGINS:
         body = {"name": origin, "subjects": [f"origin.{origin}"], "storage": "memory"}
         await ask(nc, f"$JS.API.STREAM.CREATE.{origin}", body)
-    for config, changed, removed in configs:
-        answer = await create(nc, {**config, "name": "S1", "pedantic": False})
+    for config, steps in configs:
+        written = {**config, "pedantic": False}
+        answer = await create(nc, {**written, "name": "S1"})
         if "error" in answer:
             continue
         old = answer["config"]
-        new = {**without(old if len(tally.changes) % 2 else config, removed), **changed}
-        new["name"] = "S1"
-        tally.changes.append(new)
-        verdict = theirs(await ask(nc, "$JS.API.STREAM.UPDATE.S1", new))
-        problems = validate_stream_update(old, new, version)
-        ours = first(problems)
+        for step in steps:
+            new = changed(old if len(tally.changes) % 2 else written, step, "S1")
+            tally.changes.append(new)
+            if two_names(new):
+                continue
+            verdict = theirs(await ask(nc, "$JS.API.STREAM.UPDATE.S1", new))
+            ours = first(validate_stream_update(old, new, version))
+            replicas = new.get("num_replicas")
+            many = isinstance(replicas, int) and replicas > 1
+            if many and version >= "2.14.6" and is_late(ours):
+                ours = Verdict(10074, "no cluster")
+            tally.add([config, written, old, new], ours, verdict)
+            if not verdict.code:
+                old, written = verdict.config, new
         await ask(nc, "$JS.API.STREAM.DELETE.S1", "")
-        if two_names(new):
-            continue
-        replicas = new.get("num_replicas")
-        if isinstance(replicas, int) and replicas > 1 and version >= "2.14.6" and is_late(ours):
-            ours = Verdict(10074, "no cluster")
-        tally.add([config, new], ours, verdict)
     await nc.close()
 
 
-def without(config: dict[str, Any], removed: list[str]) -> dict[str, Any]:
-    """Return a config without some of its members."""
-    return {name: value for name, value in config.items() if name not in removed}
+def changed(config: dict[str, Any], step: Step, name: str) -> dict[str, Any]:
+    """Return a config with some members changed and others taken away."""
+    given, removed = step
+    kept = {key: value for key, value in config.items() if key not in removed}
+    return {**kept, **given, "name": name}
 
 
 def two_names(changed: dict[str, Any]) -> bool:
@@ -347,11 +355,11 @@ async def create(nc: Any, config: dict[str, Any]) -> dict[str, Any]:
 async def consumer_update_lane(
     url: str, lane: int, configs: list[Any], version: str, tally: Tally
 ) -> None:
-    """Make a consumer, change it, remove it, for one pair of configs after the other."""
+    """Make a consumer, change it some times, remove it, for one config after the other."""
     nc = await nats.connect(url, user=f"u{lane}", password="p")
     for name, parent in PARENTS.items():
         await ask(nc, f"$JS.API.STREAM.CREATE.{name}", parent)
-    for parent, config, changed, removed in configs:
+    for parent, config, steps in configs:
         subject = f"$JS.API.CONSUMER.CREATE.{parent}.C1"
         base = {**config, "name": "C1"}
         if base.get("durable_name"):
@@ -359,22 +367,24 @@ async def consumer_update_lane(
         answer = await ask(nc, subject + filtered(base), {"stream_name": parent, "config": base})
         if "error" in answer:
             continue
-        old = answer["config"]
-        new = {**without(old if len(tally.changes) % 2 else base, removed), **changed}
-        new["name"] = "C1"
-        if new.get("durable_name"):
-            new["durable_name"] = "C1"
-        tally.changes.append(new)
-        body = {"stream_name": parent, "config": new, "action": "update"}
-        verdict = theirs(await ask(nc, subject + filtered(new), body))
-        ours = first(validate_consumer_update(old, new, PARENTS[parent], version))
-        replicas = new.get("num_replicas")
-        if ours.code not in (10025, 10131) and isinstance(replicas, int) and replicas > 1:
-            ours = Verdict(10074, "no cluster")
+        old, written = answer["config"], base
+        for step in steps:
+            new = changed(old if len(tally.changes) % 2 else written, step, "C1")
+            if new.get("durable_name"):
+                new["durable_name"] = "C1"
+            tally.changes.append(new)
+            if two_names(new):
+                continue
+            body = {"stream_name": parent, "config": new, "action": "update"}
+            verdict = theirs(await ask(nc, subject + filtered(new), body))
+            ours = first(validate_consumer_update(old, new, PARENTS[parent], version))
+            replicas = new.get("num_replicas")
+            if ours.code not in (10025, 10131) and isinstance(replicas, int) and replicas > 1:
+                ours = Verdict(10074, "no cluster")
+            tally.add([parent, old, new], ours, verdict)
+            if not verdict.code:
+                old, written = verdict.config, new
         await ask(nc, f"$JS.API.CONSUMER.DELETE.{parent}.C1", "")
-        if two_names(new):
-            continue
-        tally.add([parent, base, new], ours, verdict)
     await nc.close()
 
 
@@ -420,13 +430,20 @@ MAKERS: dict[str, type[StreamMaker | ConsumerMaker | PullMaker]] = {
 
 
 def changes(maker: StreamMaker | ConsumerMaker, config: Any) -> Any:
-    """Return a config, some members to change in it and some to take away."""
-    changed: dict[str, Any] = {}
-    for _ in range(maker.random.choice([0, 1, 1, 2, 3])):
-        maker.change(changed)
+    """Return a config and what is to be done with it, step by step."""
     mine = config if isinstance(config, tuple) else (config,)
-    removed = [name for name in sorted(mine[-1]) if maker.random.random() < 0.15]
-    return (*mine, changed, removed)
+    steps = [step_from(maker, mine[-1]) for _ in range(maker.random.choice([1, 1, 2, 3]))]
+    return (*mine, steps)
+
+
+def step_from(maker: StreamMaker | ConsumerMaker, config: dict[str, Any]) -> Step:
+    """Return some members to change, and some of ``config`` to take away."""
+    given: dict[str, Any] = {}
+    for _ in range(maker.random.choice([0, 1, 1, 2, 3])):
+        maker.change(given)
+    if isinstance(maker, StreamMaker) and maker.random.random() < 0.1:
+        given["sealed"] = True
+    return given, [name for name in sorted(config) if maker.random.random() < 0.15]
 
 
 def configs_of(kind: str, count: int, seed: int) -> list[Any]:
