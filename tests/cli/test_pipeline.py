@@ -36,11 +36,13 @@ def config(server: NatsServer, stream: str, tmp_path: Path) -> Path:
         )
         for number in range(12):
             jet.publish(f"{stream}.a", b"%d" % number)
-        created = jet.get_stream(stream).info().created.rfc3339()
+        made = jet.get_stream(stream)
+        created = made.info().created.rfc3339()
+        times = [made.get_message(seq).time.ns // 1000 for seq in range(1, 13)]
     log = BatchLog(Folders(tmp_path / "lake").source("orders").journal)
     for batch in range(3):
         seqs = list(range(batch * 4 + 1, batch * 4 + 5))
-        write(tmp_path / "lake" / "orders" / f"batch_id={batch}", batch, seqs)
+        write(tmp_path / "lake" / "orders" / f"batch_id={batch}", batch, seqs, times)
         log.landed(
             BatchEntry(
                 batch=batch, start=seqs[0], end=seqs[-1] + 1, created=created, query_id="q",
@@ -56,10 +58,13 @@ def config(server: NatsServer, stream: str, tmp_path: Path) -> Path:
     return file
 
 
-def write(folder: Path, batch: int, seqs: list[int]) -> None:
+def write(folder: Path, batch: int, seqs: list[int], times: list[int]) -> None:
+    """Write rows of messages; ``times`` are those of all, in microseconds."""
     folder.mkdir(parents=True)
+    own = [times[seq - 1] for seq in seqs]
     rows = {
         "seq": pa.array(seqs, pa.int64()),
+        "timestamp": pa.array(own, pa.timestamp("us", "UTC")),
         "_batch_id": pa.array([batch] * len(seqs), pa.int64()),
     }
     pq.write_table(pa.table(rows), folder / "part-0.parquet")
