@@ -216,15 +216,15 @@ def test_the_room_of_the_old_stream_counts_for_the_new_one(
 
 def test_where_it_stopped_is_told(run: Run, write: Write) -> None:
     folder = write(
-        stream_of("DEP13", max_consumers=1),
-        *(consumer_of("DEP13", durable_name=name) for name in "ABC"),
+        *(stream_of("DEP13" + name) for name in "AB"),
+        *(stream_of("DEP13" + name, num_replicas=3) for name in "CD"),
     )
     result = run("apply", folder, "--yes", "--json")
     assert result.exit_code == 1
     document = json.loads(result.stdout)
     assert [step["done"] for step in document["steps"]] == [True, True, False, False]
     assert (document["applied"], document["refused"]) == (False, False)
-    assert result.stderr.startswith("error: consumer DEP13/B: maximum consumers limit reached")
+    assert result.stderr.startswith("error: stream DEP13C: ")
     assert result.stderr.endswith("2 of 4 steps done; `apply` goes on from there\n")
 
 
@@ -271,6 +271,76 @@ def test_a_subject_moves_from_one_stream_to_another(run: Run, write: Write) -> N
     result = run("apply", folder, "--yes")
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[-2:] == ["updated stream DEP5", "created stream DEP5B"]
+
+
+def test_subjects_move_through_a_row_of_streams(run: Run, write: Write) -> None:
+    run(
+        "apply", write(*(stream_of(f"DEP16{one}", subjects=[f"dep16.{one}"]) for one in "ab")), "-y"
+    )
+    moved = {"DEP16a": "dep16.b", "DEP16b": "dep16.c"}
+    result = run("apply", write(*(stream_of(n, subjects=[s]) for n, s in moved.items())), "--yes")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.splitlines()[-2:] == ["updated stream DEP16b", "updated stream DEP16a"]
+
+
+def queue_of(name: str, **filters: str) -> list[dict[str, Any]]:
+    """Return a work queue whose consumers have a subject each."""
+    return [
+        stream_of(name, retention="workqueue"),
+        *(
+            consumer_of(name, durable_name=one, ack_policy="explicit", filter_subject=f"{name}.{s}")
+            for one, s in filters.items()
+        ),
+    ]
+
+
+def test_filters_move_through_a_row_of_consumers(run: Run, write: Write) -> None:
+    run("apply", write(*queue_of("DEP17", A="a", B="b", C="c")), "--yes")
+    result = run("apply", write(*queue_of("DEP17", A="b", B="c", C="d", D="a")), "--yes")
+    assert result.exit_code == 0, result.stderr
+    steps = [line.rpartition("/")[2] for line in result.stderr.splitlines()[1:]]
+    assert steps == ["C", "B", "A", "D"]
+
+
+def test_filters_that_no_order_can_move_are_refused(run: Run, write: Write) -> None:
+    run("apply", write(*queue_of("DEP18", A="a", B="b", X="x")), "--yes")
+    swapped = run("apply", write(*queue_of("DEP18", A="b", B="a")), "--yes")
+    assert swapped.exit_code == 1
+    assert "'DEP18.b' is for one consumer alone, and consumer B has it until" in swapped.stdout
+    assert swapped.stderr.endswith("nothing was changed\n")
+    taken = run("plan", write(*queue_of("DEP18", A="*")))
+    assert taken.exit_code == 1
+    assert "refused: 'DEP18.*' is for one consumer alone, and consumer B has it\n" in taken.stdout
+    run("apply", write(*queue_of("DEP18", A="c")), "--yes")
+    assert run("apply", write(*queue_of("DEP18", A="b", B="a")), "--yes").exit_code == 0
+
+
+def test_more_consumers_than_a_stream_takes_are_refused(run: Run, write: Write) -> None:
+    stream = stream_of("DEP19", max_consumers=2)
+    run("apply", write(stream, consumer_of("DEP19", durable_name="A")), "--yes")
+    folder = write(stream, *(consumer_of("DEP19", durable_name=name) for name in "BC"))
+    planned = run("plan", folder)
+    assert planned.exit_code == 1
+    assert planned.stderr == "1 to create, 1 unchanged, 1 refused\n"
+    assert "refused: stream DEP19 may have no more consumers than 2\n" in planned.stdout
+
+
+def test_the_account_may_allow_fewer(write: Write) -> None:
+    limits = LIMITED.replace(
+        "max_streams: 5, max_consumers: -1", "max_streams: 2, max_consumers: 1"
+    )
+    with NatsServer(limits) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p")
+        streams = [stream_of(f"FEW{number}", max_bytes=1000) for number in range(3)]
+        consumers = [consumer_of("FEW0", durable_name=name) for name in "AB"]
+        folder = write(*streams, *consumers)
+        planned = CliRunner().invoke(twinstream, ["plan", folder, *login])
+    assert planned.exit_code == 1
+    assert planned.stderr == "3 to create, 2 refused\n"
+    assert "refused: the account may have no more streams than 2\n" in planned.stdout
+    assert (
+        "refused: by the account, stream FEW0 may have no more consumers than 1\n" in planned.stdout
+    )
 
 
 def test_the_stream_of_a_consumer_may_be_on_the_server(run: Run, write: Write, stream: str) -> None:

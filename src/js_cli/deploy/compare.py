@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from attrs import Factory, frozen
 
 from js_cli.deploy.folder import Wanted
+from js_cli.deploy.room import Account, account_of
 from js_cli.deploy.step import Allowed, Step, step_of
+from js_cli.deploy.turns import (
+    Holders,
+    consumer_claim,
+    filters_of,
+    in_turn,
+    stream_claim,
+    subjects_of,
+)
+from js_cli.deploy.typed import stream_config
 from js_models import (
+    AccountInfo,
     ConsumerConfig,
     FileConfig,
     JsonObject,
     Plan,
     Problem,
+    RetentionPolicy,
     StreamConfig,
     plan_consumer,
     plan_stream,
@@ -47,15 +60,42 @@ def existing_stream(jet: JetStream, name: str) -> Existing | None:
 
 def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> list[Step]:
     """Return a step for each wanted stream and consumer, in the order to carry them out."""
-    names = {one.stream_name for one in (*wanted.streams, *wanted.consumers)}
-    there = {name: existing_stream(jet, name) for name in sorted(names)}
+    names = list(dict.fromkeys(one.stream_name for one in (*wanted.streams, *wanted.consumers)))
+    there = {name: existing_stream(jet, name) for name in names}
     streams = [_stream_step(one, there[one.name], server, allowed) for one in wanted.streams]
-    verbs = {step.config.name: step for step in streams}
-    consumers = [
-        _consumer_step(one, verbs.get(one.stream_name), there[one.stream_name], server, allowed)
-        for one in wanted.consumers
-    ]
-    return [*_ordered(streams), *consumers]
+    by_name = {step.config.name: step for step in streams}
+    steps = {name: list[Step]() for name in names}
+    parents = {name: _parent(by_name.get(name), there[name]) for name in names}
+    for one in wanted.consumers:
+        step = _consumer_step(one, parents[one.stream_name], server, allowed)
+        steps[one.stream_name].append(step)
+    new = any(step.verb == "create" for step in (*streams, *chain(*steps.values())))
+    account = account_of(jet) if new else Account(AccountInfo())
+    consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
+    return [*_settled_streams(streams, there, account), *chain(*consumers)]
+
+
+def _settled_streams(
+    steps: list[Step], there: Mapping[str, Existing | None], account: Account
+) -> list[Step]:
+    """Put the steps of streams in order, and refuse what does not fit beside the others."""
+    held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
+    holders = Holders(held)
+    ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps)], holders)
+    rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
+    return [rooms[_copies(step)].judged(step) for step in ordered]
+
+
+def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:
+    """Put the steps of a stream's consumers in order, and refuse what does not fit there."""
+    if parent is None or parent.typed is None:
+        return steps
+    counted = {name: one for name, one in parent.consumers.items() if not one.direct}
+    if parent.typed.retention == RetentionPolicy.WORKQUEUE:
+        holders = Holders({name: filters_of(one) for name, one in counted.items()})
+        steps = in_turn([consumer_claim(step, holders) for step in steps], holders)
+    room = account.for_consumers(parent.typed, len(counted))
+    return [room.judged(step) for step in steps]
 
 
 def _stream_step(
@@ -67,25 +107,41 @@ def _stream_step(
     return step_of(config, plan, creation, allowed, "its messages and consumers")
 
 
+@frozen
+class Parent:
+    """The stream of some consumers, as it is when their turn comes."""
+
+    config: JsonObject | StreamConfig
+    """As the file says, or as the server has it."""
+
+    typed: StreamConfig | None
+    consumers: Mapping[str, ConsumerConfig]
+
+
+def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
+    """Return the stream that consumers will find; None for none."""
+    there = {} if existing is None else existing.consumers
+    if step is None:
+        return None if existing is None else Parent(existing.config, existing.config, there)
+    if step.verb == "refused":  # nothing will be carried out
+        return Parent(step.config.members, None, there)
+    if step.verb == "nothing" and existing is not None:
+        return Parent(step.config.members, existing.config, there)
+    typed = stream_config(step.config)
+    return Parent(step.config.members, typed, {} if step.verb == "recreate" else there)
+
+
 def _consumer_step(
-    config: FileConfig,
-    stream: Step | None,
-    existing: Existing | None,
-    server: str,
-    allowed: Allowed,
+    config: FileConfig, parent: Parent | None, server: str, allowed: Allowed
 ) -> Step:
-    parent: JsonObject | StreamConfig | None = None
-    if stream is not None:
-        parent = stream.config.members
-    elif existing is not None:
-        parent = existing.config
     if parent is None:
         return Step(config, "refused", _no_stream(config), "its stream is missing")
-    fresh = existing is None or (stream is not None and stream.verb == "recreate")
-    old = None if fresh or existing is None else existing.consumers.get(config.name)
-    creation = plan_consumer(None, config.members, parent, server)
-    plan = creation if old is None else plan_consumer(old, config.members, parent, server)
-    return step_of(config, plan, creation, allowed, _lost(parent))
+    old = parent.consumers.get(config.name)
+    creation = plan_consumer(None, config.members, parent.config, server)
+    plan = creation
+    if old is not None:
+        plan = plan_consumer(old, config.members, parent.config, server)
+    return step_of(config, plan, creation, allowed, _lost(parent.config))
 
 
 def _lost(stream: JsonObject | StreamConfig) -> str:
@@ -105,8 +161,13 @@ def _no_stream(config: FileConfig) -> Plan:
 def _ordered(steps: list[Step]) -> list[Step]:
     """Put changes before creations, so that a subject can move, and origins before copies."""
     first = ("nothing", "refused", "update", "recreate", "create")
-    return sorted(steps, key=lambda step: (first.index(step.verb), _copies(step)))
+    return sorted(steps, key=lambda step: (first.index(step.verb), _has_origin(step)))
 
 
-def _copies(step: Step) -> bool:
+def _has_origin(step: Step) -> bool:
     return bool(step.config.members.get("mirror") or step.config.members.get("sources"))
+
+
+def _copies(step: Step) -> int:
+    """Return how many copies there are of a stream that is made; 1 where none is."""
+    return stream_config(step.config).num_replicas or 1 if step.verb == "create" else 1

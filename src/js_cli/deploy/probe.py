@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
+from js_cli.deploy.turns import subjects_of
 from js_cli.failures import Failure
 from js_models import StreamConfig, error_codes
 
@@ -90,8 +91,7 @@ def _make_and_remove(jet: JetStream, trial: StreamConfig) -> None:
 
 
 def _check_subjects(jet: JetStream, config: StreamConfig) -> None:
-    default = [] if config.mirror or config.sources else [config.name or ""]
-    for subject in config.subjects or default:
+    for subject in subjects_of(config):
         others = sorted(name for name in jet.stream_names(subject) if name != config.name)
         if others:
             raise _left_alone(config, f"{subject!r} belongs to stream {others[0]}")

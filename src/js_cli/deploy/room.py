@@ -1,0 +1,71 @@
+"""How many streams and consumers there may be, and which steps would be too many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, frozen
+
+from js_cli.deploy.step import Step
+from js_models import AccountInfo, AccountLimits, AccountTier, StreamConfig
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+
+@define
+class Room:
+    """A number that creations may not go beyond."""
+
+    most: int
+    """No limit below 1."""
+
+    there: int
+    whose: str
+
+    def judged(self, step: Step) -> Step:
+        """Count a step; refuse one that makes what would be too many."""
+        if step.verb != "create":
+            return step
+        if 0 < self.most <= self.there:
+            reason = f"{self.whose} may have no more {step.config.kind}s than {self.most:,}"
+            return evolve(step, verb="refused", refusal=reason)
+        self.there += 1
+        return step
+
+
+@frozen
+class Account:
+    """What the account has and may have; nothing is known of it where the user may not ask."""
+
+    info: AccountInfo
+
+    def for_streams(self, copies: int) -> Room:
+        """Return how many streams with so many copies there may be."""
+        use = self._use(copies)
+        return Room(_limits(use).max_streams or 0, use.streams or 0, "the account")
+
+    def for_consumers(self, stream: StreamConfig, there: int) -> Room:
+        """Return how many consumers a stream may have; the account's limit is for each stream."""
+        own = stream.max_consumers or 0
+        others = _limits(self._use(stream.num_replicas or 1)).max_consumers or 0
+        if others > 0 and not 0 < own <= others:
+            return Room(others, there, f"by the account, stream {stream.name}")
+        return Room(own, there, f"stream {stream.name}")
+
+    def _use(self, copies: int) -> AccountInfo | AccountTier:
+        return (self.info.tiers or {}).get(f"R{copies}", self.info)
+
+
+def _limits(use: AccountInfo | AccountTier) -> AccountLimits:
+    return use.limits or AccountLimits()
+
+
+def account_of(jet: JetStream) -> Account:
+    """Ask for the account. What a user may not ask for stops no plan."""
+    from js_sync import TwinstreamError
+
+    try:
+        return Account(jet.account_info())
+    except TwinstreamError:
+        return Account(AccountInfo())

@@ -1,0 +1,113 @@
+"""In which order steps take subjects of which nobody else may have any.
+
+No two streams capture the same subject, and no two consumers of a work queue are given the same
+message. So one that takes a subject has to wait until whoever has it gave it up. Whichever step can
+be done is done: what it takes would be in the way of a later one at the end, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import define, evolve, field, frozen
+
+from js_cli.deploy.step import Step
+from js_cli.deploy.typed import consumer_config, stream_config
+from js_models import ConsumerConfig, StreamConfig
+from js_models._subjects import can_meet
+
+
+@frozen
+class Claim:
+    """What a step takes: ``name`` is to have ``subjects`` for itself."""
+
+    step: Step
+    name: str
+    subjects: Sequence[str]
+
+
+@define
+class Holders:
+    """Who has which subjects, as the steps are done one after the other."""
+
+    subjects: dict[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
+
+    def rival(self, claim: Claim) -> tuple[str, str] | None:
+        """Return who has what the claim takes, and the subject; None where nobody has."""
+        own = self.subjects.get(claim.name, ())
+        taken = [subject for subject in claim.subjects if subject not in own]
+        if not taken:
+            return None
+        for name, held in self.subjects.items():
+            for subject in taken if name != claim.name else ():
+                if any(can_meet(subject, one) for one in held):
+                    return name, subject
+        return None
+
+    def take(self, claim: Claim) -> None:
+        """Let the claim's step be done."""
+        self.subjects[claim.name] = claim.subjects
+
+
+def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
+    """Return the steps in an order in which each can be done, as near to their own as may be.
+
+    Those that no order helps come last, and are refused.
+    """
+    done: list[Step] = []
+    left = list(claims)
+    while left:
+        waiting: list[Claim] = []
+        for claim in left:
+            if holders.rival(claim) is None:
+                holders.take(claim)
+                done.append(claim.step)
+            else:
+                waiting.append(claim)
+        if len(waiting) == len(left):
+            wanted = {claim.name: claim for claim in waiting}
+            return [*done, *(_refused(claim, holders, wanted) for claim in waiting)]
+        left = waiting
+    return done
+
+
+def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
+    found = holders.rival(claim)
+    assert found is not None
+    name, subject = found
+    kind = claim.step.config.kind
+    reason = f"{subject!r} is for one {kind} alone, and {kind} {name} has it"
+    rival = waiting.get(name)
+    if rival is not None and not any(can_meet(subject, one) for one in rival.subjects):
+        hint = f"apply first a folder in which {name} leaves it and takes nothing"
+        reason = f"{reason} until that can change, too, which waits for another; {hint}"
+    return evolve(claim.step, verb="refused", refusal=reason)
+
+
+def stream_claim(step: Step, holders: Holders) -> Claim:
+    """Return what a stream's step takes."""
+    name = step.config.name
+    if step.verb in ("nothing", "refused"):
+        return Claim(step, name, holders.subjects.get(name, ()))
+    return Claim(step, name, subjects_of(stream_config(step.config)))
+
+
+def consumer_claim(step: Step, holders: Holders) -> Claim:
+    """Return what the step of a work queue's consumer takes."""
+    name = step.config.name
+    if step.verb in ("nothing", "refused"):
+        return Claim(step, name, holders.subjects.get(name, ()))
+    return Claim(step, name, filters_of(consumer_config(step.config)))
+
+
+def subjects_of(config: StreamConfig) -> Sequence[str]:
+    """Return what a stream captures: its name, where it says nothing and copies nothing."""
+    default = [] if config.mirror or config.sources else [config.name or ""]
+    return config.subjects or default
+
+
+def filters_of(config: ConsumerConfig) -> Sequence[str]:
+    """Return what a consumer is given: everything, where it says nothing."""
+    if config.direct:  # it reads along for a copy, and the server does not count it
+        return ()
+    return [config.filter_subject] if config.filter_subject else config.filter_subjects or [">"]
