@@ -95,10 +95,10 @@ def get(
         elif last is not None:
             found = [source.get_last_message(last)]
         elif each:
-            found = source.snapshot(subjects or None).values()
+            found = source.snapshot(subjects or None, timeout=target.timeout).values()
         else:
             # Left before its end, it gives back what the server keeps for it.
-            found = stack.enter_context(_range(source, start, end, subjects))
+            found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
         printed = _print(found, count, as_json)
     if not as_json:
         notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
@@ -109,6 +109,7 @@ def _range(
     start: int | datetime | None,
     end: int | datetime | None,
     subjects: tuple[str, ...],
+    timeout: float,
 ) -> StreamRead:
     return source.read(
         start if isinstance(start, int) else None,
@@ -116,6 +117,7 @@ def _range(
         start_time=start if isinstance(start, datetime) else None,
         end_time=end if isinstance(end, datetime) else None,
         subjects=subjects or None,
+        timeout=timeout,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+import js_sync
 from tests.cli.output import Run, json_lines
 
 
@@ -28,6 +30,23 @@ def test_all_one_last_and_the_last_of_each(run: Run, filled: str) -> None:
     assert seqs(run("get", filled, "--last", f"{filled}.s3", "--json")) == [8]
     assert seqs(run("get", filled, "--each", "--json")) == [6, 7, 8, 9, 10]
     assert seqs(run("get", filled, "--each", "--subject", f"{filled}.s1", "--json")) == [6]
+
+
+@pytest.mark.parametrize("each", [(), ("--each",)], ids=str)
+def test_the_timeout_holds_for_the_whole_read(
+    run: Run, stream: str, monkeypatch: pytest.MonkeyPatch, each: tuple[str]
+) -> None:
+    given: list[float] = []
+    call = "snapshot" if each else "read"
+    real = getattr(js_sync.Stream, call)
+
+    def spy(self: js_sync.Stream, *arguments: Any, timeout: float = 120.0, **more: Any) -> Any:
+        given.append(timeout)
+        return real(self, *arguments, timeout=timeout, **more)
+
+    monkeypatch.setattr(js_sync.Stream, call, spy)
+    assert run("get", stream, *each, "--timeout", "7").exit_code == 0
+    assert given == [7]
 
 
 def test_ranges_by_sequence_and_time(run: Run, filled: str) -> None:
