@@ -15,6 +15,7 @@ from rich.text import Text
 
 from js_cli.event_view import as_json as event_as_json
 from js_cli.event_view import describe
+from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
 from js_cli.message_view import printable
 from js_cli.screen import notes, plain_table, print_json, results
@@ -79,6 +80,7 @@ def events(
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
         live = stack.enter_context(Live(console=results(), auto_refresh=False)) if table else None
+        epoch = nc.epoch
         while count is None or shown < count:
             event = _next(source, wait, stop)
             if event is None:
@@ -89,7 +91,13 @@ def events(
                 live.update(board.table(), refresh=True)
             else:
                 _print(event, as_json)
+        mended = nc.is_connected
+        broken = not mended or nc.epoch != epoch
     notes().print(f"{shown:,} event{'' if shown == 1 else 's'}", style="dim")
+    if broken and not mended and not stop.is_set():
+        raise Failure("the link to the server broke; nothing was heard since")
+    if broken:
+        notes().print("the link broke meanwhile: events may be missing", style="yellow")
 
 
 def _next(source: Events, wait: float | None, stop: Flag) -> Event | None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import js_cli.events
 import js_sync
 from js_cli.event_view import describe
+from js_cli.groups import twinstream
 from js_models import ConsumerConfig, decode
-from js_testing import NatsServer
+from js_testing import NatsServer, Proxy
+from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 
 GOLDEN = Path(__file__).parents[1] / "models" / "golden"
@@ -60,6 +65,39 @@ def test_it_ends_when_nothing_comes(run: Run) -> None:
     result = run("events", "--stream", "NOBODY", "--wait", "0.1")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "0 events" in result.stderr
+
+
+def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with NatsServer() as server:
+        waits = js_cli.events._next
+
+        def die(*arguments: Any) -> Any:
+            server.kill()
+            return waits(*arguments)
+
+        monkeypatch.setattr(js_cli.events, "_next", die)
+        arguments = ["events", "--wait", "0.1", "--server", server.url]
+        result = CliRunner().invoke(twinstream, arguments)
+    assert result.exit_code == 1
+    assert "0 events\nerror: the link to the server broke" in result.stderr
+
+
+def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with NatsServer() as server, Proxy(server.url) as proxy:
+        waits = js_cli.events._next
+
+        def cut(source: js_sync.Events, *arguments: Any) -> Any:
+            transport = source._transport
+            before = transport.epoch
+            proxy.cut()
+            eventually(lambda: transport.epoch > before)
+            return waits(source, *arguments)
+
+        monkeypatch.setattr(js_cli.events, "_next", cut)
+        arguments = ["events", "--wait", "0.1", "--server", proxy.url]
+        result = CliRunner().invoke(twinstream, arguments)
+    assert result.exit_code == 0, result.output
+    assert "0 events\nthe link broke meanwhile: events may be missing" in result.stderr
 
 
 @pytest.mark.parametrize(
