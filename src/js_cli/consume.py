@@ -11,6 +11,7 @@ from attrs import frozen
 
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
+from js_cli.lengths import Finite
 from js_cli.message_view import as_json as message_as_json
 from js_cli.message_view import print_message
 from js_cli.screen import notes, print_json, results
@@ -69,7 +70,7 @@ class StartType(click.ParamType[Start]):
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many messages.")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     metavar="SECONDS",
     help="Stop when nothing came for so long; without it, wait for ever.",
 )

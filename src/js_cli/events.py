@@ -15,8 +15,9 @@ from rich.text import Text
 
 from js_cli.event_view import as_json as event_as_json
 from js_cli.event_view import describe
-from js_cli.failures import Failure
+from js_cli.failures import Failure, arguments_judged
 from js_cli.interrupts import asked_to_stop
+from js_cli.lengths import Finite
 from js_cli.message_view import printable
 from js_cli.screen import notes, plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
@@ -39,7 +40,7 @@ _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quo
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many events.")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     metavar="SECONDS",
     help="Stop when nothing came for so long; without it, wait for ever.",
 )
@@ -73,9 +74,9 @@ def events(
         nc = stack.enter_context(target.connect())
         stop = stack.enter_context(asked_to_stop())
         jet = target.jetstream(nc)
-        source = stack.enter_context(
-            jet.events(stream=stream, consumer=consumer, kinds=kinds or None)
-        )
+        with arguments_judged():
+            listening = jet.events(stream=stream, consumer=consumer, kinds=kinds or None)
+        source = stack.enter_context(listening)
         # Whoever waits for this remark misses nothing that happens after it.
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")

@@ -35,6 +35,15 @@ def reported() -> Generator[None]:
         raise Failure(_sentence(error)) from error
 
 
+@contextmanager
+def arguments_judged() -> Generator[None]:
+    """Turn what speaks against an argument into wrong usage, which has an exit code of its own."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def _expected(error: Exception) -> bool:
     # Imported here: a command that only validates files does not load the protocol.
     from js_core.errors import TwinstreamError

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from js_cli.interrupts import asked_to_stop
+from js_cli.lengths import Finite
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
 
@@ -26,7 +27,7 @@ _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
 @click.argument("stream", required=False)
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.05),
+    type=Finite(min=0.05),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

@@ -1,12 +1,28 @@
-"""Lengths of time as people write them: `90s`, `30m`, `1h30m`."""
+"""Numbers, and lengths of time as people write them: `90s`, `30m`, `1h30m`."""
 
 from __future__ import annotations
+
+from math import isfinite
+from typing import cast
 
 import click
 
 from js_models.go_duration import parse_go_duration
 
-__all__ = ["length"]
+__all__ = ["Finite", "length"]
+
+
+class Finite(click.FloatRange):
+    """A number within a range. `nan` is in none, and nothing takes `inf` seconds."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        found = float(super().convert(cast("float", value), param, ctx))
+        if not isfinite(found):
+            self.fail(f"{value} is no number to reckon with", param, ctx)
+        return found
 
 
 def length(_: click.Context, __: click.Parameter, text: str) -> float:

@@ -14,6 +14,7 @@ import click
 
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
+from js_cli.lengths import Finite
 from js_cli.screen import notes
 from js_cli.target import Target, server_options
 
@@ -29,9 +30,7 @@ _LOOK: Final = 0.05
 @click.option("--stream", default="LOCKS", show_default=True, help="The stream of the locks.")
 @click.option("--create", is_flag=True, help="Make the stream where there is none.")
 @click.option("--ttl", type=click.IntRange(min=2), default=15, show_default=True)
-@click.option(
-    "--wait", type=click.FloatRange(min=0), help="Seconds to wait; for ever unless given."
-)
+@click.option("--wait", type=Finite(min=0), help="Seconds to wait; for ever unless given.")
 @click.option("--note", default="", help="Shown to those who look who holds the lock.")
 @server_options
 def run(

@@ -11,6 +11,7 @@ import click
 
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
+from js_cli.lengths import Finite
 from js_cli.payloads import Draft, Separator, at_rate, parse_headers, payloads
 from js_cli.pub_tally import Tally
 from js_cli.screen import notes, print_json, progress, results
@@ -40,7 +41,7 @@ _SEQ: Final = click.IntRange(min=0)
 @click.option("--count", "-n", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     metavar="N",
     help="Send at most so many messages a second.",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from js_cli.failures import arguments_judged
 from js_cli.payloads import argument, parse_headers
 from js_cli.schedule_view import as_json_object, in_words
 from js_cli.screen import print_json, results
@@ -72,7 +73,8 @@ def add(
     if data is not None and file is not None:
         raise click.UsageError("give the data once: as DATA or with --file")
     payload = file.read_bytes() if file is not None else argument(data or "")
-    schedule = chosen(at, delay, every, cron, time_zone)
+    with arguments_judged():
+        schedule = chosen(at, delay, every, cron, time_zone)
     pairs: dict[str, list[str]] = {}
     for name, value in parse_headers(headers):
         pairs.setdefault(name, []).append(value)

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from js_cli.failures import arguments_judged
 from js_cli.schedule_add import moment
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import json_option
@@ -30,7 +31,8 @@ def next_times(
     """  # noqa: D301  # click wants the character
     from js_core.schedules import Schedule
 
-    schedule = Schedule.parse(pattern, time_zone)
+    with arguments_judged():
+        schedule = Schedule.parse(pattern, time_zone)
     begin = moment(after, "--after") if after else datetime.now(UTC)
     found = schedule.next_times(begin, count)
     if as_json:

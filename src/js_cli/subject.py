@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from js_cli.failures import Failure
+from js_cli.failures import Failure, arguments_judged
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import json_option
+from js_models.version import parse_version
 
 
 @click.command(short_help="Show what a transform makes of subjects.")
@@ -34,6 +35,8 @@ def transform(
     """  # noqa: D301  # click wants the character
     from js_models import transform_subject
 
+    with arguments_judged():
+        parse_version(server_version)
     try:
         made = [
             (each, transform_subject(source, destination, each, server=server_version))

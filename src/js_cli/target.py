@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from attrs import field, frozen
 
+from js_cli.lengths import Finite
+
 if TYPE_CHECKING:
     from js_sync import Connection, JetStream
 
@@ -97,7 +99,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Finite(min=0, min_open=True),
         default=5.0,
         show_default=True,
         metavar="SECONDS",

@@ -103,8 +103,8 @@ def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--kind", "max_delivery"), 1, "did you mean 'max_deliver'"),
-        (("--stream", "a.b"), 1, "stream name"),
+        (("--kind", "max_delivery"), 2, "did you mean 'max_deliver'"),
+        (("--stream", "a.b"), 2, "stream name"),
         (("--table", "--json"), 2, "not both"),
     ],
 )

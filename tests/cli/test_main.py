@@ -100,3 +100,22 @@ def test_help_imports_no_large_package() -> None:
         "assert not {'pyspark', 'pyarrow', 'jsonschema'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["stream", "ls", "--timeout"],
+        ["pub", "a", "x", "--rate"],
+        ["events", "--wait"],
+        ["consume", "S", "--wait"],
+        ["health", "--interval"],
+        ["lock", "run", "a", "true", "--wait"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_numbers_that_mean_nothing_are_wrong_usage(command: list[str], number: str) -> None:
+    result = CliRunner().invoke(twinstream, [*command, number])
+    assert result.exit_code == 2
+    assert f"{number} is no number to reckon with" in result.stderr

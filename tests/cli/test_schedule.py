@@ -125,9 +125,9 @@ def test_times_without_a_server(run: Run) -> None:
         (("add", "S", "a", "b", "--at", "2026-01-01T00:00:00"), 2, "no time zone"),
         (("add", "S", "a", "b", "--every", "1s", "--time-zone", "UTC"), 2, "--cron only"),
         (("add", "S", "a", "b", "x", "-f", __file__, "--in", "1s"), 2, "once"),
-        (("add", "S", "a", "b", "--cron", "0 9 * * *"), 1, "put 0 before"),
+        (("add", "S", "a", "b", "--cron", "0 9 * * *"), 2, "put 0 before"),
         (("cancel", "S", "a", "--json"), 2, "--yes"),
-        (("next", "0 9 * * *"), 1, "put 0 before"),
+        (("next", "0 9 * * *"), 2, "put 0 before"),
         (("ls", "NO-SUCH-STREAM"), 1, "not found"),
     ],
 )

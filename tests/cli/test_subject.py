@@ -24,6 +24,9 @@ def test_a_transform_that_the_server_refuses(run: Run) -> None:
     old = run("subject", "transform", "*", "{{left(1,2)}}", "abc", "--server-version", "2.12")
     assert old.exit_code == 1
     assert "2.15" in old.stderr
+    unread = run("subject", "transform", "*", "a", "abc", "--server-version", "new")
+    assert unread.exit_code == 2
+    assert "'new'" in unread.stderr
 
 
 def test_partitions_of_keys(run: Run) -> None:
