@@ -46,6 +46,9 @@ class Document:
     faults: list[Fault] = Factory(list[Fault])
     """What could be read but should not be there, such as a key that stands twice."""
 
+    oddities: list[Fault] = Factory(list[Fault])
+    """What is read otherwise than most people would."""
+
     def place(self, path: str, *, key: bool = False) -> Place:
         """Return where ``path`` stands, or the nearest thing around it."""
         if key and path in self.keys:

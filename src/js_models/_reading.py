@@ -27,6 +27,9 @@ _BOUNDS = {
     "duration": (-(2**63), 2**63 - 1, "a whole number of nanoseconds"),
 }
 
+_DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
+"""Days and weeks, which durations of Go have not, but people write."""
+
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 # The two letters outside ASCII that the server's key comparison folds into it.
@@ -260,14 +263,19 @@ def _unit(value: object, kind: str) -> str:
     if kind == "duration" and isinstance(value, str):
         from js_models.go_duration import parse_go_duration
 
-        ns = parse_go_duration(value)
+        hours = _DAYS.sub(_as_hours, value)
+        ns = parse_go_duration(hours)
         if ns is not None:
-            return f"Write {ns}."
+            return f"Write {ns}." if hours == value else f"Write {ns}, which is {hours}."
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return f"Write {int(value)} without quotes."
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return f"Write {int(value)}."
     return ""
+
+
+def _as_hours(days: re.Match[str]) -> str:
+    return f"{int(days[1]) * (24 if days[2] == 'd' else 168)}h"
 
 
 def _quotes(value: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -15,6 +17,10 @@ MAX_NODES = 100_000
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _NULL = "tag:yaml.org,2002:null"
 _BINARY = "tag:yaml.org,2002:binary"
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+_UNMARKED = re.compile(r"[-+]?(0[0-7_]*[1-7]|[0-9_]+:)")
+"""Numbers to the base 8 or 60, which look like others; 0x and 0b say what they are."""
 
 
 def read_yaml(text: str) -> list[Document]:
@@ -97,10 +103,22 @@ class _Builder:
         if node.tag in (_TIMESTAMP, _BINARY):
             return str(node.value)
         try:
-            return self.loader.construct_object(node)  # type: ignore[no-untyped-call, unused-ignore]
+            value = self.loader.construct_object(node)  # type: ignore[no-untyped-call, unused-ignore]
+            self.read.oddities.extend(_other_base(node, value, place))
+            return value
         except (ArithmeticError, LookupError, ValueError):
             kind = node.tag.rpartition(":")[2]
             raise TextError(Fault(place, f"{show(node.value)} is no !!{kind}.")) from None
+
+
+def _other_base(node: yaml.Node, value: Any, place: Place) -> Iterator[Fault]:
+    """Tell of a number that YAML 1.1, which this is, does not count by tens without saying so."""
+    text = str(node.value)
+    if node.tag in _NUMBERS and _UNMARKED.match(text):
+        what = f"YAML reads {show(text)} as {show(value)}."
+        yield Fault(
+            place, what, "Write it by tens, or put it into quotes."
+        )
 
 
 def _is_nothing(node: yaml.Node) -> bool:

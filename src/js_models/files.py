@@ -115,7 +115,7 @@ def load_configs(
         loader.file(str(name), text)
     problems, warnings = _judged(loader.found, server, pedantic)
     configs = [found.config for found in loader.found]
-    return FileConfigs(configs, loader.problems + problems, warnings)
+    return FileConfigs(configs, loader.problems + problems, loader.warnings + warnings)
 
 
 @frozen
@@ -172,6 +172,7 @@ class _Loader:
         self.kind: Kind | None = kind
         self.found: list[_Found] = []
         self.problems: list[FileProblem] = []
+        self.warnings: list[FileProblem] = []
 
     def file(self, name: str, text: bytes | None) -> None:
         """Add the configs of one file."""
@@ -186,6 +187,8 @@ class _Loader:
         for document in documents:
             for fault in document.faults:
                 self._fault(name, fault, "R-DUPLICATE-KEY")
+            for fault in document.oddities:
+                self.warnings.append(_file_problem(name, fault, "L-YAML-NUMBER"))
             self._value(name, document, document.value, "")
         if not documents:
             self._fault(name, Fault((1, 1), "the file is empty."))
@@ -238,9 +241,12 @@ class _Loader:
         self.kind = outer
 
     def _fault(self, name: str, fault: Fault, rule: str = "R-TEXT", path: str = "") -> None:
-        line, column = fault.place
-        problem = Problem(path, None, rule, fault.message, fault.hint)
-        self.problems.append(FileProblem(name, line, column, problem))
+        self.problems.append(_file_problem(name, fault, rule, path))
+
+
+def _file_problem(name: str, fault: Fault, rule: str, path: str = "") -> FileProblem:
+    line, column = fault.place
+    return FileProblem(name, line, column, Problem(path, None, rule, fault.message, fault.hint))
 
 
 def _parsed(name: str, data: bytes) -> list[Document]:

@@ -106,6 +106,21 @@ def test_other_functions_say_it_too(text: str | bytes, message: str) -> None:
     assert problem.column >= 1
 
 
+@pytest.mark.parametrize(
+    ("days", "hint"),
+    [
+        ("1d", "Write 86400000000000, which is 24h."),
+        ("2w", "Write 1209600000000000, which is 336h."),
+        ("1d12h", "Write 129600000000000, which is 24h12h."),
+        ("1.5d", ""),
+        ("200000d", ""),
+    ],
+)
+def test_days_are_told_in_hours(days: str, hint: str) -> None:
+    (problem, *_) = validate_stream({"name": "S", "subjects": ["s"], "max_age": days})
+    assert (problem.path, problem.hint) == ("max_age", hint)
+
+
 def test_broken_letters_are_judged_like_any() -> None:
     lone = "\ud800"
     for member in ("name", "description", "retention"):

@@ -31,6 +31,22 @@ def test_faults_stand_where_they_are_in_yaml() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("number", "read"),
+    [("010", "8"), ("-0_17", "-15"), ("1:30", "90"), ("+1:00:00", "3600"), ("1:30.5", "90.5")],
+)
+def test_numbers_that_yaml_reads_by_another_base_are_told(number: str, read: str) -> None:
+    text = f"name: S\nsubjects: [s]\nmax_msgs: {number}\n"
+    (warning, *_) = load(text).warnings
+    assert str(warning).startswith(f"x.yaml:3:11: config: YAML reads '{number}' as {read}.")
+
+
+@pytest.mark.parametrize("number", ["0", "10", "0x10", "0b11", "1_000", "0.5", "-1", "00", "1e3"])
+def test_other_numbers_are_as_they_look(number: str) -> None:
+    text = f"name: S\nsubjects: [s]\nmax_bytes: {number}\n"
+    assert [one.problem.rule for one in load(text).warnings if "YAML" in one.problem.rule] == []
+
+
 def test_faults_stand_where_they_are_in_json() -> None:
     text = '{\n  "name": "S",\n  "mirror": {"name": "a.b"},\n  "storage": "disk"\n}\n'
     first, second = lines(text, "x.json")
