@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Literal
 
 import click
 
+from js_cli.deploy.folder import configs_below
 from js_cli.problems import print_problems, print_warnings, problem_as_json
 from js_cli.sarif import sarif_log
 from js_cli.screen import notes, print_json, results
@@ -41,7 +43,8 @@ def validate(
 ) -> None:
     """Check the stream and consumer configurations in FILES (YAML or JSON; - is standard input).
 
-    Files may be what people write, requests, answers, and what the nats command writes and reads.
+    Of a folder, all such files below it. They may be what people write, requests, answers, and what
+    the nats command writes and reads.
     The first problem of each configuration is the error that a server would answer with; its code
     stands in brackets. A consumer is checked together with its stream when one of the files holds
     that. Exits with 1 if there is a problem. What only a server can tell, and warnings of what is
@@ -86,7 +89,9 @@ def _load(
     if files == ("-",):
         text = sys.stdin.buffer.read()
         return load_configs(STDIN_NAME, server=server, pedantic=pedantic, kind=kind, text=text)
-    return load_configs(files, server=server, pedantic=pedantic, kind=kind)
+    return load_configs(
+        configs_below(map(Path, files)), server=server, pedantic=pedantic, kind=kind
+    )
 
 
 def _summary(found: FileConfigs) -> str:

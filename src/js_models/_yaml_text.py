@@ -116,9 +116,7 @@ def _other_base(node: yaml.Node, value: Any, place: Place) -> Iterator[Fault]:
     text = str(node.value)
     if node.tag in _NUMBERS and _UNMARKED.match(text):
         what = f"YAML reads {show(text)} as {show(value)}."
-        yield Fault(
-            place, what, "Write it by tens, or put it into quotes."
-        )
+        yield Fault(place, what, "Write it by tens, or put it into quotes.")
 
 
 def _is_nothing(node: yaml.Node) -> bool:

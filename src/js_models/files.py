@@ -220,7 +220,7 @@ class _Loader:
             self._fault(name, fault, "R-UNKNOWN", key)
         if kind is None:
             message = "cannot tell whether this is a stream or a consumer."
-            hint = "Put it under streams: or consumers:, or say --kind."
+            hint = "Put it into a list under streams: or consumers:."
             return self._fault(name, Fault(document.place(path), message, hint), path=path)
         if kind == "stream":
             given = inner.get("name")

@@ -179,6 +179,15 @@ def test_wrong_usage_is_exit_code_2(run: Run, arguments: tuple[str, ...]) -> Non
     assert run("validate", *arguments).exit_code == 2
 
 
+def test_a_folder_stands_for_the_files_below_it(run: Run, tmp_path: Path) -> None:
+    shown = run("validate", str(EXAMPLES))
+    assert shown.exit_code == 1
+    assert shown.stderr == "4 configurations, 3 problems, 1 warning\n"
+    nothing = run("validate", str(tmp_path))
+    assert nothing.exit_code == 1
+    assert "there is no .json, .yaml or .yml file to read" in nothing.stderr
+
+
 def test_no_server_is_needed() -> None:
     done = subprocess.run(
         [TWINSTREAM, "validate", *GOOD],

@@ -28,12 +28,9 @@ class Wanted:
 def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     """Read all configurations in files and below folders, judged as ``server`` would.
 
-    Below folders, hidden files and ``*.schema.json`` are passed over. Raises :class:`Failure` where
-    there is nothing to read.
+    Raises :class:`Failure` where there is nothing to read.
     """
-    files = [file for path in paths for file in _files(path)]
-    if not files:
-        raise Failure("there is no .json, .yaml or .yml file to read")
+    files = configs_below(paths)
     found = load_configs(files, server=server)
     # Whether a stream may be sealed depends on whether it is there, which the plan says.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
@@ -41,6 +38,18 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     streams = [one for one in found.configs if one.kind == "stream"]
     consumers = [one for one in found.configs if one.kind == "consumer"]
     return Wanted(streams, consumers, problems)
+
+
+def configs_below(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that are named, and those below folders that are.
+
+    Below folders, hidden files and ``*.schema.json`` are passed over. Raises :class:`Failure` where
+    there is nothing to read.
+    """
+    files = [file for path in paths for file in _files(path)]
+    if not files:
+        raise Failure("there is no .json, .yaml or .yml file to read")
+    return files
 
 
 def _files(path: Path) -> list[Path]:
