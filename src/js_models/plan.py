@@ -71,6 +71,8 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
     for members in (before, after):
         if members["sealed"]:
             members.update(SEALED)
+        if "republish" in members:
+            members["republish"] = _everywhere(members["republish"])
     if "mirror" in before and "mirror" in after:
         for members in (before, after):
             members.pop("mirror_direct", None)
@@ -114,6 +116,14 @@ def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -
     if _errors(problems):
         return Plan("impossible", problems=problems)
     return Plan("update", changes, problems, losses)
+
+
+def _everywhere(republish: JsonObject) -> JsonObject:
+    """Return a republish as an update stores it: to every subject where it says none.
+
+    A creation leaves the destination empty, which does the same.
+    """
+    return {**republish, "dest": republish["dest"] or ">"}
 
 
 def _unreadable(problems: list[Problem]) -> bool:

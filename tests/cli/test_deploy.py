@@ -364,6 +364,22 @@ def test_a_consumer_becomes_durable_for_good(
     assert actions(run, folder) == {"C": "nothing"}
 
 
+def test_the_threshold_of_a_stream_holds_for_its_consumers(run: Run, write: Write) -> None:
+    stream = stream_of("DEP20", consumer_limits={"inactive_threshold": MINUTE})
+    for text in ("made", "changed"):
+        folder = write(stream, consumer_of("DEP20", description=text))
+        result = run("apply", folder, "--yes")
+        assert result.exit_code == 0, result.stderr
+        assert actions(run, folder) == {"DEP20": "nothing", "C": "nothing"}
+
+
+def test_a_republish_without_destination_is_not_updated_for_ever(run: Run, write: Write) -> None:
+    for text in ("made", "changed"):
+        folder = write(stream_of("DEP21", republish={"src": "DEP21.>"}, description=text))
+        assert run("apply", folder, "--yes").exit_code == 0
+        assert actions(run, folder) == {"DEP21": "nothing"}
+
+
 def test_push_consumers_are_made_and_kept(run: Run, write: Write, stream: str) -> None:
     folder = write(consumer_of(stream, deliver_subject="deploy.push", ack_policy="none"))
     assert run("apply", folder, "--yes").exit_code == 0

@@ -47,7 +47,7 @@ def _consumer(jet: JetStream, step: Step) -> None:
     config = consumer_config(step.config)
     stream, name = step.config.stream_name, step.config.name
     if step.verb == "update":
-        _update_consumer(jet, stream, config)
+        _update_consumer(jet, step, config)
         return
     if step.verb == "create":
         jet.create_consumer(stream, config)
@@ -67,18 +67,18 @@ def _removed(step: Step) -> Generator[None]:
         raise Failure(message) from error
 
 
-def _update_consumer(jet: JetStream, stream: str, config: ConsumerConfig) -> None:
-    """Update a consumer, twice where the first time leaves it with an end that nobody asked for.
+def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None:
+    """Update a consumer, twice where the first time leaves it with an end that is to go.
 
     A server that makes a consumer durable fills in the threshold of those that are not, as the old
     one was none. An update of what is durable takes it away again.
     """
-    lasting = config.durable_name and not config.inactive_threshold
-    if not (_may_end(jet.update_consumer(stream, config)) and lasting):
-        return
-    if _may_end(jet.update_consumer(stream, config)):
-        name = f"{stream}/{config.durable_name}"
-        raise Failure(f"consumer {name} keeps an inactive_threshold that its file has not")
+    stream = step.config.stream_name
+    consumer = jet.update_consumer(stream, config)
+    changes = {change.path: change.new for change in step.plan.changes}
+    lasting = "inactive_threshold" in changes and changes["inactive_threshold"] is None
+    if lasting and _may_end(consumer) and _may_end(jet.update_consumer(stream, config)):
+        raise Failure(f"{step.title} keeps an inactive_threshold that its file has not")
 
 
 def _may_end(consumer: Consumer) -> bool:
