@@ -43,12 +43,35 @@ PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
             ["L-NO-PARTITION"],
         ),
         ({**BASE, "subject_transform": {"src": "a.*", "dest": "b.{{partition(10,1)}}"}}, []),
+        (
+            {**BASE, "subject_transform": {"src": "a.*", "dest": "b.{{x{{ Partition( -0 ,1)}}"}},
+            ["L-NO-PARTITION"],
+        ),
+        (
+            {
+                "name": "S",
+                "max_msgs": 1,
+                "sources": [
+                    {
+                        "name": "O",
+                        "subject_transforms": [{"src": "a.*", "dest": "b.{{partition(0,1)}}"}],
+                    }
+                ],
+            },
+            ["L-NO-PARTITION"],
+        ),
     ],
     ids=str,
 )
 def test_streams(config: dict[str, Any], rules: list[str]) -> None:
     assert [one.rule for one in lint_stream(config)] == rules
     assert [one for one in validate_stream(config) if not one.needs_server] == []
+
+
+def test_a_number_that_ends_as_no_partition() -> None:
+    transform = {"src": "a.*", "dest": f"b.{{{{partition({2**32},1)}}}}"}
+    (found,) = lint_stream({**BASE, "subject_transform": transform}, "2.11.4")
+    assert (found.rule, found.path) == ("L-NO-PARTITION", "subject_transform.dest")
 
 
 @pytest.mark.parametrize(

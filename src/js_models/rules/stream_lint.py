@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final
 
+from js_models._transforms import token_function
 from js_models.rules.rule import Hit, Rule
 from js_models.rules.stream_case import StreamCase
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
 """A quarter of an hour; every id in the window is kept in memory."""
 
-_NO_PARTITIONS: Final = re.compile(r"\{\{\s*partition\s*\(\s*[-+]?0+\s*[,)]", re.IGNORECASE)
+
+def _destinations(case: StreamCase) -> Iterator[tuple[str, str]]:
+    """Return where each transform leads to, by its path."""
+    for name in ("subject_transform", "republish"):
+        if case[name] is not None:
+            yield f"{name}.dest", case[name]["dest"]
+    origins = [(f"sources[{index}]", source) for index, source in enumerate(case.sources)]
+    if case.mirror is not None:
+        origins.append(("mirror", case.mirror))
+    for path, origin in origins:
+        for index, transform in enumerate(origin["subject_transforms"]):
+            yield f"{path}.subject_transforms[{index}].dest", transform["dest"]
 
 
 def _without_partitions(case: StreamCase) -> Iterator[Hit]:
-    for member in ("subject_transform", "republish"):
-        mapping = case[member]
-        if mapping is not None and _NO_PARTITIONS.search(mapping["dest"]):
-            yield Hit(f"{member}.dest", mapping["dest"])
+    for path, destination in _destinations(case):
+        functions = (token_function(token, case.version) for token in destination.split("."))
+        # The server keeps 32 bits of the number.
+        if any(one and one.name == "partition" and not one.number % 2**32 for one in functions):
+            yield Hit(path, destination)
 
 
 SL = Rule[StreamCase]
