@@ -118,7 +118,7 @@ STREAM_LINT = (
         "L-NO-PARTITION",
         0,
         "subject_transform.dest",
-        "there is no partition to choose; server 2.11 drops the connection of whoever publishes.",
+        "there is no partition to choose; the first message ends a server of 2.11.",
         "Give partition a number from 1 up.",
         _without_partitions,
     ),
