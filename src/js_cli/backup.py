@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from js_cli.interrupts import ended_as_by_ctrl_c
 from js_cli.screen import notes, print_json, results, transfer
 from js_cli.target import Target, json_option, server_options
 from js_cli.values import in_bytes
@@ -48,7 +49,11 @@ def backup(
     twinstream backup ORDERS backups/orders
     twinstream restore backups/orders
     """  # noqa: D301  # click wants the character
-    with target.connect() as nc, transfer(notes(), shown=not as_json) as display:
+    with (
+        ended_as_by_ctrl_c(),
+        target.connect() as nc,
+        transfer(notes(), shown=not as_json) as display,
+    ):
         task = display.add_task(f"back up {stream}", total=None)
 
         def show(step: TransferProgress) -> None:
@@ -91,7 +96,11 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
 
     stored = read_backup(folder)
     config = None if replicas is None else evolve(stored.config, num_replicas=replicas)
-    with target.connect() as nc, transfer(notes(), shown=not as_json) as display:
+    with (
+        ended_as_by_ctrl_c(),
+        target.connect() as nc,
+        transfer(notes(), shown=not as_json) as display,
+    ):
         task = display.add_task(f"restore {stored.stream}", total=stored.size)
 
         def show(step: TransferProgress) -> None:

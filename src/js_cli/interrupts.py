@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to end in good order, between two messages and not within one."""
+"""Signals as a wish to end in good order: between two messages, or with nothing left half done."""
 
 from __future__ import annotations
 
@@ -24,3 +24,25 @@ def asked_to_stop() -> Generator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def ended_as_by_ctrl_c() -> Generator[None]:
+    """Let SIGTERM and SIGHUP, too, unwind what is under way; a second one ends it at once.
+
+    Those of them that somebody set to be ignored, as nohup does, still are.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise SystemExit(128 + number)  # as a shell calls it
+
+    wanted = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
+    ours = [number for number in wanted if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,42 @@ def test_a_damaged_archive_is_not_sent(run: Run, filled: str, tmp_path: Path) ->
     assert "damaged" in result.stderr
     names = [line["config"]["name"] for line in map(json.loads, lines(run))]
     assert filled not in names
+
+
+KILLED = """
+import os, signal, sys
+import js_sync
+from js_cli.main import main
+
+number = getattr(signal, sys.argv.pop())
+
+def killed(call):
+    def run(*arguments, on_progress, **more):
+        end = lambda _: os.kill(os.getpid(), number)
+        return call(*arguments, on_progress=end, **more)
+    return run
+
+js_sync.JetStream.restore = killed(js_sync.JetStream.restore)
+js_sync.Stream.backup = killed(js_sync.Stream.backup)
+main()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_leaves_nothing_half_done(
+    run: Run, filled: str, tmp_path: Path, name: str, code: int
+) -> None:
+    def ended(*arguments: str) -> int:
+        command = [sys.executable, "-c", KILLED, *arguments, name]
+        return subprocess.run(command, capture_output=True, timeout=60).returncode
+
+    assert ended("backup", filled, str(tmp_path / "half")) == code
+    assert list(tmp_path.iterdir()) == []
+    folder = str(tmp_path / "copy")
+    assert run("backup", filled, folder).exit_code == 0
+    run("stream", "rm", filled, "--yes")
+    assert ended("restore", folder) == code
+    assert run("restore", folder).exit_code == 0
 
 
 def lines(run: Run) -> list[str]:
