@@ -167,7 +167,6 @@ def test_what_cannot_change_is_refused_or_made_anew(
     ("more", "reason"),
     [
         ({"storage": "file", "num_replicas": 3}, "replicas > 1 not supported in non-clustered"),
-        ({"storage": "file", "subjects": ["dep11.*"]}, "'dep11.*' belongs to stream DEP11B"),
         ({"storage": "file", "sources": [{"name": "DEP11B"}]}, "detected cycle"),
     ],
     ids=str,
@@ -185,6 +184,23 @@ def test_a_stream_stays_where_no_new_one_can_be_made(
         names = [name for name in nc.jetstream().stream_names() if name.startswith("DEP11")]
     assert sorted(names) == ["DEP11", "DEP11B"]
     assert on_server(server, "DEP11").storage == "memory"
+
+
+def test_a_stream_stays_where_its_subject_went_meanwhile(
+    run: Run, write: Write, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("apply", write(stream_of("DEP23")), "--yes")
+
+    def late(jet: js_sync.JetStream, step: Step) -> None:
+        jet.create_stream(StreamConfig(name="DEP23B", subjects=["dep23.b"]))
+        carry_out(jet, step)
+
+    monkeypatch.setattr("js_cli.apply.carry_out", late)
+    moved = stream_of("DEP23", storage="file", subjects=["dep23.*"])
+    result = run("apply", write(moved), "--yes", "--allow-recreate")
+    assert result.exit_code == 1
+    assert "'dep23.*' belongs to stream DEP23B" in result.stderr
+    assert on_server(server, "DEP23").storage == "memory"
 
 
 LIMITED = """
@@ -281,6 +297,17 @@ def test_subjects_move_through_a_row_of_streams(run: Run, write: Write) -> None:
     result = run("apply", write(*(stream_of(n, subjects=[s]) for n, s in moved.items())), "--yes")
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[-2:] == ["updated stream DEP16b", "updated stream DEP16a"]
+
+
+def test_a_subject_of_a_stream_in_no_file_stays_there(run: Run, write: Write, stream: str) -> None:
+    run("apply", write(stream_of("DEP22")), "--yes")
+    for config in (
+        stream_of("DEP22", subjects=["DEP22.>", f"{stream}.*"]),
+        stream_of("DEP22B", subjects=[f"{stream}.x"]),
+    ):
+        result = run("apply", write(config), "--yes")
+        assert (result.exit_code, result.stderr) == (1, "1 refused\nnothing was changed\n")
+        assert f"is for one stream alone, and stream {stream} has it\n" in result.stdout
 
 
 def queue_of(name: str, **filters: str) -> list[dict[str, Any]]:

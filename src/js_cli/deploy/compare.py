@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -72,14 +73,34 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
     new = any(step.verb == "create" for step in (*streams, *chain(*steps.values())))
     account = account_of(jet) if new else Account(AccountInfo())
     consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
-    return [*_settled_streams(streams, there, account), *chain(*consumers)]
+    held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
+    others = _held_by_others(jet, streams, held)
+    return [*_settled_streams(streams, {**others, **held}, account), *chain(*consumers)]
+
+
+def _held_by_others(
+    jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """Return which subjects that steps take belong to streams of which no file says anything."""
+    from js_sync import TwinstreamError
+
+    found: dict[str, list[str]] = {}
+    with suppress(TwinstreamError):  # what a user may not ask for stops no plan
+        for step in steps:
+            if step.verb in ("nothing", "refused"):
+                continue
+            for subject in subjects_of(stream_config(step.config)):
+                if subject in held.get(step.config.name, ()):
+                    continue
+                for name in jet.stream_names(subject):
+                    found.setdefault(name, []).append(subject)
+    return found
 
 
 def _settled_streams(
-    steps: list[Step], there: Mapping[str, Existing | None], account: Account
+    steps: list[Step], held: dict[str, Sequence[str]], account: Account
 ) -> list[Step]:
     """Put the steps of streams in order, and refuse what does not fit beside the others."""
-    held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
     holders = Holders(held)
     ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps)], holders)
     rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
