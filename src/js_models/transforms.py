@@ -16,6 +16,8 @@ __all__ = ["partition", "transform_subject"]
 
 _OFFSET_BASIS: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
+_NO_PARTITIONS_SINCE: Final[Version] = (2, 12, 0)
+"""First server that makes 0 of no partitions; older ones divide by it."""
 
 
 def partition(key: str | Sequence[str], partitions: int) -> int:
@@ -78,8 +80,12 @@ def _token(target: str, sources: list[str], tokens: list[bytes], version: Versio
     chosen = [tokens[places[index - 1] if index > 0 else 0] for index in indexes]
     if function.name == "partition":
         key = b"".join(chosen) if chosen else b".".join(tokens)
-        # Since 2.12 the server makes 0 of no partitions; before, it ends with a division by zero.
-        return str(_hash(key) % function.number if function.number else 0).encode()
+        count = function.number % 2**32  # the server keeps so many bits
+        if not count and version < _NO_PARTITIONS_SINCE:
+            raise ValueError(
+                f"{target}: there is no partition, and servers before 2.12 end with it"
+            )
+        return str(_hash(key) % count if count else 0).encode()
     return _MAKERS[function.name](chosen[0], function)
 
 

@@ -49,6 +49,7 @@ _LETTERS = "abcxyz019-_+=:/"
         ("a.>", "x.$0.$-1.{{wildcard(0)}}.>", "a.b", "x.a.a.a.b"),
         ("*", f"x.${2**63}", "a", f"x.${2**63}"),
         ("*", "{{partition(1,1)}}", "abcde", "0"),
+        ("*", "{{partition(-3,1)}}", "hello", "1335831723"),
     ],
 )
 def test_transforms(source: str, destination: str, subject: str, wanted: str | None) -> None:
@@ -86,6 +87,13 @@ def test_older_servers_have_fewer_functions() -> None:
     assert transform_subject("*", "{{left(1,2)}}", "abc") == "ab"
     with pytest.raises(ValueError, match=r"needs server 2\.15"):
         transform_subject("*", "{{left(1,2)}}", "abc", server="2.12")
+
+
+@pytest.mark.parametrize("none", [0, 2**40])
+def test_no_partition_ends_older_servers(none: int) -> None:
+    destination = f"{{{{partition({none},1)}}}}"
+    with pytest.raises(ValueError, match="no partition, and servers before"):
+        transform_subject("*", destination, "abc", server="2.11.4")
 
 
 def test_a_rest_counted_for_nothing_once() -> None:
