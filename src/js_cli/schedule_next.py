@@ -31,10 +31,9 @@ def next_times(
     """  # noqa: D301  # click wants the character
     from js_core.schedules import Schedule
 
-    with arguments_judged():
-        schedule = Schedule.parse(pattern, time_zone)
     begin = moment(after, "--after") if after else datetime.now(UTC)
-    found = schedule.next_times(begin, count)
+    with arguments_judged():
+        found = Schedule.parse(pattern, time_zone).next_times(begin, count)
     if as_json:
         for each in found:
             print_json({"time": each.rfc3339()})

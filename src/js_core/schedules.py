@@ -129,7 +129,13 @@ class Schedule:
         """
         begin = Timestamp.of(after).ns
         times = self._times(begin, begin if started is None else Timestamp.of(started).ns)
-        return [Timestamp.from_ns(next(times)) for _ in range(count if self.repeats else 1)]
+        try:
+            return [Timestamp.from_ns(next(times)) for _ in range(count if self.repeats else 1)]
+        except BadArgument:
+            raise
+        except (OverflowError, ValueError) as error:
+            what = f"schedule {self.pattern!r} from {after} on"
+            raise BadArgument(f"{what}: times are reckoned within the years 1 to 9999") from error
 
     def _times(self, after: int, started: int) -> Iterator[int]:
         if self.time_zone is not None and self.pattern.startswith((_AT, _EVERY)):

@@ -196,3 +196,18 @@ def test_refusals_are_explained() -> None:
         assert told in str(explained(error, "t", "u"))
     other = JetStreamError("refused", code=400, err_code=10077, subject="s")
     assert explained(other, "t", None) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "after"),
+    [
+        ("@daily", None, datetime(9999, 12, 31, 23, tzinfo=UTC)),
+        ("@daily", "Pacific/Auckland", datetime(9999, 12, 31, 12, tzinfo=UTC)),
+        ("@every 2562047h", None, datetime(9900, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_no_times_are_told_beyond_the_calendar(
+    pattern: str, zone: str | None, after: datetime
+) -> None:
+    with pytest.raises(BadArgument, match="within the years 1 to 9999"):
+        Schedule.parse(pattern, zone).next_times(after, 2)
