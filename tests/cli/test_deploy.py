@@ -496,6 +496,12 @@ def test_hidden_files_and_schemas_are_passed_over(run: Run, tmp_path: Path) -> N
     assert run("plan", str(inner / "a.json")).exit_code == 0
 
 
+def test_a_file_that_is_named_twice_is_read_once(run: Run, write: Write) -> None:
+    folder = write(stream_of("DEP24"))
+    result = run("plan", folder, f"{folder}/all.yaml", f"{folder}/../{Path(folder).name}/all.yaml")
+    assert (result.exit_code, result.stderr) == (0, "1 to create\n")
+
+
 def test_wrong_usage_and_empty_folders(run: Run, tmp_path: Path) -> None:
     assert run("plan").exit_code == 2
     assert run("plan", "no-such-folder").exit_code == 2

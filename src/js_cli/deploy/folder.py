@@ -41,15 +41,15 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that are named, and those below folders that are.
+    """Return the files that are named, and those below folders that are, each once.
 
     Below folders, hidden files and ``*.schema.json`` are passed over. Raises :class:`Failure` where
     there is nothing to read.
     """
-    files = [file for path in paths for file in _files(path)]
+    files = {file.resolve(): file for path in paths for file in _files(path)}
     if not files:
         raise Failure("there is no .json, .yaml or .yml file to read")
-    return files
+    return list(files.values())
 
 
 def _files(path: Path) -> list[Path]:
