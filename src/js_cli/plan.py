@@ -26,6 +26,8 @@ def plan(
     """Compare the streams and consumers in FOLDER with those of the server; change nothing.
 
     Configurations are compared as the server stores them, so that defaults make no difference.
+    Steps stand in an order in which subjects and filters can move from one to another; where there
+    is none, or no room for what is new, they are refused.
     Exits with 1 where a change is impossible or refused. Streams and consumers that no file
     mentions are left alone.
     """

@@ -141,7 +141,7 @@ class Parent:
 
 def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
     """Return the stream that consumers will find; None for none."""
-    there = {} if existing is None else existing.consumers
+    there: Mapping[str, ConsumerConfig] = {} if existing is None else existing.consumers
     if step is None:
         return None if existing is None else Parent(existing.config, existing.config, there)
     if step.verb == "refused":  # nothing will be carried out
@@ -149,7 +149,9 @@ def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
     if step.verb == "nothing" and existing is not None:
         return Parent(step.config.members, existing.config, there)
     typed = stream_config(step.config)
-    return Parent(step.config.members, typed, {} if step.verb == "recreate" else there)
+    if step.verb == "recreate":
+        there = {}
+    return Parent(step.config.members, typed, there)
 
 
 def _consumer_step(
