@@ -7,7 +7,9 @@ be done is done: what it takes would be in the way of a later one at the end, to
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from attrs import define, evolve, field, frozen
 
@@ -54,21 +56,22 @@ def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
 
     Those that no order helps come last, and are refused.
     """
+    claims = list(claims)
     done: list[Step] = []
-    left = list(claims)
-    while left:
-        waiting: list[Claim] = []
-        for claim in left:
-            if holders.rival(claim) is None:
-                holders.take(claim)
-                done.append(claim.step)
-            else:
-                waiting.append(claim)
-        if len(waiting) == len(left):
-            wanted = {claim.name: claim for claim in waiting}
-            return [*done, *(_refused(claim, holders, wanted) for claim in waiting)]
-        left = waiting
-    return done
+    waiting: dict[str, list[Claim]] = {}  # by the name that is in the way
+    for claim in claims:
+        ready = deque([claim])
+        while ready:
+            one = ready.popleft()
+            rival = holders.rival(one)
+            if rival is not None:
+                waiting.setdefault(rival[0], []).append(one)
+                continue
+            holders.take(one)
+            done.append(one.step)
+            ready.extend(waiting.pop(one.name, ()))
+    left = {claim.name: claim for claim in chain(*waiting.values())}
+    return [*done, *(_refused(one, holders, left) for one in claims if one.name in left)]
 
 
 def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
