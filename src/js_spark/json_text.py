@@ -6,12 +6,16 @@ A number that a float would change comes as a `Decimal`, which keeps all its dig
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import cast
+from typing import Final, cast
 
 from js_spark.misfit import Misfit
 
 __all__ = ["parse", "to_json"]
+
+#: Digits of a whole number that is surely converted: the least limit that Python can be given.
+_FEW_DIGITS: Final = 640
 
 
 def parse(payload: bytes) -> object:
@@ -21,12 +25,13 @@ def parse(payload: bytes) -> object:
     numbers are refused, because no reading of them is the right one.
     """
     try:
-        return json.loads(
-            payload.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_constant=_no_constant,
-            parse_float=_number,
-        )
+        text = payload.decode("utf-8")
+        try:
+            return _parsed(text, int)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # a whole number of more digits than Python converts by itself
+            return _parsed(text, _whole)
     except UnicodeDecodeError as error:
         raise Misfit(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -34,8 +39,16 @@ def parse(payload: bytes) -> object:
         raise Misfit(f"not JSON: {error.msg} at {place}") from None
     except RecursionError:
         raise Misfit("nested too deeply") from None
-    except ValueError as error:
-        raise Misfit(f"not JSON that can be kept: {error}") from None
+
+
+def _parsed(text: str, whole: Callable[[str], int | Decimal]) -> object:
+    return json.loads(
+        text,
+        object_pairs_hook=_once,
+        parse_constant=_no_constant,
+        parse_float=_number,
+        parse_int=whole,
+    )
 
 
 def to_json(value: object) -> str:
@@ -84,12 +97,16 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"member {twice!r} occurs twice")
+        raise Misfit(f"not JSON that can be kept: member {twice!r} occurs twice")
     return found
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON number")
+    raise Misfit(f"not JSON that can be kept: {name} is no JSON number")
+
+
+def _whole(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _FEW_DIGITS else Decimal(text)
 
 
 def _number(text: str) -> float | Decimal:

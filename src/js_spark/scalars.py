@@ -87,12 +87,15 @@ def integer(where: str, bits: int) -> Converter:
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
+        if isinstance(value, Decimal) and value.adjusted() >= _MOST_DIGITS:
+            # Not looked at more closely: the digits of 1e999999999 would fill the memory.
+            raise _unfit(where, value, bits)
         if isinstance(value, float | Decimal) and _is_whole(value):
             value = int(value)  # 1.0 and 1e3 are integers in JSON Schema
         if not isinstance(value, int) or isinstance(value, bool):
             raise wrong_kind(where, "an integer", value)
         if not lowest <= value <= highest:
-            raise Misfit(f"{where}: {shown(value)} does not fit {bits} bits with sign")
+            raise _unfit(where, value, bits)
         return value
 
     return convert
@@ -100,9 +103,12 @@ def integer(where: str, bits: int) -> Converter:
 
 def _is_whole(value: float | Decimal) -> bool:
     if isinstance(value, Decimal):
-        # Few digits before the point: those of 1e999999999 would fill the memory.
-        return value.adjusted() < _MOST_DIGITS and value == value.to_integral_value()
+        return value == value.to_integral_value()
     return float(value).is_integer()
+
+
+def _unfit(where: str, value: object, bits: int) -> Misfit:
+    return Misfit(f"{where}: {shown(value)} does not fit {bits} bits with sign")
 
 
 def decimal(where: str, kind: DecimalType) -> Converter:

@@ -195,7 +195,10 @@ def test_maps_json_text_and_wide_numbers() -> None:
         (DecimalType(10, 1), "1e999999999", "does not fit decimal(10,1)"),
         (DecimalType(10, 1), "9" * 100 + ".5", "does not fit decimal(10,1)"),
         (LongType(), "9007199254740993.0", 2**53 + 1),
-        (LongType(), "1e999999999", "expected an integer"),
+        (LongType(), "1e999999999", "1E+999999999 does not fit 64 bits"),
+        (LongType(), "7" * 5000, f"n: {'7' * 40}… does not fit 64 bits with sign"),
+        (DoubleType(), "7" * 5000, f"n: {'7' * 40}… does not fit a double"),
+        (DecimalType(10, 1), "-" + "7" * 5000, "does not fit decimal(10,1)"),
         (FloatType(), "1e39", "1E+39 does not fit a float"),
         (FloatType(), "-0.5", -0.5),
         (DoubleType(), "1.50", 1.5),
@@ -215,6 +218,10 @@ def test_members_without_a_column_keep_their_digits() -> None:
     found = decode(extra)
     kept = '{"x":1E+400,"y":[0.12345678901234567890,{"z":1.50}],"u":"ü"}'
     assert found.extras.to_pylist() == [kept]
+    long = "7" * 5000
+    many = decode(b'{"id":"1","total":1,"count":3,"x":[%s,-4]}' % long.encode())
+    assert many.extras.to_pylist() == [f'{{"x":[{long},-4]}}']
+    assert many.rows.to_pylist()[0]["count"] == 3
     beyond = decode(b'{"id":"1","total":1,"x":1e9999999999999999999}')
     assert beyond.misfits == {0: "holds a number beyond all bounds"}
 
