@@ -29,6 +29,7 @@ from js_spark import fields
 from js_spark.convert import converter
 from js_spark.json_text import parse, to_json
 from js_spark.misfit import Extras, Misfit
+from js_spark.scalars import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT
 
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 
@@ -233,14 +234,28 @@ def _shaped(array: pa.Array, kind: DataType) -> pa.Array:
                 array.offsets, _shaped(array.values, kind.elementType), type=target, mask=mask
             )
         case _ if pa.types.is_timestamp(target):
-            try:
-                return array.cast(target)
-            except pa.ArrowInvalid:  # more digits than Spark keeps, mostly
-                cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
-                return cut.cast(target)
+            return _moments(array, target)
+        case _ if pa.types.is_date(target):
+            return _within(array.cast(target), pa.int32(), FIRST_DAY, LAST_DAY)
         case _ if pa.types.is_floating(target):
             if not pc.all(pc.is_finite(array)).as_py():
                 raise _CloserLook("a number that is not finite")
             return array
         case _:
             return array.cast(target)
+
+
+def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        found = array.cast(target)
+    except pa.ArrowInvalid:  # more digits than Spark keeps, mostly
+        found = pc.replace_substring_regex(array, _NANOSECONDS, r"\1").cast(target)
+    return _within(found, pa.int64(), FIRST_MOMENT, LAST_MOMENT)
+
+
+def _within(array: pa.Array, number: pa.DataType, first: int, last: int) -> pa.Array:
+    """Return moments or days that readers in Python have, too: none before the year 1."""
+    ends = pc.min_max(array.cast(number)).as_py()
+    if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
+        raise _CloserLook("a moment or day before the year 1 or beyond 9999")
+    return array

@@ -16,6 +16,10 @@ from js_spark.json_text import to_json
 from js_spark.misfit import Converter, Extras, Misfit, shown, unicode_text, wrong_kind
 
 __all__ = [
+    "FIRST_DAY",
+    "FIRST_MOMENT",
+    "LAST_DAY",
+    "LAST_MOMENT",
     "base64_bytes",
     "boolean",
     "day",
@@ -38,13 +42,25 @@ _SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: What Arrow takes for a moment with a zone, and small letters: a message must fit or not whatever
-#: stands beside it in its page. So the year 0 is one, and seconds, minutes of the clock and minutes
-#: of the zone may be left out.
+#: stands beside it in its page. So a zone may lead out of the year 0, and seconds, minutes of the
+#: clock and minutes of the zone may be left out.
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
     r"([Zz]|[+-]\d\d(?::?\d\d)?)",
     re.ASCII,
 )
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+FIRST_MOMENT: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+LAST_MOMENT: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+"""The bounds of moments: Python and many other readers know none beyond."""
+
+FIRST_DAY: Final = (date.min - _EPOCH.date()).days
+LAST_DAY: Final = (date.max - _EPOCH.date()).days
+"""The same for days."""
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 _CALENDAR: Final = 400
 _CALENDAR_DAYS: Final = timedelta(days=146_097)
@@ -172,17 +188,17 @@ def moment(where: str) -> Converter:
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
-        found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
-        if found is None:
+        match = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
             raise wrong_kind(where, "a moment such as 2006-01-02T15:04:05Z", value)
-        return _microseconds(found, where, value)
+        return _microseconds(match, where, value)
 
     return convert
 
 
-def _microseconds(found: re.Match[str], where: str, value: object) -> int:
+def _microseconds(match: re.Match[str], where: str, value: object) -> int:
     """Return microseconds since 1970; digits below a microsecond are cut, as Spark has no room."""
-    *numbers, digits, zone = found.groups()
+    *numbers, digits, zone = match.groups()
     year, month, day, hour, minute, second = (int(each or 0) for each in numbers)
     try:
         moment = datetime(year or _CALENDAR, month, day, hour, minute, second, tzinfo=UTC)
@@ -192,7 +208,10 @@ def _microseconds(found: re.Match[str], where: str, value: object) -> int:
     since = moment - _EPOCH - offset
     if not year:
         since -= _CALENDAR_DAYS
-    return since // timedelta(microseconds=1) + int((digits or "")[:6].ljust(6, "0"))
+    found = since // _MICROSECOND + int((digits or "")[:6].ljust(6, "0"))
+    if not FIRST_MOMENT <= found <= LAST_MOMENT:
+        raise Misfit(f"{where}: {shown(value)} is not in the years 1 to 9999 of UTC")
+    return found
 
 
 def _zone(text: str) -> timedelta:
@@ -210,7 +229,7 @@ def day(where: str) -> Converter:
         if value is None:
             return None
         try:
-            if isinstance(value, str) and len(value) == len("2006-01-02"):
+            if isinstance(value, str) and _DAY.fullmatch(value):
                 return date.fromisoformat(value)
         except ValueError:
             pass  # told below, with the other misfits

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType
+from pyspark.sql.types import DataType, DateType, DecimalType, DoubleType, FloatType, LongType
 
 from js_spark import fields
 from js_spark.decode import Decoded, JsonDecoder
@@ -111,6 +111,9 @@ def test_the_zero_time_of_the_server_survives() -> None:
         (b'{"id":"1","id":"2","total":1}', "member 'id' occurs twice"),
         (b'{"id":"1","total":1,"at":"yesterday"}', "at: expected a moment such as"),
         (b'{"id":"1","total":1,"at":"2024-02-30T00:00:00Z"}', "is no moment"),
+        (b'{"id":"1","total":1,"at":"0000-12-31T23:59:59Z"}', "not in the years 1 to 9999"),
+        (b'{"id":"1","total":1,"at":"0001-01-01T00:00:00+01:00"}', "not in the years 1 to 9999"),
+        (b'{"id":"1","total":1,"at":"9999-12-31T23:59:59-01"}', "not in the years 1 to 9999"),
         (b'{"id":"1","total":1,"lines":[{"n":1}]}', "lines[].sku: required member is missing"),
         (b'{"id":"1","total":1,"to":[]}', "to: expected an object, got an array"),
         (b'{"id":"\\ud800","total":1}', "id: holds half of a surrogate pair"),
@@ -288,7 +291,23 @@ def test_a_moment_fits_whatever_stands_beside_it(day: str, rest: str) -> None:
     alone, beside = (
         JsonDecoder(ORDER).decode(column([message, *others])) for others in ([], [b"broken"])
     )
-    # As numbers: Python has no year 0, and none from 10,000 on, where a zone may lead.
-    moments = [each.rows.field("at").cast(pa.int64())[0] for each in (alone, beside)]
-    assert moments[0] == moments[1]
-    assert (0 in alone.misfits) == (0 in beside.misfits)
+    assert alone.rows.to_pylist() == beside.rows.to_pylist()[:1]
+    assert alone.misfits.get(0) == beside.misfits.get(0)
+
+
+@pytest.mark.parametrize(
+    ("day", "fits"),
+    [
+        ("0001-01-01", True),
+        ("9999-12-31", True),
+        ("0000-12-31", False),
+        ("2006-W01-1", False),
+        ("2006-02-30", False),
+    ],
+)
+def test_a_day_fits_whatever_stands_beside_it(day: str, fits: bool) -> None:
+    decoder = JsonDecoder(fields.record(fields.optional("on", DateType())))
+    for others in ([], [b"broken"]):
+        found = decoder.decode(column([b'{"on":"%s"}' % day.encode(), *others]))
+        assert (0 not in found.misfits) == fits
+        assert [str(row["on"]) for row in found.rows.to_pylist()[:1] if row] == [day] * fits
