@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 from attrs import frozen
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from js_spark.pipeline import PipelineConfig
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
@@ -36,7 +36,13 @@ from js_spark.table_files import TableFiles
 from tests.spark.pipelines import config_of
 
 BATCHES, ROWS = 3, 10
-COLUMNS = StructType([StructField(name, LongType()) for name in ("_seq", "_batch_id")])
+COLUMNS = StructType(
+    [
+        StructField("_seq", LongType()),
+        StructField("_timestamp", TimestampType()),
+        StructField("_batch_id", LongType()),
+    ]
+)
 DIED = 9
 CHANGES = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.truncate"}
 
@@ -53,7 +59,11 @@ def write(folder: Path, batch: int, seqs: list[int]) -> list[Path]:
     half = len(seqs) // 2
     for part in (seqs[:half], seqs[half:]):
         files = TableFiles(folder)
-        columns = [pa.array(values, pa.int64()) for values in (part, [batch] * len(part))]
+        columns = [
+            pa.array(part, pa.int64()),
+            pa.array(part, pa.timestamp("us", "UTC")),
+            pa.array([batch] * len(part), pa.int64()),
+        ]
         files.add("orders", pa.RecordBatch.from_arrays(columns, COLUMNS.names))
         found += [each.path for each in files.finish()]
     return found
