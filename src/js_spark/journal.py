@@ -7,14 +7,14 @@ the commit, and the next batch starts where it ends.
 
 from __future__ import annotations
 
-import json
-import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import asdict, frozen
 
+from js_spark.durable import read_json, write_json
 from js_spark.errors import JournalError
 from js_spark.mark import Mark
 from js_spark.offsets import Position
@@ -24,6 +24,7 @@ __all__ = ["Journal", "Plan"]
 
 _FOLDER: Final = "journal"
 _PLAN: Final = "_plan.json"
+_ENTRY: Final = re.compile(r"batch_id=(\d+)\.json", re.ASCII)
 
 
 @frozen(kw_only=True)
@@ -60,55 +61,52 @@ class Journal:
     def plan(self) -> Plan | None:
         """Return the batch that was begun and not finished."""
         file = self._folder / _PLAN
-        return Plan.from_json(_read(file)) if file.exists() else None
+        return read_json(file, Plan.from_json) if file.exists() else None
 
     def begin(self, plan: Plan) -> None:
         """Write the plan of the next batch."""
-        _write(self._folder / _PLAN, asdict(plan))
+        write_json(self._folder / _PLAN, asdict(plan))
 
     def commit(self, plan: Plan, report: LandReport) -> None:
         """Write the entry of a batch; from here on it is landed."""
-        _write(self._entry(plan.batch_id), {"plan": asdict(plan), "report": asdict(report)})
+        write_json(self._entry(plan.batch_id), {"plan": asdict(plan), "report": asdict(report)})
         (self._folder / _PLAN).unlink(missing_ok=True)
 
     def last(self) -> Plan | None:
         """Return the plan of the last batch that is landed."""
         ids = self.batch_ids()
-        return Plan.from_json(_read(self._entry(ids[-1]))["plan"]) if ids else None
+        if not ids:
+            return None
+        return read_json(self._entry(ids[-1]), lambda found: Plan.from_json(found["plan"]))
 
     def batch_ids(self) -> list[int]:
-        """Return the numbers of all landed batches, ascending."""
+        """Return the numbers of all landed batches, ascending.
+
+        Raises `JournalError` for a file that looks like the entry of a batch and is none.
+        """
         if not self._folder.is_dir():
             return []
-        return sorted(int(file.stem.partition("=")[2]) for file in self._folder.glob("batch_id=*"))
+        return sorted(_number(file) for file in self._folder.glob("batch_id=*"))
 
     def report(self, batch_id: int) -> LandReport:
         """Return what a batch landed."""
-        found = _read(self._entry(batch_id))["report"]
-        tables = tuple(TableReport(**each) for each in found.pop("tables"))
-        return LandReport(**found, tables=tables)
+        return read_json(self._entry(batch_id), _report)
 
     def _entry(self, batch_id: int) -> Path:
         return self._folder / f"batch_id={batch_id}.json"
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return found
-    except (OSError, ValueError) as error:
+def _report(entry: Mapping[str, Any]) -> LandReport:
+    found = dict(entry["report"])
+    tables = tuple(TableReport(**each) for each in found.pop("tables"))
+    return LandReport(**found, tables=tables)
+
+
+def _number(file: Path) -> int:
+    match = _ENTRY.fullmatch(file.name)
+    if match is None:
         raise JournalError(
-            f"the journal file {file} cannot be read ({error}); it is written in one step, so"
-            " something else changed it: restore it, or land into a new folder"
-        ) from error
-
-
-def _write(file: Path, value: dict[str, Any]) -> None:
-    """Write a file in one step: whoever looks sees the old one, the new one or none."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    building = file.with_name(f".{file.name}.{os.getpid()}")
-    with building.open("w", encoding="utf-8") as out:
-        json.dump(value, out, indent=1)
-        out.flush()
-        os.fsync(out.fileno())
-    building.replace(file)
+            f"{file} is not the entry of a batch, such as batch_id=7.json: somebody else put it"
+            " there; move it away"
+        )
+    return int(match[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -14,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
-__all__ = ["Seqs", "Staging", "Written", "files_in", "seqs_of", "summarized", "sync"]
+from js_spark.durable import make_folders, sync
+
+__all__ = ["Seqs", "Staging", "Written", "files_in", "seqs_of", "summarized"]
 
 _PARQUET: Final = "*.parquet"
 _TRIES: Final = 100
@@ -72,7 +73,7 @@ class Staging:
         for number, file in enumerate(files):
             file.rename(ready / f"part-{number:05}-{file.name}")
         sync([ready])
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(target.parent)
         ready.rename(target)
         sync([target.parent])
         return files_in(target)
@@ -97,16 +98,6 @@ def _make(folder: Path) -> None:
 def files_in(folder: Path) -> tuple[Path, ...]:
     """Return the Parquet files of a folder, in the order of their names."""
     return tuple(sorted(folder.glob(_PARQUET)))
-
-
-def sync(paths: Sequence[Path]) -> None:
-    """Return when the files and folders are on the disk."""
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def seqs_of(files: Sequence[Path], column: str) -> pa.ChunkedArray:

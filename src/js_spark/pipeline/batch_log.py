@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import asdict, field, frozen
 
+from js_spark.durable import make_folders, sync
 from js_spark.errors import JournalError
 from js_spark.mark import Mark
 from js_spark.offsets import Position
@@ -160,13 +161,16 @@ class BatchLog:
             return file.read()
 
     def _append(self, kind: _Kind, entry: BatchEntry) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(self._file.parent)
+        is_new = not self._file.exists()
         line = json.dumps({"kind": kind, **asdict(entry)}).encode() + b"\n"
         with self._file.open("a+b") as file:
             _cut_short(file.fileno())
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
+        if is_new:
+            sync([self._file.parent])
 
 
 def _cut_short(handle: int) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
+from js_spark.durable import synced_below
 from js_spark.pipeline.batch_log import BatchLog
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
@@ -62,7 +63,8 @@ def _delta(folder: Path, table: str, target: int) -> Iterator[Compacted]:
     delta = open_table(folder)
     if delta is not None:
         before = len(delta.file_uris())
-        delta.optimize.compact(target_size=target)
+        with synced_below(folder):
+            delta.optimize.compact(target_size=target)
         yield Compacted(table=table, before=before, after=len(delta.file_uris()))
 
 

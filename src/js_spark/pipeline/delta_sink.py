@@ -22,12 +22,13 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
+from js_spark.durable import make_folders, sync, synced_below
 from js_spark.errors import SchemaError
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import schema_of
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
-from js_spark.staging import Staging, Written, sync
+from js_spark.staging import Staging, Written
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -77,9 +78,12 @@ class DeltaBatch:
         if delta is None or not self._is_in(delta):
             for left in (folder / _DATA).glob(f"{self._name}*"):
                 shutil.rmtree(left)  # of an attempt that was killed before its transaction
+            before = -1 if delta is None else delta.version()
+            make_folders(folder)
             delta = _fitting(delta, folder, columns)
             home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
             self._commit(delta, folder, self._staging.put(files, home))
+            _sync_log(folder, before + 1, delta.version())
         written = Written(table, self._files(delta, folder))
         self._written.append(written)
         return written
@@ -111,7 +115,6 @@ class DeltaBatch:
             ),
         )
         delta.update_incremental()
-        sync([folder / "_delta_log"])
 
     def _files(self, delta: DeltaTable, folder: Path) -> tuple[Path, ...]:
         paths = pa.table(delta.get_add_actions(flatten=True)).column("path").to_pylist()
@@ -149,25 +152,39 @@ class DeltaSink:
         delta = open_table(folder)
         predicate = f"{BATCH_COLUMN} = {number}"
         if files:
-            rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
-            if delta is None:
-                write_deltalake(str(folder), rows.scanner().to_reader())
-            else:
-                write_deltalake(
-                    delta,
-                    rows.scanner().to_reader(),
-                    mode="overwrite",
-                    predicate=predicate,
-                    schema_mode="merge",
-                )
-        elif delta is not None:
-            delta.delete(predicate)
+            make_folders(folder)
+        with synced_below(folder):
+            if files:
+                rows = ds.dataset([str(file) for file in files], schema=schema_of(files))
+                if delta is None:
+                    write_deltalake(str(folder), rows.scanner().to_reader())
+                else:
+                    write_deltalake(
+                        delta,
+                        rows.scanner().to_reader(),
+                        mode="overwrite",
+                        predicate=predicate,
+                        schema_mode="merge",
+                    )
+            elif delta is not None:
+                delta.delete(predicate)
 
     def forget(self, table: str, after: int) -> None:
         """Remove all rows of batches with a higher number than ``after``."""
-        delta = open_table(self.folders.root / table)
+        folder = self.folders.root / table
+        delta = open_table(folder)
         if delta is not None:
-            delta.delete(f"{BATCH_COLUMN} > {after}")
+            with synced_below(folder):
+                delta.delete(f"{BATCH_COLUMN} > {after}")
+
+
+def _sync_log(folder: Path, first: int, last: int) -> None:
+    """Return when versions of a table are on the disk, which deltalake does not wait for."""
+    log = folder / "_delta_log"
+    sync(log / f"{version:020}.json" for version in range(first, last + 1))
+    checkpoints = [log / f"{version:020}.checkpoint.parquet" for version in range(first, last + 1)]
+    sync(each for each in (*checkpoints, log / "_last_checkpoint") if each.exists())
+    sync([log])
 
 
 def _added(file: Path, table: Path) -> AddAction:

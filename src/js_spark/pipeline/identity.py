@@ -11,10 +11,11 @@ import uuid
 
 from attrs import asdict, evolve, frozen
 
+from js_spark.durable import read_json, write_json
 from js_spark.errors import CheckpointError, OptionError
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import SourceConfig
-from js_spark.pipeline.folders import SourceFolder, read_json, write_json
+from js_spark.pipeline.folders import SourceFolder
 from js_spark.stream_state import StreamState
 
 __all__ = ["Identity"]
@@ -39,7 +40,9 @@ class Identity:
     @classmethod
     def load(cls, folder: SourceFolder) -> Identity | None:
         """Return what is stored, ``None`` for a source that never ran."""
-        return cls(**read_json(folder.identity)) if folder.identity.exists() else None
+        if not folder.identity.exists():
+            return None
+        return read_json(folder.identity, lambda found: cls(**found))
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from js_spark.durable import make_folders, sync
 from js_spark.errors import JournalError
 from js_spark.pipeline import swap
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part, merge
-from js_spark.staging import files_in, sync
+from js_spark.staging import files_in
 
 __all__ = ["BATCH_FOLDER", "Rebuilt", "batch_folders"]
 
@@ -68,6 +69,7 @@ class Rebuilt:
             home.mkdir()
             for file in files_in(folder):
                 os.link(file, home / file.name)
+            sync([home])
 
     def put(self, number: int, parts: Sequence[Part]) -> Path | None:
         """Make a folder up to the batch ``number`` of all these rows; none without rows."""
@@ -82,7 +84,7 @@ class Rebuilt:
 
     def _take_place(self) -> None:
         sync([self._new])
-        self._current.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(self._current.parent)
         if self._current.exists():
             swap.exchange(self._new, self._current)
             self._old.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,74 @@
+"""What is on the disk when a call returns: folders, and small files of JSON written in one step.
+
+A rename or a new file outlives a power cut only when the folder that names it is synced, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from js_spark.errors import JournalError
+
+__all__ = ["make_folders", "read_json", "sync", "synced_below", "write_json"]
+
+_Read = TypeVar("_Read")
+
+
+def sync(paths: Iterable[Path]) -> None:
+    """Return when the files and folders are on the disk."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder and those above it, where they are missing."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    sync([each.parent for each in missing])
+
+
+@contextmanager
+def synced_below(folder: Path) -> Generator[None]:
+    """Sync what the block makes below a folder, for writers that wait for no disk."""
+    before = set(folder.rglob("*"))
+    yield
+    made = set(folder.rglob("*")) - before
+    sync([*made, *{each.parent for each in made}])
+
+
+def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
+    """Return what ``make`` makes of an object in a file.
+
+    Raises `JournalError` for a file that cannot be read, or holds something else.
+    """
+    try:
+        return make(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise JournalError(
+            f"the file {file} cannot be read ({error}); it is written in one step, so something"
+            " else changed it: restore it, or land into a new folder"
+        ) from error
+
+
+def write_json(file: Path, value: dict[str, Any]) -> None:
+    """Write a file in one step: whoever looks sees the old one, the new one or none."""
+    make_folders(file.parent)
+    building = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with building.open("w", encoding="utf-8") as out:
+            json.dump(value, out, indent=1)
+            out.flush()
+            os.fsync(out.fileno())
+        building.replace(file)
+    finally:
+        building.unlink(missing_ok=True)  # there is none but after a failure
+    sync([file.parent])

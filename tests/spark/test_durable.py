@@ -1,0 +1,133 @@
+"""What has to outlive a power cut: a file counts once it and each new name above it are synced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+
+from js_spark.errors import JournalError
+from js_spark.journal import Journal, Plan
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.parquet_sink import ParquetSink
+from js_spark.report import LandReport
+from tests.spark.crash_points import Writer
+
+COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", LongType())])
+PLAN = Plan(batch_id=0, created="today", start=1, end=3)
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
+    """Names of what was synced, as it was called then."""
+    found: set[Path] = set()
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        real(handle)
+        found.add(Path(os.readlink(f"/proc/self/fd/{handle}")))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return found
+
+
+def report() -> LandReport:
+    return LandReport(
+        stream="S", path="p", batch_id=0, start=1, end=3, messages=2, rows=2, dead_letters=0,
+        distinct_seqs=2, first_seq=1, last_seq=2,
+    )  # fmt: skip
+
+
+def file_in(folder: Path) -> Path:
+    file = folder / "rows.parquet"
+    pq.write_table(pa.table({"_seq": [1, 2], "_batch_id": [0, 0]}), file)
+    return file
+
+
+def test_an_entry_of_a_journal_and_all_names_above_it(tmp_path: Path, synced: set[Path]) -> None:
+    journal = Journal(tmp_path / "new" / "tables", "S")
+    journal.begin(PLAN)
+    above = {tmp_path, tmp_path / "new", tmp_path / "new/tables", tmp_path / "new/tables/journal"}
+    assert above | {tmp_path / "new/tables/journal/S"} <= synced
+    synced.clear()
+    journal.commit(PLAN, report())
+    assert tmp_path / "new/tables/journal/S" in synced
+    assert (journal.last(), journal.batch_ids(), journal.report(0)) == (PLAN, [0], report())
+
+
+def test_a_journal_of_lines_and_its_name(tmp_path: Path, synced: set[Path]) -> None:
+    log = BatchLog(tmp_path / "_pipeline" / "S" / "journal.jsonl")
+    log.landed(
+        BatchEntry(batch=0, start=1, end=3, created="today", query_id="q", began="2026-01-01")
+    )
+    folder = tmp_path / "_pipeline"
+    assert {tmp_path, folder, folder / "S", folder / "S/journal.jsonl"} <= synced
+
+
+@pytest.mark.parametrize("table", ["orders", "dead_letters/source=orders"])
+def test_a_batch_of_a_new_table(tmp_path: Path, table: str, synced: set[Path]) -> None:
+    sink = ParquetSink(Folders(tmp_path))
+    batch = sink.batch(0, Writer())
+    batch.put(table, [file_in(batch.folder)], COLUMNS)
+    assert {tmp_path, (tmp_path / table).parent, tmp_path / table} <= synced
+    synced.clear()
+    sink.replace(table, 1, [file_in(tmp_path)])
+    # The batch that stays has a new folder with links.
+    assert "batch_id=0" in {path.name for path in synced}
+
+
+def test_the_log_of_a_delta_table(tmp_path: Path, synced: set[Path]) -> None:
+    from js_spark.pipeline.delta_sink import DeltaSink
+
+    sink = DeltaSink(Folders(tmp_path))
+    batch = sink.batch(0, Writer())
+    batch.put("orders", [file_in(batch.folder)], COLUMNS)
+    log = tmp_path / "orders" / "_delta_log"
+    assert {tmp_path, tmp_path / "orders", log, *log.glob("*.json")} <= synced
+    for change in (
+        lambda: sink.replace("orders", 0, [file_in(tmp_path)]),
+        lambda: sink.forget("orders", -1),
+    ):
+        before, _ = set((tmp_path / "orders").rglob("*")), synced.clear()
+        change()
+        assert set((tmp_path / "orders").rglob("*")) - before <= synced
+        assert log in synced
+
+
+@pytest.mark.parametrize("name", ["batch_id=0.json.bak", "batch_id=x.json", "batch_id=1.txt"])
+def test_a_file_that_is_no_entry_is_named(tmp_path: Path, name: str) -> None:
+    journal = Journal(tmp_path, "S")
+    journal.commit(PLAN, report())
+    (tmp_path / "journal" / "S" / name).touch()
+    with pytest.raises(JournalError, match=f"{name} is not the entry of a batch"):
+        journal.last()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": []}', '{"plan": {"batch_id": 0}}'])
+def test_a_file_that_something_changed_is_named(tmp_path: Path, text: str) -> None:
+    journal = Journal(tmp_path, "S")
+    journal.commit(PLAN, report())
+    (tmp_path / "journal" / "S" / "batch_id=0.json").write_text(text)
+    with pytest.raises(JournalError, match=r"batch_id=0\.json cannot be read"):
+        journal.last()
+    with pytest.raises(JournalError, match=r"batch_id=0\.json cannot be read"):
+        journal.report(0)
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    (tmp_path / "journal" / "S").mkdir(parents=True)
+    with pytest.raises(OSError, match="No space left"):
+        Journal(tmp_path, "S").begin(PLAN)
+    assert not list((tmp_path / "journal" / "S").iterdir())
