@@ -48,7 +48,7 @@ class ConfigError(SparkSourceError, ValueError):
 
 
 class PipelineBusy(SparkSourceError):
-    """Another process works on the pipeline's folder."""
+    """Somebody else works on the folder of a pipeline or a landing."""
 
 
 class SchemaError(SparkSourceError, ValueError):

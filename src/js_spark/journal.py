@@ -39,6 +39,8 @@ class Plan:
     start: int
     end: int
     mark: Mark | None = None
+    filter: str | None = None
+    """Subject filters, with commas; None where an older release made the plan."""
 
     @property
     def position(self) -> Position:
@@ -57,6 +59,11 @@ class Journal:
     def __init__(self, root: Path, stream: str) -> None:
         self._folder: Final = root / _FOLDER / stream
         self._stream: Final = stream
+
+    @property
+    def lock(self) -> Path:
+        """The file that whoever lands the stream holds locked."""
+        return self._folder / "_lock"
 
     def plan(self) -> Plan | None:
         """Return the batch that was begun and not finished."""

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from js_spark.batch_folders import reaches
 from js_spark.errors import JournalError, OptionError
 from js_spark.journal import Journal, Plan
 from js_spark.journaled import start_behind
 from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
+from js_spark.lock import locked
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport
 from js_spark.split_tables import DEAD_LETTERS, TableNames
@@ -36,10 +38,18 @@ class Landing:
     def run(self, spark: SparkSession) -> LandReport:
         """Finish the batch that was begun, or land the next one."""
         journal = Journal(self.root, self._stream)
-        plan = journal.plan() or self._next_plan(journal)
+        with locked(journal.lock, self.root, f"a landing of {self._stream}"):
+            return self._run(spark, journal)
+
+    def _run(self, spark: SparkSession, journal: Journal) -> LandReport:
+        begun = journal.plan()
+        self._refuse_filter(begun or journal.last())
+        plan = begun or self._next_plan(journal)
         if plan.end <= plan.start:
             return self._nothing(plan)
-        journal.begin(plan)
+        if begun is None:
+            self._refuse_taken(plan)
+            journal.begin(plan)
         tables = BatchTables(self.root, plan.batch_id, self._stream)
         try:
             self._write(spark, plan, tables)
@@ -60,6 +70,24 @@ class Landing:
     def _dead(self) -> str:
         return f"{DEAD_LETTERS}/source={self._stream}"
 
+    @property
+    def _names(self) -> TableNames:
+        return TableNames(table=self.table, dead_letters=self._dead)
+
+    @property
+    def _filter(self) -> str:
+        return ",".join(self.options.subjects)
+
+    def _refuse_taken(self, plan: Plan) -> None:
+        """Refuse tables that have the batch before it began: it would pass for landed."""
+        for table in self._names.possible(self.options.value_format):
+            if reaches(self.root / table, plan.batch_id):
+                raise JournalError(
+                    f"{self.root / table} has rows of batch {plan.batch_id} or later, which stream"
+                    f" {self._stream} has not landed: they are of another stream, or of a journal"
+                    " that is gone; name another table, or land into a new folder"
+                )
+
     def _next_plan(self, journal: Journal) -> Plan:
         last = journal.last()
         with Leader(self.options) as leader:
@@ -71,7 +99,21 @@ class Landing:
             start=start,
             end=state.next,
             mark=state.mark,
+            filter=self._filter,
         )
+
+    def _refuse_filter(self, before: Plan | None) -> None:
+        """Refuse a filter that changed: what it passed over before would never be landed."""
+        if before is None or before.filter in {None, self._filter}:
+            return
+        if self.options.fail_on_data_loss:
+            raise OptionError(
+                "subject",
+                f"the journal of stream {self._stream} was made with the filter"
+                f" {before.filter or '>'!r}, now it is {self._filter or '>'!r}; what was passed"
+                " over before would never be landed: land into a new folder, or set"
+                " failOnDataLoss=false to go on with the new one",
+            )
 
     def _start(self, leader: Leader, state: StreamState, last: Plan | None) -> int:
         if last is None:
@@ -81,8 +123,7 @@ class Landing:
         return start_behind(state, last.position, leader.time_at, strict=strict)
 
     def _write(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> None:
-        names = TableNames(table=self.table, dead_letters=self._dead)
-        job = LandJob(self.options, names, tables.folder)
+        job = LandJob(self.options, self._names, tables.folder)
         with Leader(self.options) as leader:
             ranges = ranges_of(leader, self.options, plan.start, plan.position)
         for table, files in by_table(job.run(spark, ranges)).items():

@@ -71,6 +71,15 @@ class TableNames:
     dead_letters: str
     prefix: str = ""
 
+    def possible(self, value_format: str) -> list[str]:
+        """Return all tables that a read of this format could write to."""
+        if value_format != "advisory":
+            return [self.table, self.dead_letters]
+        return [
+            *(self.prefix + kind for kind in (*sorted(_KINDS), OTHER_EVENTS)),
+            self.dead_letters,
+        ]
+
 
 class TableSplit:
     """Turns pages of one stream into rows of tables.

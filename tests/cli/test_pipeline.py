@@ -17,9 +17,9 @@ import js_sync
 from js_cli.failures import Failure
 from js_cli.pipeline.spark_words import SparkWords
 from js_models import StreamConfig
+from js_spark.lock import locked
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.lock import locked
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
 
@@ -106,7 +106,8 @@ def test_compact_and_vacuum(run: Run, config: Path) -> None:
 
 
 def test_nothing_is_changed_while_the_pipeline_runs(run: Run, config: Path) -> None:
-    with locked(Folders(config.parent / "lake"), "pipeline run of shop"):
+    lake = config.parent / "lake"
+    with locked(Folders(lake).lock, lake, "pipeline run of shop"):
         result = run("pipeline", "compact", "--config", str(config))
     assert result.exit_code == 1
     assert "is in use by 'pipeline run of shop'" in result.stderr

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from js_spark.errors import DataLossError, OptionError, SchemaError
+from js_spark.errors import DataLossError, JournalError, OptionError, PipelineBusy, SchemaError
 from js_spark.journal import Journal, Plan
+from js_spark.lock import locked
 from js_spark.pipeline import LandReport, land, summary
 from js_sync import JetStream, Stream
 from js_testing import NatsServer
@@ -148,6 +149,57 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     assert (last.batch_id, last.start, last.end) == (1, 11, 12)
     rows = rows_of(tmp_path / "lake" / stream.name.lower())
     assert sorted(row["_seq"] for row in rows) == list(range(2, 12))
+
+
+def test_two_streams_do_not_land_into_one_table(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    one, other = make_stream(), make_stream()
+    fill(one, [{"id": 1}])
+    fill(other, [{"id": 1}, {"id": 2}])
+    assert lands(one, table="orders").messages == 1
+    with pytest.raises(
+        JournalError, match=rf"orders has rows .* which stream {other.name} has not"
+    ):
+        lands(other, table="orders")
+    assert lands(other, table="others").messages == 2
+    assert len(rows_of(tmp_path / "lake" / "orders")) == 1
+
+    advisory = {"value_format": "advisory"}
+    events = [make_stream(), make_stream()]
+    for stream in events:
+        fill(stream, [{"type": "com.example.strange"}])
+    assert lands(events[0], **advisory).rows == 1
+    with pytest.raises(JournalError, match="other_events has rows"):
+        lands(events[1], **advisory)
+
+
+def test_what_another_filter_passed_over_is_not_forgotten(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(6)])
+    only_a = {"subject": f"{stream.name.lower()}.a"}
+    assert lands(stream, **only_a).messages == 2
+    assert lands(stream, **only_a).messages == 0
+    with pytest.raises(
+        OptionError, match=r"was made with the filter .*a', now it is '>'; what was"
+    ):
+        lands(stream)
+    fill(stream, [{"id": 6}])
+    assert lands(stream, options={"failOnDataLoss": "false"}).messages == 1
+
+
+def test_a_stream_is_landed_by_one_at_a_time(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill, tmp_path: Path
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": 1}])
+    lake = tmp_path / "lake"
+    with locked(Journal(lake, stream.name).lock, lake, "a landing"):
+        with pytest.raises(PipelineBusy, match="is in use by 'a landing'"):
+            lands(stream)
+    assert lands(stream).messages == 1
 
 
 def test_a_stream_that_was_made_again_is_noticed(

@@ -224,6 +224,29 @@ def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
     assert counted(table, sink) == (15, 15)
 
 
+@pytest.mark.parametrize("sink", SINKS)
+def test_two_pipelines_do_not_land_into_one_table(
+    sink: str,
+    spark: SparkSession,
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    one, other = make_stream(), make_stream()
+    fill(one, [{"id": 1}])
+    fill(other, [{"id": at} for at in range(5)])
+    runs(config_of(tmp_path, sink, server.url, orders(one)))
+    table = tmp_path / "lake" / "orders"
+    second = orders(other).replace('name = "orders"', 'name = "second"')
+    failed = run(spark, config_of(tmp_path, sink, server.url, second), once=True)
+    assert "table orders has rows of batch 0 or later, which source second" in failed["second"]
+    assert counted(table, sink) == (1, 1)
+    runs(config_of(tmp_path, sink, server.url, second.replace('table = "orders"', 'table = "o2"')))
+    assert counted(tmp_path / "lake" / "o2", sink) == (5, 5)
+
+
 def test_goes_on_where_spark_was_killed_before_its_first_batch(
     runs: Callable[..., list[Happening]],
     server: NatsServer,

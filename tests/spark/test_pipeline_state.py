@@ -6,11 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attrs import evolve
 
+from js_spark.batch_folders import batch_folders
 from js_spark.errors import (
     CheckpointError,
     DataLossError,
@@ -19,6 +19,7 @@ from js_spark.errors import (
     PipelineBusy,
     SparkSourceError,
 )
+from js_spark.lock import locked
 from js_spark.mark import Mark
 from js_spark.offsets import Position
 from js_spark.pipeline import swap
@@ -28,8 +29,7 @@ from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.folders import Folders, SourceFolder
 from js_spark.pipeline.identity import Identity
 from js_spark.pipeline.land_batch import BatchLander
-from js_spark.pipeline.lock import locked
-from js_spark.pipeline.rebuild import batch_folders
+from js_spark.pipeline.parquet_sink import ParquetSink
 from js_spark.pipeline.trouble import is_lasting, sentence
 from js_spark.stream_state import StreamState
 
@@ -162,15 +162,14 @@ def test_another_checkpoint_or_stream_is_refused(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    folders = Folders(tmp_path)
+    file = tmp_path / "lock"
     program = f"""
 from pathlib import Path
 from typing import Any
-from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.land_batch import BatchLander
-from js_spark.pipeline.lock import locked
+from js_spark.lock import locked
 try:
-    with locked(Folders(Path({str(tmp_path)!r})), "other"):
+    with locked(Path({str(file)!r}), Path({str(tmp_path)!r}), "other"):
         print("got it")
 except Exception as error:
     print(error)
@@ -182,10 +181,13 @@ except Exception as error:
         )
         return done.stdout
 
-    with locked(folders, "run of orders"), pytest.raises(PipelineBusy, match="'run of orders'"):
-        with locked(folders, "verify"):
+    with (
+        locked(file, tmp_path, "run of orders"),
+        pytest.raises(PipelineBusy, match="'run of orders'"),
+    ):
+        with locked(file, tmp_path, "verify"):
             pass
-    with locked(folders, "run of orders"):
+    with locked(file, tmp_path, "run of orders"):
         assert "is in use by 'run of orders' (process" in other()
     assert other() == "got it\n"
 
@@ -242,10 +244,11 @@ def test_a_batch_is_begun_once_with_the_same_bounds(tmp_path: Path) -> None:
     source = evolve(SOURCE, options={"nats.servers": "nats://h", "stream": "ORDERS"})
     log = BatchLog(tmp_path / "journal.jsonl")
     checkpoint = write_checkpoint(tmp_path / "c", 11, 21, committed=1)
+    sink = ParquetSink(Folders(tmp_path))
 
     def plan(batch: int, *, base: int = 0, origin: int = 1) -> BatchEntry:
         identity = evolve(Identity.first(SOURCE, STATE), origin=origin, base=base)
-        lander = BatchLander(source, identity, checkpoint, log, _no_sink(), lambda _: None)
+        lander = BatchLander(source, identity, checkpoint, log, sink, lambda _: None)
         return lander._plan(batch)
 
     first = plan(0)
@@ -266,5 +269,18 @@ def test_a_batch_is_begun_once_with_the_same_bounds(tmp_path: Path) -> None:
         plan(1, base=2)
 
 
-def _no_sink() -> Any:
-    return None
+def test_a_batch_does_not_begin_where_tables_have_it(tmp_path: Path) -> None:
+    source = evolve(SOURCE, options={"nats.servers": "nats://h", "stream": "ORDERS"})
+    checkpoint = write_checkpoint(tmp_path / "c", 11, committed=0)
+    log, sink = BatchLog(tmp_path / "journal.jsonl"), ParquetSink(Folders(tmp_path))
+    identity = Identity.first(SOURCE, STATE)
+    lander = BatchLander(source, identity, checkpoint, log, sink, lambda _: None)
+    folder = tmp_path / "orders" / "batch_id=3"
+    folder.mkdir(parents=True)
+    with pytest.raises(JournalError, match="table orders has rows of batch 0 or later"):
+        lander._plan(0)
+    assert log.known(0) is None
+    folder.rmdir()
+    begun = lander._plan(0)
+    folder.with_name("batch_id=0").mkdir()
+    assert lander._plan(0).end == begun.end  # put there by the attempt before

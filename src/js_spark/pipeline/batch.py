@@ -58,8 +58,9 @@ def land(
     holds for the first batch only.
 
     Raises `OptionError`, `SchemaError` (also for a member ``batch_id``, which readers take from the
-    folders), and `DataLossError` when messages went before they were landed or the stream was
-    deleted and made again, or put back, since the last batch.
+    folders), `PipelineBusy` while somebody else lands the stream below ``path``, `JournalError` for
+    a table that has rows of another stream, and `DataLossError` when messages went before they were
+    landed or the stream was deleted and made again, or put back, since the last batch.
     """
     given = {
         **(options or {}),

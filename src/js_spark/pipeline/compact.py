@@ -8,13 +8,14 @@ from typing import Final
 
 from attrs import frozen
 
+from js_spark.batch_folders import batch_folders
 from js_spark.durable import synced_below
 from js_spark.pipeline.batch_log import BatchLog
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.landed import tables_of
 from js_spark.pipeline.parquet_files import Part
-from js_spark.pipeline.rebuild import Rebuilt, batch_folders
+from js_spark.pipeline.rebuild import Rebuilt
 from js_spark.pipeline.settled import settled
 from js_spark.staging import files_in
 

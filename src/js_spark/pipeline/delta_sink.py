@@ -132,6 +132,13 @@ class DeltaSink:
         """Begin a batch, or begin one again that was interrupted."""
         return DeltaBatch(self.folders, number, writer)
 
+    def reaches(self, table: str, number: int) -> bool:
+        """Tell whether the table has batches numbered so or higher."""
+        delta = open_table(self.folders.root / table)
+        return delta is not None and bool(
+            delta.file_uris(file_pruning_predicate=f"{BATCH_COLUMN} >= {number}")
+        )
+
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:

@@ -120,10 +120,21 @@ class BatchLander:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
             # The second: begun with a checkpoint that was lost, and removed from the tables.
+            self._refuse_taken(entry)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
             raise self._other(entry, known)
         return entry
+
+    def _refuse_taken(self, entry: BatchEntry) -> None:
+        """Refuse tables that have the batch before it began: it would pass for landed."""
+        for table in possible_tables(self._source):
+            if self._sink.reaches(table, entry.batch):
+                raise JournalError(
+                    f"table {table} has rows of batch {entry.batch} or later, which source"
+                    f" {self._source.name} has not landed: they are of another source, or of a"
+                    " journal that is gone; name another table, or land into a new folder"
+                )
 
     def _other(self, entry: BatchEntry, known: BatchEntry) -> CheckpointError:
         return CheckpointError(

@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_spark.events import EVENT_COLUMNS
 from js_spark.pipeline.batch_log import BatchEntry
 from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.sink import Sink
-from js_spark.split_tables import BATCH_COLUMN, OTHER_EVENTS
+from js_spark.split_tables import BATCH_COLUMN
 
 __all__ = [
     "MESSAGES",
@@ -81,10 +80,7 @@ def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
 
 def possible_tables(source: SourceConfig) -> list[str]:
     """Return the tables that a source could write to."""
-    if source.format == "advisory":
-        kinds = [name for name in EVENT_COLUMNS.names if name != "kind"]
-        return [*(source.prefix + kind for kind in (*kinds, OTHER_EVENTS)), source.dead_letters]
-    return [source.table, source.dead_letters]
+    return source.tables.possible(source.format)
 
 
 def read_landed(

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from js_spark.batch_folders import BATCH_FOLDER, batch_folders, reaches
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part
-from js_spark.pipeline.rebuild import BATCH_FOLDER, Rebuilt, batch_folders
+from js_spark.pipeline.rebuild import Rebuilt
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
 from js_spark.staging import Staging, Written, files_in
@@ -72,6 +73,10 @@ class ParquetSink:
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Begin a batch, or begin one again that was interrupted."""
         return ParquetBatch(self.folders, number, writer)
+
+    def reaches(self, table: str, number: int) -> bool:
+        """Tell whether the table has batches numbered so or higher."""
+        return reaches(self.folders.root / table, number)
 
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int

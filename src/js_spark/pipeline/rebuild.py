@@ -14,38 +14,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from js_spark.batch_folders import BATCH_FOLDER
 from js_spark.durable import make_folders, sync
-from js_spark.errors import JournalError
 from js_spark.pipeline import swap
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part, merge
 from js_spark.staging import files_in
 
-__all__ = ["BATCH_FOLDER", "Rebuilt", "batch_folders"]
-
-BATCH_FOLDER: Final = "batch_id="
-"""What the names of the folders of batches begin with."""
-
-
-def batch_folders(table: Path) -> dict[int, Path]:
-    """Return the folders of a table by the number of the (last) batch in it, ascending.
-
-    Raises `JournalError` for a folder that readers take for a batch and that is none.
-    """
-    if not table.is_dir():
-        return {}
-    found = {_number(path): path for path in table.glob(f"{BATCH_FOLDER}*")}
-    return dict(sorted(found.items()))
-
-
-def _number(folder: Path) -> int:
-    text = folder.name.removeprefix(BATCH_FOLDER)
-    if not (text.isascii() and text.isdigit()):
-        raise JournalError(
-            f"{folder} is not the folder of a batch, which ends in a number: somebody else put it"
-            " there, and readers of the table see it; move it away"
-        )
-    return int(text)
+__all__ = ["Rebuilt"]
 
 
 class Rebuilt:

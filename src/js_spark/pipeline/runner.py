@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from js_spark.connect import refuse_connect
+from js_spark.lock import locked
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.happenings import Happening
-from js_spark.pipeline.lock import locked
 from js_spark.pipeline.query import SourceQuery
 from js_spark.source import register
 
@@ -61,7 +61,7 @@ def run(
     # A pipeline outlives the failure of the process that looks for sources, which is asked once.
     register(spark)
     heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
-    with locked(Folders(config.path), f"pipeline run of {config.name}"):
+    with locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"):
         sources = [
             SourceQuery(spark, config, each, heard.put, once=once, recover=recover)
             for each in config.sources

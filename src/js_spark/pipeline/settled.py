@@ -6,10 +6,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from js_spark.errors import CheckpointError
+from js_spark.lock import locked
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.lock import locked
 
 __all__ = ["settled"]
 
@@ -21,7 +21,7 @@ def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
     Raises `PipelineBusy` while it runs and `CheckpointError` when a batch was interrupted.
     """
     folders = Folders(config.path)
-    with locked(folders, f"pipeline {purpose} of {config.name}"):
+    with locked(folders.lock, folders.root, f"pipeline {purpose} of {config.name}"):
         for source in config.sources:
             checkpoint = Checkpoint(folders.source(source.name).checkpoint, source.stream)
             if checkpoint.last_begun() > checkpoint.last_committed():

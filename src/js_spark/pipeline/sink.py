@@ -69,6 +69,10 @@ class Sink(Protocol):
         """Begin a batch, or begin one again that was interrupted."""
         ...
 
+    def reaches(self, table: str, number: int) -> bool:
+        """Tell whether the table has batches numbered so or higher."""
+        ...
+
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
