@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from js_spark.report import TableReport
 from js_spark.staging import Staging, files_in
+from js_spark.table_fit import check_fit
 
 __all__ = ["BatchTables", "local_url"]
 
@@ -48,6 +49,7 @@ class BatchTables:
         """Put the files of a table's rows into it, a path below the landing folder."""
         target = self._root / table / self._batch
         if not target.exists():
+            check_fit(self._root / table, files)
             self._staging.put(files, target)
         self._found.append(_report(table, self._root / table, target))
 

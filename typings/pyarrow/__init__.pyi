@@ -6,7 +6,8 @@ from typing import Any, overload
 from . import types as types
 from .dataset import Expression
 
-class DataType: ...
+class DataType:
+    value_type: DataType
 
 class Field:
     name: str
@@ -17,7 +18,8 @@ class StructType(DataType):
 
 class Schema:
     names: list[str]
-    def field(self, name: str) -> Field: ...
+    def field(self, name: str | int) -> Field: ...
+    def get_field_index(self, name: str) -> int: ...
     def __iter__(self) -> Iterator[Field]: ...
 
 class Buffer:

@@ -17,6 +17,7 @@ from js_spark.pipeline.rebuild import Rebuilt
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
 from js_spark.staging import Staging, Written, files_in
+from js_spark.table_fit import check_fit
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -46,6 +47,7 @@ class ParquetBatch:
         """Put the files of a table's rows into it."""
         target = self._home(table)
         if not self.has(table):
+            check_fit(self._root / table, files)
             self._staging.put(files, target)
         written = Written(table, files_in(target))
         self._written.append(written)

@@ -1,0 +1,49 @@
+"""Which columns a Parquet table takes beside those that it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from js_spark.errors import SchemaError
+from js_spark.table_fit import check_fit
+
+NUMBER, TEXT = pa.int64(), pa.string()
+
+
+def batch(table: Path, number: int, **columns: pa.DataType) -> Path:
+    file = table / f"batch_id={number}" / "rows.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.schema(list(columns.items())).empty_table(), file)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fits"),
+    [
+        (NUMBER, NUMBER, True),
+        (NUMBER, TEXT, False),
+        (pa.struct({"a": NUMBER}), pa.struct({"a": NUMBER, "b": TEXT}), True),
+        (pa.struct({"a": NUMBER, "b": TEXT}), pa.struct({"b": TEXT}), True),
+        (pa.struct({"a": NUMBER}), pa.struct({"a": TEXT}), False),
+        (pa.list_(pa.struct({"a": NUMBER})), pa.list_(pa.struct({"a": TEXT})), False),
+        (pa.struct({"a": NUMBER}), TEXT, False),
+    ],
+)
+def test_a_column_keeps_its_type(
+    tmp_path: Path, old: pa.DataType, new: pa.DataType, fits: bool
+) -> None:
+    table = tmp_path / "orders"
+    files = [batch(tmp_path / "staged", 0, id=new, more=TEXT)]
+    check_fit(table, files)
+    batch(table, 9, id=TEXT, gone=NUMBER)
+    batch(table, 10, id=old, gone=NUMBER)
+    if fits:
+        check_fit(table, files)
+    else:
+        with pytest.raises(SchemaError, match="column 'id' of the table orders was landed as"):
+            check_fit(table, files)
+    check_fit(table, [])
