@@ -52,8 +52,8 @@ class Landing:
             journal.begin(plan)
         tables = BatchTables(self.root, plan.batch_id, self._stream)
         try:
-            self._write(spark, plan, tables)
-            report = self._verified(plan, tables)
+            found = self._write(spark, plan, tables)
+            report = self._verified(plan, tables, found)
         finally:
             tables.close()
         journal.commit(plan, report)
@@ -122,22 +122,29 @@ class Landing:
         strict = self.options.fail_on_data_loss
         return start_behind(state, last.position, leader.time_at, strict=strict)
 
-    def _write(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> None:
+    def _write(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> int:
+        """Land the batch, and return how many messages the tasks found."""
         job = LandJob(self.options, self._names, tables.folder)
         with Leader(self.options) as leader:
             ranges = ranges_of(leader, self.options, plan.start, plan.position)
-        for table, files in by_table(job.run(spark, ranges)).items():
-            tables.put(table, files)
+        landed = job.run(spark, ranges)
+        # Dead letters last: a table may refuse its rows, and nothing must have been put then.
+        files = sorted(by_table(landed).items(), key=lambda each: each[0] == self._dead)
+        for table, paths in files:
+            tables.put(table, paths)
+        return sum(each.rows for each in landed)
 
-    def _verified(self, plan: Plan, tables: BatchTables) -> LandReport:
+    def _verified(self, plan: Plan, tables: BatchTables, found: int) -> LandReport:
         """Read the sequences back from the files and count them, before the batch is committed."""
         column = "seq" if self.options.value_format == "raw" else "_seq"
         seqs = summarized(seqs_of(tables.files, column))
         dead = sum(each.rows for each in tables.reports if each.name == self._dead)
-        if seqs.count != seqs.distinct:
+        if seqs.count != seqs.distinct or seqs.count < found:
             raise JournalError(
                 f"batch {plan.batch_id} of {self._stream} holds {seqs.count} rows of"
-                f" {seqs.distinct} sequences; files of another origin lie in its folders"
+                f" {seqs.distinct} sequences, and the stream {found} messages: it was begun with"
+                " another schema, which has to finish it, or files of another origin lie in its"
+                " folders"
             )
         return LandReport(
             stream=self._stream,

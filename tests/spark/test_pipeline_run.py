@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,8 +19,10 @@ from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.happenings import Failed, Happening, Landed, Released
 from js_spark.pipeline.replay import replay
 from js_spark.pipeline.runner import run
+from js_spark.pipeline.toml_config import read_config
 from js_spark.pipeline.vacuum import vacuum
 from js_spark.pipeline.verify import verify
+from js_spark.staging import Staging
 from js_sync import Stream
 from js_testing import NatsServer
 from tests.spark.pipelines import MAX_DELIVER, SINKS, config_of, counted, files_of, rows_of
@@ -222,6 +225,74 @@ def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
     assert [(each.problems, each.rows) for each in verify(config)] == [([], 16)]
     runs(config)
     assert counted(table, sink) == (15, 15)
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_column_keeps_its_type_and_gets_new_ones_beside_it(
+    sink: str,
+    spark: SparkSession,
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    config = config_of(tmp_path, sink, server.url, orders(stream))
+
+    def schema(**members: str) -> PipelineConfig:
+        kinds = {name: {"type": kind} for name, kind in members.items()}
+        (tmp_path / "order.json").write_text(json.dumps({"type": "object", "properties": kinds}))
+        return read_config(tmp_path / "orders.toml")
+
+    fill(stream, [{"id": 1, "item": "a"}])
+    runs(config)
+    fill(stream, [{"id": "two", "item": "b", "count": 2}, b"broken"])
+    failed = run(spark, schema(id="string", count="integer"), once=True)
+    assert "column 'id' of the table orders was landed as" in failed["orders"]
+    table, dead = tmp_path / "lake" / "orders", tmp_path / "lake" / "dead_letters/source=orders"
+    assert counted(table, sink) == (1, 1)
+    # With a schema that fits, the batch that was begun is finished.
+    runs(schema(id="integer", count="integer"))
+    assert (counted(table, sink), counted(dead, sink)) == ((1, 1), (2, 2))
+    fill(stream, [{"id": 3, "count": 3}])
+    runs(schema(id="integer", count="integer"))
+    assert counted(table, sink) == (2, 2)
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_another_schema_does_not_finish_a_batch_unnoticed(
+    sink: str,
+    spark: SparkSession,
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A message that fits only now would be in neither table: one is left as it was put."""
+    stream = make_stream()
+    fill(stream, [{"id": 1}, {"item": "no id"}])
+    config = config_of(tmp_path, sink, server.url, orders(stream))
+    strict = (tmp_path / "order.json").read_text()
+    put = Staging.put
+
+    def die_at_dead_letters(self: Staging, files: Any, target: Path) -> Any:
+        if "dead_letters" in str(target):
+            raise RuntimeError("disk on fire")
+        return put(self, files, target)
+
+    monkeypatch.setattr(Staging, "put", die_at_dead_letters)
+    assert run(spark, config, once=True) == {"orders": "disk on fire"}
+    monkeypatch.undo()
+    (tmp_path / "order.json").write_text(strict.replace('["id"]', "[]"))
+    failed = run(spark, read_config(tmp_path / "orders.toml"), once=True)
+    assert "the stream 2 messages: it was begun with another schema" in failed["orders"]
+    (tmp_path / "order.json").write_text(strict)
+    runs(read_config(tmp_path / "orders.toml"))
+    assert counted(tmp_path / "lake" / "orders", sink) == (1, 1)
+    assert counted(tmp_path / "lake" / "dead_letters" / "source=orders", sink) == (1, 1)
 
 
 @pytest.mark.parametrize("sink", SINKS)

@@ -78,8 +78,8 @@ class BatchLander:
         entry = self._plan(spark_batch)
         tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
         try:
-            self._write(spark, entry, tables)
-            entry = self._counted(entry, tables)
+            found = self._write(spark, entry, tables)
+            entry = self._counted(entry, tables, found)
         finally:
             tables.close()
         (state,) = self._leader.states()
@@ -91,16 +91,23 @@ class BatchLander:
         self._log.landed(entry)
         self._landed(entry)
 
-    def _write(self, spark: SparkSession, entry: BatchEntry, tables: BatchWriter) -> None:
-        """Let Spark's tasks write the files, and put them into the tables of the source."""
+    def _write(self, spark: SparkSession, entry: BatchEntry, tables: BatchWriter) -> int:
+        """Let Spark's tasks write the files, and put them into the tables of the source.
+
+        Returns how many messages the tasks found.
+        """
         options = self._source.source_options
         job = LandJob(options, self._source.tables, tables.folder, entry.batch)
         ranges = ranges_of(self._leader, options, entry.start, entry.position)
-        files = by_table(job.run(spark, ranges))
+        landed = job.run(spark, ranges)
+        files = by_table(landed)
         # An attempt before this one may have found messages that are gone now.
         others = (name for name in possible_tables(self._source) if name not in files)
-        for table in sorted([*files, *filter(tables.has, others)]):
+        names = {*files, *filter(tables.has, others)}
+        # Dead letters last: a table may refuse its rows, and nothing must have been put then.
+        for table in sorted(names, key=lambda name: (name == self._source.dead_letters, name)):
             tables.put(table, files.get(table, ()), job.columns(table))
+        return sum(each.rows for each in landed)
 
     def _plan(self, spark_batch: int) -> BatchEntry:
         """Note the bounds of the batch, or find them noted."""
@@ -145,30 +152,32 @@ class BatchLander:
             " twinstream pipeline run --recover"
         )
 
-    def _counted(self, entry: BatchEntry, tables: BatchWriter) -> BatchEntry:
+    def _counted(self, entry: BatchEntry, tables: BatchWriter, found: int) -> BatchEntry:
         """Read the sequences back from the files: each message is there once, in its range."""
         files = [file for each in tables.written for file in each.files]
         seqs = summarized(seqs_of(files, self._source.seq_column))
-        self._check(entry, seqs)
-        found = {
+        self._check(entry, seqs, found)
+        reports = {
             each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
             for each in tables.written
         }
-        dead = found.get(self._source.dead_letters)
+        dead = reports.get(self._source.dead_letters)
         return evolve(
             entry,
             messages=seqs.count,
             dead_letters=dead.rows if dead else 0,
             first_seq=seqs.first,
             last_seq=seqs.last,
-            tables=found,
+            tables=reports,
         )
 
-    def _check(self, entry: BatchEntry, seqs: Seqs) -> None:
+    def _check(self, entry: BatchEntry, seqs: Seqs, found: int) -> None:
         inside = not seqs.count or (entry.start <= seqs.first and seqs.last < entry.end)
-        if seqs.count != seqs.distinct or not inside:
+        if seqs.count != seqs.distinct or seqs.count < found or not inside:
             raise JournalError(
                 f"batch {entry.batch} of source {self._source.name} ({entry.start} to"
                 f" {entry.end - 1}) has {seqs.count} rows of {seqs.distinct} sequences from"
-                f" {seqs.first} to {seqs.last} in its files; something else writes to the tables"
+                f" {seqs.first} to {seqs.last} in its files, and the stream {found} messages:"
+                " it was begun with another schema, which has to finish it, or something else"
+                " writes to the tables"
             )
