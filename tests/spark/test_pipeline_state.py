@@ -236,6 +236,12 @@ def test_what_passes_is_told_from_what_lasts() -> None:
     assert sentence(RuntimeError(text)) == "stream S: gone; do that"
     passing = RuntimeError("js_core.errors.ConnectionLost: the link broke\n at x")
     assert (is_lasting(passing), sentence(passing)) == (False, "the link broke")
+    full = RuntimeError(
+        "An exception was thrown from the Python worker:\n\n  Traceback of Spark's\n"
+        "Traceback (most recent call last):\n  File x, line 1, in f\n    write()\n    ~~~~~^^\n"
+        "OSError: [Errno 28] No space left on device\n\n\tat org.apache.spark"
+    )
+    assert sentence(full) == "OSError: [Errno 28] No space left on device"
     assert sentence(RuntimeError("\n first\nsecond")) == "first"
     assert sentence(RuntimeError()) == "RuntimeError"
 

@@ -32,6 +32,11 @@ _NAMES: Final = frozenset(each.__name__ for each in _LASTING)
 #: How Spark hands on what a Python process of its own raised: the end of a traceback, as text.
 _RAISED: Final = re.compile(r"^(?:js_spark|js_core)\.errors\.(\w+): (.+)$", re.MULTILINE)
 
+#: What anything else in one of them raised: the line below the indented ones.
+_TRACEBACK: Final = re.compile(
+    r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE
+)
+
 #: Spark's own words when one of its Python processes has not reported in ten seconds.
 _SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
 
@@ -55,6 +60,9 @@ def sentence(error: BaseException) -> str:
             "Spark's Python process did not start within the ten seconds that Spark gives it;"
             " the machine is busy."
         )
+    others = _TRACEBACK.findall(text)
+    if others:
+        return str(others[-1]).strip()
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first or type(error).__name__
 
