@@ -18,7 +18,7 @@ from js_core.atomic_batch import (
     read_staged,
 )
 from js_core.atomic_outcome import AtomicOutcome
-from js_core.deadline import Seconds, monotonic
+from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
     AtomicBatchFailed,
     AtomicBatchUnknown,
@@ -27,6 +27,7 @@ from js_core.errors import (
     ConnectionLost,
     JetStreamError,
     NoResponders,
+    PermissionDenied,
     RequestTimeout,
     TwinstreamError,
 )
@@ -221,19 +222,44 @@ class AtomicBatch:
             await self._give_up(error)
             raise
         # This is also what is true of a commit that is cancelled from here on.
-        self._close(AtomicOutcome.UNKNOWN, "the commit was sent and no answer was read")
+        self._outcome = AtomicOutcome.UNKNOWN
+        self._reason = "the commit was sent and no answer was read"
         began = monotonic()
         try:
-            frame = await self._api.transport.ask(part.subject, part.headers, part.data, deadline)
-            ack = read_batch_ack(frame, part.subject, self._sheet)
-        except (JetStreamError, NoResponders, BadArgument) as error:
-            self._close(AtomicOutcome.REFUSED, self._explained(error))
-            raise
+            ack = await self._finish(part, deadline)
         except (RequestTimeout, ConnectionLost, BadAnswer) as error:
             ack = await self._find_out(error, began, timeout)
+        finally:
+            self._forget_staged()
         self._ack = ack
         self._close(AtomicOutcome.COMMITTED, "")
         return ack
+
+    async def _finish(self, part: _Part, deadline: Deadline) -> PubAck:
+        """Commit, and return the acknowledgement or raise the refusal."""
+        try:
+            frame = await self._api.transport.ask(part.subject, part.headers, part.data, deadline)
+            return read_batch_ack(frame, part.subject, self._sheet)
+        except (JetStreamError, NoResponders, BadArgument) as error:
+            refusal = self._refusal_before() or error
+            self._close(AtomicOutcome.REFUSED, self._explained(refusal))
+            if refusal is error:
+                raise
+            raise refusal from error
+
+    def _refusal_before(self) -> TwinstreamError | None:
+        """Return what was said against a message while the commit was on its way.
+
+        It is why there is no batch to commit, which is all that the answer to the commit tells.
+        """
+        try:
+            self._look()
+        except (JetStreamError, NoResponders, PermissionDenied) as error:
+            return error
+        except TwinstreamError:
+            # No word of the server.
+            return None
+        return None
 
     def _last(self) -> _Part:
         if self._held is None:
@@ -280,6 +306,9 @@ class AtomicBatch:
 
     def _close(self, outcome: AtomicOutcome, reason: str) -> None:
         self._outcome, self._reason = outcome, reason
+        self._forget_staged()
+
+    def _forget_staged(self) -> None:
         while self._staged:
             self._api.transport.replies.forget(self._staged.popleft()[1])
 

@@ -151,6 +151,26 @@ async def test_a_message_that_cannot_be_sent_at_each_position(opened, name, posi
         assert await count_of(stream) == 0
 
 
+@pytest.mark.parametrize("position", range(1, SIZE))
+async def test_a_message_that_the_server_refuses_is_told_as_such(opened, name, position):
+    async with opened() as jet:
+        stream = await atomic_stream(jet, name, max_msg_size=500)
+        batch = jet.atomic_batch()
+
+        async def add_all():
+            async with batch:
+                for number in range(SIZE):
+                    await batch.add(f"{name}.{number}", b"x" * 500 * (number == position))
+
+        with pytest.raises(js.JetStreamError, match="exceeds maximum") as raised:
+            await add_all()
+        assert raised.value.err_code == 10054
+        assert batch.outcome is js.AtomicOutcome.REFUSED
+        assert "exceeds maximum" in batch.reason
+        assert await count_of(stream) == 0
+        assert not jet._api.transport.replies._answers
+
+
 async def test_abandoned_batches_give_their_places_back(opened, name):
     async with opened() as jet:
         stream = await atomic_stream(jet, name)

@@ -152,6 +152,26 @@ def test_a_message_that_cannot_be_sent_at_each_position(opened, name, position):
         assert count_of(stream) == 0
 
 
+@pytest.mark.parametrize("position", range(1, SIZE))
+def test_a_message_that_the_server_refuses_is_told_as_such(opened, name, position):
+    with opened() as jet:
+        stream = atomic_stream(jet, name, max_msg_size=500)
+        batch = jet.atomic_batch()
+
+        def add_all():
+            with batch:
+                for number in range(SIZE):
+                    batch.add(f"{name}.{number}", b"x" * 500 * (number == position))
+
+        with pytest.raises(js.JetStreamError, match="exceeds maximum") as raised:
+            add_all()
+        assert raised.value.err_code == 10054
+        assert batch.outcome is js.AtomicOutcome.REFUSED
+        assert "exceeds maximum" in batch.reason
+        assert count_of(stream) == 0
+        assert not jet._api.transport.replies._answers
+
+
 def test_abandoned_batches_give_their_places_back(opened, name):
     with opened() as jet:
         stream = atomic_stream(jet, name)
