@@ -400,6 +400,7 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
         return Processing(
             self,
+            self._api,
             self._writes.streams,
             consumer,
             handler,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Self
 
+from js_async._api import Api
+from js_async._gets import first_seq_at
 from js_async._io import Handler, Lock, call, check_handler
 from js_async.consumer import Consumer
 from js_async.consuming import Consuming, Order
@@ -57,6 +59,7 @@ class Processing:
     def __init__(
         self,
         jet: JetStream,
+        api: Api,
         streams: PromisedStreams,
         consumer: Consumer,
         handler: Handler[Message],
@@ -73,6 +76,7 @@ class Processing:
     ) -> None:
         check_handler(handler)
         self._jet: Final = jet
+        self._api: Final = api
         self._consumer: Final = consumer
         self._handler: Final = handler
         self._into: Final = into
@@ -236,18 +240,19 @@ class Processing:
 
     async def _look_up(self, stream: Stream, since: Timestamp, ids: set[str]) -> dict[str, int]:
         state = (await stream.info(confirmed=True)).state
-        if not state.messages or (state.last_ts is not None and state.last_ts < since):
+        # As of the last message that there ever was: by now limits may have taken all.
+        if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
             return {}
-        if state.first_seq > 1 and state.first_ts is not None and state.first_ts > since:
+        oldest = state.first_ts if state.messages else None
+        if state.first_seq > 1 and (oldest is None or oldest > since):
             raise OutcomeUnknown(
                 f"{stream.name} holds sequences from {state.first_seq} only, but earlier ones may"
                 " hold results of a message that comes again: its limits let them go. Compare by"
                 " hand and reject or acknowledge the message, or process by subject"
             )
-        async with stream.ordered(start_time=since, headers_only=True) as messages:
-            first = await messages.next(_LOOK_UP)
-        start = first.metadata.stream_seq
-        return await stored_ids(self._jet, stream, start, state.last_seq + 1, ids, _LOOK_UP)
+        behind = state.last_seq + 1
+        start = await first_seq_at(self._api, stream.name, since, behind)
+        return await stored_ids(self._jet, stream, start, behind, ids, _LOOK_UP)
 
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0

@@ -401,6 +401,7 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
         return Processing(
             self,
+            self._api,
             self._writes.streams,
             consumer,
             handler,

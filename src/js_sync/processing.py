@@ -29,6 +29,8 @@ from js_core.processing import (
 from js_core.publish import PublishRequest
 from js_core.subject_write import Stored
 from js_models import ConsumerConfig, Timestamp
+from js_sync._api import Api
+from js_sync._gets import first_seq_at
 from js_sync._io import Handler, Lock, call, check_handler
 from js_sync.consumer import Consumer
 from js_sync.consuming import Consuming, Order
@@ -58,6 +60,7 @@ class Processing:
     def __init__(
         self,
         jet: JetStream,
+        api: Api,
         streams: PromisedStreams,
         consumer: Consumer,
         handler: Handler[Message],
@@ -74,6 +77,7 @@ class Processing:
     ) -> None:
         check_handler(handler)
         self._jet: Final = jet
+        self._api: Final = api
         self._consumer: Final = consumer
         self._handler: Final = handler
         self._into: Final = into
@@ -235,18 +239,19 @@ class Processing:
 
     def _look_up(self, stream: Stream, since: Timestamp, ids: set[str]) -> dict[str, int]:
         state = (stream.info(confirmed=True)).state
-        if not state.messages or (state.last_ts is not None and state.last_ts < since):
+        # As of the last message that there ever was: by now limits may have taken all.
+        if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
             return {}
-        if state.first_seq > 1 and state.first_ts is not None and state.first_ts > since:
+        oldest = state.first_ts if state.messages else None
+        if state.first_seq > 1 and (oldest is None or oldest > since):
             raise OutcomeUnknown(
                 f"{stream.name} holds sequences from {state.first_seq} only, but earlier ones may"
                 " hold results of a message that comes again: its limits let them go. Compare by"
                 " hand and reject or acknowledge the message, or process by subject"
             )
-        with stream.ordered(start_time=since, headers_only=True) as messages:
-            first = messages.next(_LOOK_UP)
-        start = first.metadata.stream_seq
-        return stored_ids(self._jet, stream, start, state.last_seq + 1, ids, _LOOK_UP)
+        behind = state.last_seq + 1
+        start = first_seq_at(self._api, stream.name, since, behind)
+        return stored_ids(self._jet, stream, start, behind, ids, _LOOK_UP)
 
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async import processing
 from js_core.processing import results_of
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually
@@ -200,3 +201,53 @@ async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         await work.start()
         with pytest.raises(js.OutcomeUnknown, match="holds sequences from 3 only"):
             await work.wait(60)
+
+
+async def test_results_that_limits_took_are_not_stored_again(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        age = timedelta(seconds=1)
+        results = await output(jet, name, duplicate_window=age, max_age=age)
+        consumer = await stream.create_consumer(WORKER)
+        message = await consumer.next(timeout=20)
+        # What was stored by a process that was killed before it acknowledged the message.
+        await jet.publish(f"{name}-out.0")
+
+        async def is_empty():
+            return not (await results.info()).state.messages
+
+        await eventually(is_empty)
+        await message.nak()
+        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
+        await work.start()
+        with pytest.raises(js.OutcomeUnknown, match="holds sequences from 2 only"):
+            await work.wait(60)
+        assert work.stored == 0
+
+
+async def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, monkeypatch):
+    monkeypatch.setattr(processing, "_SKEW", timedelta())
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        results = await output(jet, name, duplicate_window=timedelta(seconds=1))
+        consumer = await stream.create_consumer(WORKER)
+        await jet.publish(f"{name}-out.before")
+        await jet.publish(f"{name}.0", b"x")
+        message = await consumer.next(timeout=20)
+
+        async def forgotten():
+            ack = await jet.publish(f"{name}-out.after", msg_id="after")
+            return ack.seq > 2
+
+        # The message is older than half of the window when its identity is known no more.
+        await eventually(forgotten)
+        for seq in (2, 3):
+            await results.delete_message(seq)
+        await message.nak()
+        reports = []
+        work = jet.process(
+            consumer, doubled, into=results.name, by="id", timeout=0.2, on_report=reports.append
+        )
+        async with work:
+            await eventually(settled, consumer, 1)
+        assert (work.stored, work.repeated, reports) == (2, 0, [])

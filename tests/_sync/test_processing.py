@@ -10,6 +10,7 @@ import pytest
 import js_sync as js
 from js_core.processing import results_of
 from js_models import ConsumerConfig, StreamConfig
+from js_sync import processing
 from tests._sync.flow import eventually
 from tests._sync.streams import filled, settled
 
@@ -199,3 +200,53 @@ def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         work.start()
         with pytest.raises(js.OutcomeUnknown, match="holds sequences from 3 only"):
             work.wait(60)
+
+
+def test_results_that_limits_took_are_not_stored_again(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        age = timedelta(seconds=1)
+        results = output(jet, name, duplicate_window=age, max_age=age)
+        consumer = stream.create_consumer(WORKER)
+        message = consumer.next(timeout=20)
+        # What was stored by a process that was killed before it acknowledged the message.
+        jet.publish(f"{name}-out.0")
+
+        def is_empty():
+            return not (results.info()).state.messages
+
+        eventually(is_empty)
+        message.nak()
+        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
+        work.start()
+        with pytest.raises(js.OutcomeUnknown, match="holds sequences from 2 only"):
+            work.wait(60)
+        assert work.stored == 0
+
+
+def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, monkeypatch):
+    monkeypatch.setattr(processing, "_SKEW", timedelta())
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        results = output(jet, name, duplicate_window=timedelta(seconds=1))
+        consumer = stream.create_consumer(WORKER)
+        jet.publish(f"{name}-out.before")
+        jet.publish(f"{name}.0", b"x")
+        message = consumer.next(timeout=20)
+
+        def forgotten():
+            ack = jet.publish(f"{name}-out.after", msg_id="after")
+            return ack.seq > 2
+
+        # The message is older than half of the window when its identity is known no more.
+        eventually(forgotten)
+        for seq in (2, 3):
+            results.delete_message(seq)
+        message.nak()
+        reports = []
+        work = jet.process(
+            consumer, doubled, into=results.name, by="id", timeout=0.2, on_report=reports.append
+        )
+        with work:
+            eventually(settled, consumer, 1)
+        assert (work.stored, work.repeated, reports) == (2, 0, [])
