@@ -21,6 +21,8 @@ from collections.abc import (
     Generator,
     Iterable,
 )
+from contextlib import suppress
+from contextvars import copy_context
 from types import FrameType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
@@ -45,6 +47,7 @@ __all__ = [
     "set_from_anywhere",
     "sleep",
     "spawn",
+    "whole",
 ]
 
 T = TypeVar("T")
@@ -117,6 +120,18 @@ def check_handler(handler: object, what: str = "handler") -> None:
 async def aside(work: Callable[[], T]) -> T:
     """Run a function that blocks, so that everything else goes on; return its result."""
     return await asyncio.to_thread(work)
+
+
+async def whole(work: Callable[[], T]) -> T:
+    """Do as `aside`, to the end: who is cancelled meanwhile is so when nothing of it is to come."""
+    running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        raise
 
 
 class Signal:

@@ -39,6 +39,7 @@ __all__ = [
     "set_from_anywhere",
     "sleep",
     "spawn",
+    "whole",
 ]
 
 T = TypeVar("T")
@@ -86,6 +87,11 @@ def check_handler(handler: object, what: str = "handler") -> None:
 
 def aside(work: Callable[[], T]) -> T:
     """Run a function that blocks; return its result."""
+    return work()
+
+
+def whole(work: Callable[[], T]) -> T:
+    """Do as `aside`, to the end."""
     return work()
 
 

@@ -8,12 +8,11 @@ that is away. An error in a statement or in the store itself is not.
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from js_core.errors import TwinstreamError
-from js_sync._io import aside
+from js_sync._io import whole
 from js_sync.outbox_store import OutboxStore
 
 __all__ = ["StoreCalls", "StoreTrouble"]
@@ -42,13 +41,11 @@ class StoreTrouble(TwinstreamError):
 class StoreCalls:
     """Calls a store; raises `StoreTrouble` for what passes, and other errors as they are.
 
-    A call whose caller was cancelled goes on in its thread, so the next one waits for its end, and
-    whether the store is claimed is known there alone.
+    Who is cancelled in a call is so at its end: what is claimed can be released then.
     """
 
     def __init__(self, store: OutboxStore) -> None:
         self._store: Final = store
-        self._turn: Final = threading.Lock()
         self._claimed = False
 
     def claim(self) -> bool:
@@ -57,29 +54,25 @@ class StoreCalls:
 
     def release(self) -> None:
         """Let another relay work, also after a claim whose outcome nobody waited for."""
-        self.call(self._release)
+        if self._claimed:
+            self.call(self._release)
 
     def _claim(self, store: OutboxStore) -> bool:
-        self._claimed = self._claimed or store.claim()
+        self._claimed = store.claim()
         return self._claimed
 
     def _release(self, store: OutboxStore) -> None:
-        if self._claimed:
-            self._claimed = False
-            store.release()
+        self._claimed = False
+        store.release()
 
     def call(self, work: Callable[[OutboxStore], T]) -> T:
         """Return what `work` returns, which is called with the store."""
         try:
-            return aside(lambda: self._in_turn(work))
+            return whole(lambda: work(self._store))
         except (sqlite3.OperationalError, OSError) as error:
             if not _passes(error):
                 raise
             raise StoreTrouble(f"the outbox cannot be used now: {error}") from error
-
-    def _in_turn(self, work: Callable[[OutboxStore], T]) -> T:
-        with self._turn:
-            return work(self._store)
 
 
 def _passes(error: sqlite3.OperationalError | OSError) -> bool:

@@ -8,11 +8,15 @@ client takes the rest, and every message must have been handed over exactly once
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import os
 import signal
+import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -513,6 +517,46 @@ async def test_a_drain_that_is_cancelled_lets_go_of_the_outbox(server, tmp_path)
             await draining
         other = jet.outbox(js.SqliteOutbox(path), stream="CANCELLED", by="subject")
         assert await other.drain(0.001) == 0
+
+
+async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_path):
+    path = str(tmp_path / "app.db")
+    outbox = js.SqliteOutbox(path)
+    loop = asyncio.get_running_loop()
+    go_on = threading.Event()
+
+    class OneThread(ThreadPoolExecutor):
+        """Cancels the drain at one of its calls, before that has begun."""
+
+        left = 0
+
+        def submit(self, /, work, *args, **options):
+            self.left -= 1
+            if self.left == 0:
+                go_on.clear()
+                super().submit(go_on.wait, 30)
+                loop.call_soon(draining.cancel)
+                loop.call_soon(go_on.set)
+            return super().submit(work, *args, **options)
+
+    threads = OneThread(max_workers=1)
+    loop.set_default_executor(threads)
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(StreamConfig(name="CALLS", subjects=["calls.>"]))
+        for call in itertools.count(1):
+            with closing(sqlite3.connect(path)) as db, db:
+                outbox.create(db)
+                outbox.add(db, "calls.{id}")
+            threads.left = call
+            draining = asyncio.create_task(jet.outbox(outbox, stream="CALLS", by="id").drain())
+            await asyncio.wait([draining])
+            assert draining.cancelled() == (threads.left <= 0)
+            await jet.outbox(outbox, stream="CALLS", by="id").drain(0.001)
+            assert (await stream.info()).state.messages == call
+            if not draining.cancelled():
+                break
+        assert call > 5
 
 
 async def test_an_iteration_ends_though_its_drain_was_cancelled():
