@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from typing import Final, Self
@@ -11,7 +10,7 @@ from js_async._api import Api
 from js_async._ingest import Entry, Ingest
 from js_async._io import Stream as Generated
 from js_async._io import portions
-from js_core.errors import PublishFailures
+from js_async._leaving import Leaving, raise_failures, warn_of_unseen
 from js_core.fast_ingest import Gaps, Ingested
 from js_core.publish import PublishFailure, PublishRequest, several
 from js_core.publish_limits import PublishLimits
@@ -19,11 +18,8 @@ from js_models import PubAck
 
 __all__ = ["FastIngest"]
 
-# Failures that an error lists; it counts the others.
-_LISTED: Final = 100
 
-
-class FastIngest:
+class FastIngest(Leaving):
     """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
 
     An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `async with`, it ends
@@ -67,16 +63,6 @@ class FastIngest:
         self._managed = True
         return self
 
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            await self.close()
-            return
-        try:
-            await self.close()
-        except PublishFailures as failures:
-            # What the program raised is the news; this goes along with it.
-            error.add_note(str(failures))
-
     async def close(self) -> None:
         """Send no more, wait for what is under way; raises `PublishFailures`.
 
@@ -91,9 +77,7 @@ class FastIngest:
             await self._ingest.close()
         outcomes = [entry.outcome for entry in self._order]
         self._order.clear()
-        failures = [found for found in outcomes if isinstance(found, PublishFailure)]
-        if failures:
-            raise PublishFailures(failures[:_LISTED], len(failures))
+        raise_failures(outcomes)
 
     async def _run(self) -> Generated[Ingested | PublishFailure]:
         ingest, order = self._ingest, self._order
@@ -114,21 +98,16 @@ class FastIngest:
                 yield self._take(order[0].outcome)
                 if self._closed:
                     return
+        except (Exception, GeneratorExit):
+            # Who is cancelled or interrupted knows that he did not wait.
+            if not (self._closed or self._managed):
+                warn_of_unseen("fast_ingest", len(order))
+            raise
         finally:
             if not self._closed and not (self._managed and order):
-                self._warn()
                 self._closed = True
                 await ingest.close()
 
     def _take(self, outcome: Ingested | PublishFailure) -> Ingested | PublishFailure:
         self._order.popleft()
         return outcome
-
-    def _warn(self) -> None:
-        if self._order:
-            warnings.warn(
-                f"fast_ingest was left with {len(self._order)} messages under way; use it in a"
-                " `with` block, or close it, to know what became of them",
-                ResourceWarning,
-                stacklevel=2,
-            )

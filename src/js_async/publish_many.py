@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from typing import Final, Self
@@ -10,18 +9,15 @@ from typing import Final, Self
 from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async._io import portions
+from js_async._leaving import Leaving, raise_failures, warn_of_unseen
 from js_async._pipeline import Outcome, Pipeline, UnderWay
-from js_core.errors import PublishFailures
-from js_core.publish import PublishFailure, PublishRequest, several
+from js_core.publish import PublishRequest, several
 from js_core.publish_limits import PublishLimits
 
 __all__ = ["PublishMany"]
 
-# Failures that an error lists; it counts the others.
-_LISTED: Final = 100
 
-
-class PublishMany:
+class PublishMany(Leaving):
     """Iterates over the outcomes of many messages, in their order; made by `publish_many`.
 
     An outcome is the acknowledgement or a `PublishFailure` with the error. Used in `async with`,
@@ -58,16 +54,6 @@ class PublishMany:
         self._managed = True
         return self
 
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            await self.close()
-            return
-        try:
-            await self.close()
-        except PublishFailures as failures:
-            # What the program raised is the news; this goes along with it.
-            error.add_note(str(failures))
-
     async def close(self) -> None:
         """Send no more, wait for what is under way; raises `PublishFailures`.
 
@@ -81,9 +67,7 @@ class PublishMany:
                 self._done.append(await self._pipeline.until(entry))
         finally:
             await self._end()
-        failures = [found for found in self._done if isinstance(found, PublishFailure)]
-        if failures:
-            raise PublishFailures(failures[:_LISTED], len(failures))
+        raise_failures(self._done)
 
     async def _end(self) -> None:
         self._closed = True
@@ -119,9 +103,13 @@ class PublishMany:
                     yield done.popleft()
                     if self._closed:
                         return
+        except (Exception, GeneratorExit):
+            # Who is cancelled or interrupted knows that he did not wait.
+            if not (self._closed or self._managed):
+                warn_of_unseen("publish_many", len(order) + len(done))
+            raise
         finally:
             if not self._closed and not (self._managed and (order or done)):
-                self._warn()
                 await self._end()
 
     async def _make_room(self) -> None:
@@ -140,13 +128,3 @@ class PublishMany:
             done.append(entry.outcome)
             self._bytes -= entry.size
             order.popleft()
-
-    def _warn(self) -> None:
-        unseen = len(self._order) + len(self._done)
-        if unseen:
-            warnings.warn(
-                f"publish_many was left with {unseen} messages under way or not looked at; use it"
-                " in a `with` block, or close it, to know what became of them",
-                ResourceWarning,
-                stacklevel=2,
-            )

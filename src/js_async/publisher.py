@@ -7,6 +7,7 @@ from typing import Final, Self
 
 from js_async._api import Api
 from js_async._io import Lock, Signal, Task, spawn
+from js_async._leaving import LISTED, Leaving
 from js_async._pipeline import Outcome, Pipeline, UnderWay
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import ConnectionClosed, PublishFailures
@@ -19,8 +20,6 @@ __all__ = ["PublishHandle", "Publisher"]
 
 # How often messages without an answer are looked at while nobody waits (seconds).
 _LOOK: Final = 0.1
-# Failures that are kept for the error at the end; the others are counted.
-_LISTED: Final = 100
 
 
 class PublishHandle:
@@ -50,7 +49,7 @@ class PublishHandle:
         return await self._publisher.result_of(self._entry)
 
 
-class Publisher:
+class Publisher(Leaving):
     """Sends messages and lets them be acknowledged meanwhile; made by `JetStream.publisher`.
 
     Used in `async with`, it waits at the end for all that is under way, and raises
@@ -80,16 +79,6 @@ class Publisher:
     async def __aenter__(self) -> Self:
         await self._open()
         return self
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            await self.close()
-            return
-        try:
-            await self.close()
-        except PublishFailures as failures:
-            # What the program raised is the news; this goes along with it.
-            error.add_note(str(failures))
 
     async def _open(self) -> None:
         async with self._lock:
@@ -183,7 +172,7 @@ class Publisher:
             return False
         if isinstance(outcome, PublishFailure):
             self._failed.append(entry)
-            if len(self._failed) > _LISTED:
+            if len(self._failed) > LISTED:
                 self._failed.pop()
                 self._unlisted += 1
         return True

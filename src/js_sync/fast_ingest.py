@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterable
 from typing import Final, Self
 
-from js_core.errors import PublishFailures
 from js_core.fast_ingest import Gaps, Ingested
 from js_core.publish import PublishFailure, PublishRequest, several
 from js_core.publish_limits import PublishLimits
@@ -17,14 +15,12 @@ from js_sync._api import Api
 from js_sync._ingest import Entry, Ingest
 from js_sync._io import Stream as Generated
 from js_sync._io import portions
+from js_sync._leaving import Leaving, raise_failures, warn_of_unseen
 
 __all__ = ["FastIngest"]
 
-# Failures that an error lists; it counts the others.
-_LISTED: Final = 100
 
-
-class FastIngest:
+class FastIngest(Leaving):
     """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
 
     An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `with`, it ends
@@ -68,16 +64,6 @@ class FastIngest:
         self._managed = True
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.close()
-            return
-        try:
-            self.close()
-        except PublishFailures as failures:
-            # What the program raised is the news; this goes along with it.
-            error.add_note(str(failures))
-
     def close(self) -> None:
         """Send no more, wait for what is under way; raises `PublishFailures`.
 
@@ -92,9 +78,7 @@ class FastIngest:
             self._ingest.close()
         outcomes = [entry.outcome for entry in self._order]
         self._order.clear()
-        failures = [found for found in outcomes if isinstance(found, PublishFailure)]
-        if failures:
-            raise PublishFailures(failures[:_LISTED], len(failures))
+        raise_failures(outcomes)
 
     def _run(self) -> Generated[Ingested | PublishFailure]:
         ingest, order = self._ingest, self._order
@@ -115,21 +99,16 @@ class FastIngest:
                 yield self._take(order[0].outcome)
                 if self._closed:
                     return
+        except (Exception, GeneratorExit):
+            # Who is cancelled or interrupted knows that he did not wait.
+            if not (self._closed or self._managed):
+                warn_of_unseen("fast_ingest", len(order))
+            raise
         finally:
             if not self._closed and not (self._managed and order):
-                self._warn()
                 self._closed = True
                 ingest.close()
 
     def _take(self, outcome: Ingested | PublishFailure) -> Ingested | PublishFailure:
         self._order.popleft()
         return outcome
-
-    def _warn(self) -> None:
-        if self._order:
-            warnings.warn(
-                f"fast_ingest was left with {len(self._order)} messages under way; use it in a"
-                " `with` block, or close it, to know what became of them",
-                ResourceWarning,
-                stacklevel=2,
-            )

@@ -14,14 +14,13 @@ from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 from js_sync._api import Api
 from js_sync._io import Lock, Signal, Task, spawn
+from js_sync._leaving import LISTED, Leaving
 from js_sync._pipeline import Outcome, Pipeline, UnderWay
 
 __all__ = ["PublishHandle", "Publisher"]
 
 # How often messages without an answer are looked at while nobody waits (seconds).
 _LOOK: Final = 0.1
-# Failures that are kept for the error at the end; the others are counted.
-_LISTED: Final = 100
 
 
 class PublishHandle:
@@ -51,7 +50,7 @@ class PublishHandle:
         return self._publisher.result_of(self._entry)
 
 
-class Publisher:
+class Publisher(Leaving):
     """Sends messages and lets them be acknowledged meanwhile; made by `JetStream.publisher`.
 
     Used in `with`, it waits at the end for all that is under way, and raises
@@ -81,16 +80,6 @@ class Publisher:
     def __enter__(self) -> Self:
         self._open()
         return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.close()
-            return
-        try:
-            self.close()
-        except PublishFailures as failures:
-            # What the program raised is the news; this goes along with it.
-            error.add_note(str(failures))
 
     def _open(self) -> None:
         with self._lock:
@@ -184,7 +173,7 @@ class Publisher:
             return False
         if isinstance(outcome, PublishFailure):
             self._failed.append(entry)
-            if len(self._failed) > _LISTED:
+            if len(self._failed) > LISTED:
                 self._failed.pop()
                 self._unlisted += 1
         return True

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -574,3 +575,36 @@ async def test_an_iteration_ends_though_its_drain_was_cancelled():
             with pytest.raises(asyncio.CancelledError):
                 await draining
             assert [message async for message in subscription] == []
+
+
+@pytest.mark.parametrize(
+    "call", ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
+)
+async def test_who_is_cancelled_is_not_warned(server, call):
+    waiting = asyncio.Event()
+
+    async def source():
+        yield js.PublishRequest("quiet.1")
+        waiting.set()
+        await asyncio.Event().wait()
+
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        await jet.create_stream(
+            StreamConfig(
+                name="QUIET", subjects=["quiet.>"], allow_batched=call == "fast_ingest" or None
+            )
+        )
+        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, "QUIET")
+
+        async def send():
+            async for _ in many(source()):
+                pass
+
+        sending = asyncio.create_task(send())
+        await waiting.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        assert not connection._session.replies._watchers
+        await jet.delete_stream("QUIET")

@@ -1,0 +1,52 @@
+"""The end of what has messages under way: nothing that failed goes unnoticed."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Final
+
+from js_core.errors import PublishFailures
+from js_core.publish import PublishFailure
+
+__all__ = ["LISTED", "Leaving", "raise_failures", "warn_of_unseen"]
+
+# Failures that an error lists; it counts the others.
+LISTED: Final = 100
+
+
+class Leaving(ABC):
+    """Is closed at the end of its block."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Wait for what is under way; raises `PublishFailures` for what nobody looked at."""
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            await self.close()
+            return
+        try:
+            await self.close()
+        except PublishFailures as failures:
+            # What the program raised is the news; this goes along with it.
+            error.add_note(str(failures))
+
+
+def raise_failures(outcomes: Iterable[object]) -> None:
+    """Raise `PublishFailures` where outcomes that nobody took are failures."""
+    failures = [found for found in outcomes if isinstance(found, PublishFailure)]
+    if failures:
+        raise PublishFailures(failures[:LISTED], len(failures))
+
+
+def warn_of_unseen(what: str, count: int) -> None:
+    """Warn of messages whose outcomes nobody will know, if there are any."""
+    if count:
+        warnings.warn(
+            f"{what} was left with {count} messages under way or not looked at; use it in a `with`"
+            " block, or close it, to know what became of them",
+            ResourceWarning,
+            stacklevel=3,
+        )
