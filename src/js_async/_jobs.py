@@ -24,10 +24,11 @@ class Job:
     tries: int = 0
     deliveries: int = 0
     """The newest one of the message, where the server made one since."""
-    is_over: bool = False
-    """Whether the message was acknowledged or terminated, and must not be worked on again."""
-    is_returned: bool = False
-    """Whether the server was asked for another delivery."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the message was acknowledged or terminated, and must not be worked on again."""
+        return self.message.is_acknowledged and not self.message.is_returned
 
     @property
     def attempt(self) -> int:
@@ -97,7 +98,7 @@ class JobsHere:
         """
         about = message.metadata
         job = self._jobs.get(_key(about))
-        if job is None or job.is_returned or job.message.is_acknowledged:
+        if job is None or job.message.is_returned or job.message.is_acknowledged:
             return False
         # A consumer that was reset, or made anew, counts from 1 again.
         if about.num_delivered <= job.message.metadata.num_delivered:

@@ -46,7 +46,6 @@ class Outcomes:
         if not job.message.is_acknowledged:
             try:
                 await job.message.ack()
-                job.is_over = True
             except _TRANSIENT as error:
                 # It comes again by itself, after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
@@ -96,7 +95,6 @@ class Outcomes:
                 await letters.store(job.message, reason)
                 reason = stored_reason(reason)
             await job.message.term(reason)
-            job.is_over = True
             async with self._counting:
                 self.rejected += 1
         except _TRANSIENT as trouble:
@@ -104,8 +102,6 @@ class Outcomes:
             await self._nak(job, _AGAIN)
 
     async def _nak(self, job: Job, delay: float | None) -> None:
-        # Before it is sent: the delivery that it brings is not to be taken for a repeat.
-        job.is_returned = True
         try:
             await job.message.nak(delay)
         except _TRANSIENT as error:

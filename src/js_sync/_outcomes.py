@@ -47,7 +47,6 @@ class Outcomes:
         if not job.message.is_acknowledged:
             try:
                 job.message.ack()
-                job.is_over = True
             except _TRANSIENT as error:
                 # It comes again by itself, after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
@@ -97,7 +96,6 @@ class Outcomes:
                 letters.store(job.message, reason)
                 reason = stored_reason(reason)
             job.message.term(reason)
-            job.is_over = True
             with self._counting:
                 self.rejected += 1
         except _TRANSIENT as trouble:
@@ -105,8 +103,6 @@ class Outcomes:
             self._nak(job, _AGAIN)
 
     def _nak(self, job: Job, delay: float | None) -> None:
-        # Before it is sent: the delivery that it brings is not to be taken for a repeat.
-        job.is_returned = True
         try:
             job.message.nak(delay)
         except _TRANSIENT as error:

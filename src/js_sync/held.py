@@ -109,7 +109,7 @@ class Held:
 
     def _tell_of(self, message: Message) -> None:
         try:
-            if not message.is_acknowledged:
+            if not (message.is_acknowledged or message.is_returned):
                 message.in_progress()
         except AlreadyAcknowledged:
             # Its handler was quicker, which is no reason to leave the others out.

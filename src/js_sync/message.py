@@ -23,7 +23,7 @@ class Message(CoreMessage):
     word. A message that is acknowledged refuses a second word with `AlreadyAcknowledged`.
     """
 
-    __slots__ = ("_delivery", "_done", "_metadata", "_told_at")
+    __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
 
     def __init__(self, frame: Frame, delivery: Delivery) -> None:
         # Not through the base, and nothing that can be made when it is asked for: this runs once
@@ -51,6 +51,12 @@ class Message(CoreMessage):
     def is_acknowledged(self) -> bool:
         """Tell whether a final word was sent: ack, nak or term."""
         return self._done
+
+    @property
+    def is_returned(self) -> bool:
+        """Tell whether another delivery was asked for with `nak`, sent or about to be."""
+        # Not set before that, for most are acknowledged.
+        return getattr(self, "_returned", False)
 
     @property
     def time_left(self) -> float | None:
@@ -87,7 +93,11 @@ class Message(CoreMessage):
 
         A NAK without a delay ignores the consumer's backoff.
         """
-        self._finish(nak(delay))
+        word = nak(delay)
+        self._check()
+        # Before it is sent: the delivery that it brings may be here before that returns.
+        self._returned = True
+        self._finish(word)
 
     def term(self, reason: str | None = None) -> None:
         """Say that the message must not come again; `reason` goes into the advisory (2.10.4).

@@ -9,6 +9,9 @@ from itertools import pairwise
 import pytest
 
 import js_async as js
+from js_async._jobs import JobsHere
+from js_async.delivery import Delivery
+from js_async.message import Message
 from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve
 from js_testing import Proxy
@@ -314,7 +317,8 @@ async def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
         assert worker.handled == 6
 
 
-async def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
+@pytest.mark.parametrize("whose", ["the worker's", "the handler's"])
+async def test_an_acknowledgement_that_got_lost_is_said_again(server, name, whose):
     with Proxy(server.url) as proxy:
         async with js.connect(server.url) as direct, js.connect(proxy.url) as connection:
             await filled(direct.jetstream(), name, 1)
@@ -324,6 +328,8 @@ async def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
                 seen.append(message)
                 # The word goes nowhere, and the link breaks behind it.
                 proxy.black_hole = True
+                if whose == "the handler's":
+                    await message.ack()
 
             consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
             async with connection.jetstream().worker(name, consumer, handler) as worker:
@@ -333,6 +339,26 @@ async def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
                 looked = await direct.jetstream().get_consumer(name, "c")
                 await eventually(settled, looked, 1)
             assert len(seen) == 1
+
+
+async def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
+    """It may come before the handler knows that its word was sent."""
+    here = JobsHere(2)
+    repeats = []
+
+    class Quick:
+        async def send(self, *_):
+            repeats.append(here.is_waiting(again) or here.is_over(again))
+
+    replies = [b"$JS.ACK.S.C.%d.1.%d.1700000000.0" % (n, n) for n in (1, 2)]
+    delivery = Delivery(Quick(), 0, 9)
+    first, again = (Message((b"s.1", reply, 0, b""), delivery) for reply in replies)
+    job = here.add(first)
+    assert here.is_waiting(again)
+    await first.nak()
+    here.done(job)
+    assert repeats == [False]
+    assert not here.is_over(again)
 
 
 @pytest.mark.since("2.14")

@@ -12,6 +12,9 @@ import pytest
 import js_sync as js
 from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve
+from js_sync._jobs import JobsHere
+from js_sync.delivery import Delivery
+from js_sync.message import Message
 from js_testing import Proxy
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
@@ -315,7 +318,8 @@ def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
         assert worker.handled == 6
 
 
-def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
+@pytest.mark.parametrize("whose", ["the worker's", "the handler's"])
+def test_an_acknowledgement_that_got_lost_is_said_again(server, name, whose):
     with Proxy(server.url) as proxy:
         with js.connect(server.url) as direct, js.connect(proxy.url) as connection:
             filled(direct.jetstream(), name, 1)
@@ -325,6 +329,8 @@ def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
                 seen.append(message)
                 # The word goes nowhere, and the link breaks behind it.
                 proxy.black_hole = True
+                if whose == "the handler's":
+                    message.ack()
 
             consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
             with connection.jetstream().worker(name, consumer, handler) as worker:
@@ -334,6 +340,26 @@ def test_an_acknowledgement_that_got_lost_is_said_again(server, name):
                 looked = direct.jetstream().get_consumer(name, "c")
                 eventually(settled, looked, 1)
             assert len(seen) == 1
+
+
+def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
+    """It may come before the handler knows that its word was sent."""
+    here = JobsHere(2)
+    repeats = []
+
+    class Quick:
+        def send(self, *_):
+            repeats.append(here.is_waiting(again) or here.is_over(again))
+
+    replies = [b"$JS.ACK.S.C.%d.1.%d.1700000000.0" % (n, n) for n in (1, 2)]
+    delivery = Delivery(Quick(), 0, 9)
+    first, again = (Message((b"s.1", reply, 0, b""), delivery) for reply in replies)
+    job = here.add(first)
+    assert here.is_waiting(again)
+    first.nak()
+    here.done(job)
+    assert repeats == [False]
+    assert not here.is_over(again)
 
 
 @pytest.mark.since("2.14")
