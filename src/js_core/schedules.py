@@ -79,10 +79,11 @@ class Schedule:
 
         The server rounds each time to a whole second before it adds the interval.
         """
+        number = finite_seconds(interval, "interval")
         if isinstance(interval, timedelta):
             ns = Duration.of(interval).ns
         else:
-            ns = round(finite_seconds(interval, "interval") * _SECOND)
+            ns = round(number * _SECOND)
         if ns < _SECOND:
             raise BadArgument(f"a schedule repeats every second at most, got {interval!r}")
         whole, rest = divmod(ns, _SECOND)

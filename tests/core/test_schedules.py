@@ -55,7 +55,8 @@ def test_again_and_again() -> None:
     assert half.pattern == "@every 1s500000000ns"
     assert seconds(half.next_times(NOON, 3)) == [1.5, 3.5, 5.5]
     assert seconds(half.next_times(NOON + timedelta(milliseconds=600), 1)) == [2.5]
-    for wrong in (0.9, 0, timedelta(milliseconds=999), float("inf"), -1):
+    too_long = timedelta(days=36_600)
+    for wrong in (0.9, 0, timedelta(milliseconds=999), float("inf"), -1, too_long):
         with pytest.raises(BadArgument):
             Schedule.every(wrong)
 
