@@ -38,7 +38,10 @@ class OutboxStore(Protocol):
         ...
 
     def pending_ids(self) -> Mapping[str, int]:
-        """Return the numbers of all events that wait, by identity."""
+        """Return the numbers of all events that wait, refused ones included, by identity.
+
+        A refused one may wait again later, and an attempt before may have stored it.
+        """
         ...
 
     def done(self, numbers: Iterable[int]) -> None:

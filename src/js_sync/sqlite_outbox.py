@@ -177,8 +177,8 @@ class SqliteOutbox:
         return [_event(row) for row in self._db.execute(text, (after, limit)).fetchall()]
 
     def pending_ids(self) -> dict[str, int]:
-        """Return the numbers of all events that wait, by identity."""
-        text = f"SELECT id, number FROM {self._table} WHERE refused IS NULL"
+        """Return the numbers of all events that wait, refused ones included, by identity."""
+        text = f"SELECT id, number FROM {self._table}"
         return {str(id): int(number) for id, number in self._db.execute(text).fetchall()}
 
     def done(self, numbers: Iterable[int]) -> None:

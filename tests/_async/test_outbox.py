@@ -277,6 +277,30 @@ async def test_what_was_stored_before_is_found_beyond_the_window(opened, name, p
         ]
 
 
+async def test_what_was_stored_and_refused_later_is_not_stored_again(opened, name, path):
+    async with opened() as jet:
+        stream = await made(jet, name, duplicate_window=timedelta(seconds=1))
+        outbox = added(path, [f"{name}.1"])
+
+        # The answer was lost, and the stream had lost the subject when the event was sent again.
+        outbox.claim()
+        (event,) = outbox.pending(1)
+        await jet.publish(event.subject, event.data, msg_id=event.id)
+        outbox.set_floor(f"{name}@{(await stream.info()).created}", 0)
+        outbox.refuse(event.number, "no such subject")
+        outbox.release()
+        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.2)
+        assert await relay.drain(60) == 1
+
+        async def forgotten():
+            return not (await jet.publish(f"{name}.x", msg_id=event.id)).duplicate
+
+        await eventually(forgotten)
+        outbox.retry(event.number)
+        assert await relay.drain(60) == 0
+        assert [message.subject for message in await stored(stream)] == [f"{name}.1", f"{name}.x"]
+
+
 async def test_a_gap_where_events_may_be_is_told(opened, name, path):
     async with opened() as jet:
         stream = await made(jet, name)
