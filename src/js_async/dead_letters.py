@@ -79,6 +79,7 @@ class DeadLetters:
         self._api: Final = api
         self._names: Final = names
         self._on_report: Final = on_report
+        self._kept: Consumer | None = None
         self._messages: Messages | None = None
         self._task: Task | None = None
         self._error: BaseException | None = None
@@ -136,7 +137,10 @@ class DeadLetters:
 
     async def _keeper(self) -> Consumer:
         name = self._names.failures
-        return await self._jet.create_or_update_consumer(name, self._names.keeper_config())
+        made = await self._jet.create_or_update_consumer(name, self._names.keeper_config())
+        # The same each time: it keeps its inbox for the next fetch, for as long as the connection.
+        self._kept = self._kept or made
+        return self._kept
 
     # ---- making dead letters
 

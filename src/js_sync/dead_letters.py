@@ -80,6 +80,7 @@ class DeadLetters:
         self._api: Final = api
         self._names: Final = names
         self._on_report: Final = on_report
+        self._kept: Consumer | None = None
         self._messages: Messages | None = None
         self._task: Task | None = None
         self._error: BaseException | None = None
@@ -137,7 +138,10 @@ class DeadLetters:
 
     def _keeper(self) -> Consumer:
         name = self._names.failures
-        return self._jet.create_or_update_consumer(name, self._names.keeper_config())
+        made = self._jet.create_or_update_consumer(name, self._names.keeper_config())
+        # The same each time: it keeps its inbox for the next fetch, for as long as the connection.
+        self._kept = self._kept or made
+        return self._kept
 
     # ---- making dead letters
 

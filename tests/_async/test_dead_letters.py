@@ -422,3 +422,16 @@ async def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
         again = await consumer.fetch(4, timeout=2)
         assert [message.metadata.stream_seq for message in again] == [3, 4]
         assert await all_of(letters) == []
+
+
+async def test_collecting_again_and_again_leaves_nothing_behind(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        await filled(jet, name, 1)
+        letters = jet.dead_letters(name)
+        await letters.prepare()
+        await letters.collect(timeout=0.01)
+        before = connection.stats.subscriptions
+        for _ in range(3):
+            await letters.collect(timeout=0.01)
+        assert connection.stats.subscriptions == before
