@@ -126,18 +126,25 @@ class PullChannels:
     def __init__(self, api: Api, stream: str, consumer: str) -> None:
         self._api: Final = api
         self._subject: Final = api.subjects.next_message(stream, consumer).encode()
-        self._idle: list[PullChannel] = []
+        self._idle: Final[list[PullChannel]] = []
+        # Those that the server refused while nobody used them; it may permit others.
+        self._refused: Final[list[PullChannel]] = []
         self.pins: Final = Pins()
 
     def take_idle(self) -> PullChannel | None:
         """Return a channel that is open and not in use, if there is one."""
-        return self._idle.pop() if self._idle else None
+        while (idle := _pop(self._idle)) is not None:
+            if idle.box.error is None:
+                return idle
+            self._refused.append(idle)
+        return None
 
     async def take(self) -> PullChannel:
         """Return a channel that nobody else uses."""
         idle = self.take_idle()
         if idle is not None:
             return idle
+        await self._close(self._refused)
         prefix = self._api.transport.tokens.inbox().encode() + b"."
         box = await self._api.transport.open_mailbox(prefix + b"*")
         return PullChannel(self._api, self._subject, prefix, box, self.pins)
@@ -158,5 +165,17 @@ class PullChannels:
 
     async def close(self) -> None:
         """Close the idle channels."""
-        while self._idle:
-            await self._api.transport.close_mailbox(self._idle.pop().box)
+        await self._close(self._idle)
+        await self._close(self._refused)
+
+    async def _close(self, channels: list[PullChannel]) -> None:
+        while (channel := _pop(channels)) is not None:
+            await self._api.transport.close_mailbox(channel.box)
+
+
+def _pop(channels: list[PullChannel]) -> PullChannel | None:
+    try:
+        return channels.pop()
+    except IndexError:
+        # There was none, or another thread had it.
+        return None

@@ -87,14 +87,26 @@ class Replies:
         self._opening: Final = Lock()
 
     async def open(self) -> None:
-        """Subscribe to the inbox, once. Raises `PermissionDenied` when the server refused it."""
-        if self._box is None:
-            async with self._opening:
-                if self._box is None:
-                    inbox = self._prefix + b"*"
-                    self._box = await self._transport.open_mailbox(inbox, sink=self._sink)
-        if self._box.error is not None:
-            raise self._box.error
+        """Subscribe to the inbox, once. Raises `PermissionDenied` when the server refuses it."""
+        box = self._box
+        if box is None or box.error is not None:
+            box = await self._listen(box)
+        if box.error is not None:
+            raise box.error
+
+    async def _listen(self, refused: Box | None) -> Box:
+        """Subscribe, in the place of what the server refused perhaps; return the mailbox."""
+        transport = self._transport
+        async with self._opening:
+            if self._box is not None and self._box is not refused:
+                # Somebody else was quicker.
+                return self._box
+            box = await transport.open_mailbox(self._prefix + b"*", sink=self._sink)
+            self._box = box
+            if refused is not None:
+                # It may be permitted by now. Settled, the server has said whether it is.
+                await transport.close_mailbox(refused, settle=True)
+            return box
 
     def _sink(self, _: Box) -> Sink:
         return self._deliver

@@ -210,6 +210,7 @@ class NatsPyTransport:
         if subscription is not None and not self._client.is_closed:
             if settle and self._client.is_connected:
                 await _drain(subscription)
+                self._look_for_denial()
             else:
                 await subscription.unsubscribe()
         if subscription is not None and self.parser is not None:

@@ -23,6 +23,8 @@ from js_testing.guard import Guard
 
 _POLL: Final = 0.01
 _LOG_TAIL: Final = 30
+_RELOADED: Final = "Reloaded server configuration"
+_NOT_RELOADED: Final = "Failed to reload server configuration"
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Ignores proxy settings of the environment: the server is on this machine."""
 
@@ -65,6 +67,8 @@ class NatsServer:
         self._folder: Path | None = None
         self._port: int = ANY_PORT
         self._monitoring_port: int = ANY_PORT
+        # Of the running process: it takes no other ports than it was started with.
+        self._asked_ports = (ANY_PORT, ANY_PORT)
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 
@@ -171,6 +175,23 @@ class NatsServer:
         """Ask the server to send its clients away and then to end (POSIX)."""
         self._signal(signal.SIGUSR2)
 
+    def reload(self, config: str) -> None:
+        """Let the running server take another ``config`` in place of the given one (POSIX).
+
+        Returns when it has; raises :class:`ServerStartError` when it refuses.
+        """
+        before = len(self.log)
+        self._config = config
+        self._write_config()
+        self._signal(signal.SIGHUP)
+        deadline = time.monotonic() + self._start_timeout
+        while _RELOADED not in self.log[before:]:
+            if _NOT_RELOADED in self.log[before:] or time.monotonic() > deadline:
+                raise ServerStartError(
+                    f"the server did not reload its configuration:\n{self.log[before:]}"
+                )
+            time.sleep(_POLL)
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -188,11 +209,11 @@ class NatsServer:
 
     # -- inside
 
-    def _launch(self) -> None:
+    def _write_config(self) -> Path:
         text = server_config(
             name=self.name,
-            port=self._port,
-            monitoring_port=self._monitoring_port,
+            port=self._asked_ports[0],
+            monitoring_port=self._asked_ports[1],
             ports_folder=self.folder,
             store=self.store_dir if self._jetstream else None,
             domain=self._domain,
@@ -201,6 +222,11 @@ class NatsServer:
         )
         config = self.folder / "server.conf"
         config.write_text(text, "utf-8")
+        return config
+
+    def _launch(self) -> None:
+        self._asked_ports = (self._port, self._monitoring_port)
+        config = self._write_config()
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(
                 [str(self.binary), "--config", str(config)],

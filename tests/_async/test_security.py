@@ -188,6 +188,36 @@ async def test_who_may_not_share_a_subject_may_listen_to_it_alone(server_factory
             assert (await alone.next(20)).data == b"1"
 
 
+def ann(deny):
+    return f"""authorization {{ users = [
+        {{user: admin, password: pw}},
+        {{user: ann, password: pw, permissions: {{subscribe: {{deny: "{deny}"}}}}}}
+    ] }}"""
+
+
+async def test_an_inbox_that_is_permitted_again_serves_again(server_factory, name):
+    with server_factory(ann("nothing")) as server:
+        async with js.connect(server.url, user="ann", password="pw") as connection:
+            jet = connection.jetstream(timeout=20)
+            stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+            consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+            for _ in range(3):
+                await jet.publish(name)
+            assert len(await consumer.fetch(1)) == 1
+            subscriptions = connection.stats.subscriptions
+            for _ in range(2):
+                server.reload(ann("_INBOX.>"))
+                await connection.flush()
+                for call in (stream.info, lambda: jet.publish(name)):
+                    with pytest.raises(js.PermissionDenied, match="_INBOX"):
+                        await call()
+                server.reload(ann("nothing"))
+                # What was refused was not sent either.
+                assert (await stream.info()).state.messages == 3
+                assert len(await consumer.fetch(1, timeout=20)) == 1
+                assert connection.stats.subscriptions == subscriptions
+
+
 async def test_a_subscription_too_many_is_told_who_wants_it(server_factory, name):
     with server_factory("max_subscriptions: 4") as server:
         async with js.connect(server.url) as connection:
