@@ -13,7 +13,6 @@ from js_async.stream import Stream
 from js_core.deadline import Deadline
 from js_core.errors import (
     JetStreamError,
-    JetStreamNotEnabled,
     JetStreamOff,
     NoLeader,
     NoResponders,
@@ -50,7 +49,7 @@ async def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
         )
         if names.streams:
             return await _leaderless(api, subject, names.streams[0], deadline)
-    except (NoResponders, JetStreamNotEnabled) as error:
+    except NoResponders as error:
         return _because(JetStreamOff(f"{subject}: no stream took the message; {error}"), error)
     except JetStreamError as error:
         if error.err_code in _CLUSTER_WITHOUT_LEADER:

@@ -25,7 +25,8 @@
     ├── PublishFailures                  what failed and nobody looked at, at the end of publishing
     ├── BadAnswer                        an answer that is not what JetStream sends
     ├── JetStreamError                   the JetStream API answered with an error (err_code)
-    │   ├── JetStreamNotEnabled, StreamNotFound, ConsumerNotFound, MessageNotFound,
+    │   ├── JetStreamNotEnabled          also a JetStreamOff: there is nothing more to it
+    │   ├── StreamNotFound, ConsumerNotFound, MessageNotFound,
     │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
     │   └── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
     ├── PullError                        a pull ended in a way that waiting cannot mend
@@ -248,8 +249,8 @@ def _rebuild(
     return cls(description, **state)  # type: ignore[arg-type]
 
 
-class JetStreamNotEnabled(JetStreamError):
-    """JetStream is off on this server or for this account (10039, 10076)."""
+class JetStreamNotEnabled(JetStreamError, JetStreamOff):
+    """JetStream is off on this server or for this account, as it says (10039, 10076)."""
 
 
 class StreamNotFound(JetStreamError):

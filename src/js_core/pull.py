@@ -427,7 +427,7 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
         case Kind.NO_RESPONDERS:
             return NoResponders(
                 "nobody answered the pull: no such consumer (one that is not durable vanishes when"
-                " idle), or no leader now"
+                " idle), no leader now, or JetStream is not served here"
             )
         case Kind.REFUSED:
             return _refused(status, limits)

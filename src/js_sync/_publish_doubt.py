@@ -12,7 +12,6 @@ import js_models
 from js_core.deadline import Deadline
 from js_core.errors import (
     JetStreamError,
-    JetStreamNotEnabled,
     JetStreamOff,
     NoLeader,
     NoResponders,
@@ -49,7 +48,7 @@ def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
         names = api.call(target, body, js_models.StreamNamesResponse, deadline, repeatable=False)
         if names.streams:
             return _leaderless(api, subject, names.streams[0], deadline)
-    except (NoResponders, JetStreamNotEnabled) as error:
+    except NoResponders as error:
         return _because(JetStreamOff(f"{subject}: no stream took the message; {error}"), error)
     except JetStreamError as error:
         if error.err_code in _CLUSTER_WITHOUT_LEADER:

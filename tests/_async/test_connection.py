@@ -231,3 +231,15 @@ async def test_a_server_without_jetstream_says_so_in_every_call(server_factory):
             ):
                 with pytest.raises(js.JetStreamOff, match="off for this server"):
                     await call()
+            # Of a pull only the consumer would know more.
+            with pytest.raises(js.NoResponders, match="JetStream is not served here"):
+                await jet.bind_consumer("S", "c").fetch(1)
+
+
+async def test_an_account_without_jetstream_is_told_as_one(server_factory):
+    with server_factory("accounts { A: { users: [{user: ann, password: pw}] } }") as server:
+        async with js.connect(server.url, user="ann", password="pw") as connection:
+            jet = connection.jetstream()
+            for call in (jet.account_info, lambda: jet.get_stream("S"), lambda: jet.publish("s")):
+                with pytest.raises(js.JetStreamOff, match="JetStream not enabled for account"):
+                    await call()
