@@ -126,12 +126,12 @@ class Consuming:
 
         Raises `RequestTimeout` after `timeout` seconds; the consumption goes on then.
         """
-        await self._join(Deadline.after(timeout))
+        await self._join(Deadline.after(timeout), "the consumption has not ended: it goes on")
 
-    async def _join(self, deadline: Deadline) -> None:
+    async def _join(self, deadline: Deadline, still: str = "a handler is still running") -> None:
         for task in self._tasks:
             if not task.is_current() and not await task.join(deadline):
-                raise RequestTimeout("a handler is still running")
+                raise RequestTimeout(still)
         if self._error is not None:
             error, self._error = self._error, None
             raise error

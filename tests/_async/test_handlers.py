@@ -103,6 +103,18 @@ async def test_a_subject_need_not_be_utf_8(server, name):
         assert seen == [f"{name}.\udcff"]
 
 
+async def test_waiting_for_an_end_that_does_not_come_says_so(opened, name):
+    async with opened() as jet:
+        consumer = await (await filled(jet, name, 1)).create_consumer(ConsumerConfig(name="c"))
+
+        async def handler(message):
+            await message.ack()
+
+        async with consumer.consume(handler) as consuming:
+            with pytest.raises(js.RequestTimeout, match="it goes on"):
+                await consuming.wait(0.01)
+
+
 async def test_an_error_in_a_handler_ends_and_comes_out(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 10)

@@ -104,6 +104,18 @@ def test_a_subject_need_not_be_utf_8(server, name):
         assert seen == [f"{name}.\udcff"]
 
 
+def test_waiting_for_an_end_that_does_not_come_says_so(opened, name):
+    with opened() as jet:
+        consumer = (filled(jet, name, 1)).create_consumer(ConsumerConfig(name="c"))
+
+        def handler(message):
+            message.ack()
+
+        with consumer.consume(handler) as consuming:
+            with pytest.raises(js.RequestTimeout, match="it goes on"):
+                consuming.wait(0.01)
+
+
 def test_an_error_in_a_handler_ends_and_comes_out(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 10)
