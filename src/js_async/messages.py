@@ -133,8 +133,11 @@ class Messages(Iteration[Message]):
             return
         channel.box.signal.set()
         # First the end of the requests: what is given back while one is open comes here again.
-        await self._transport.close_mailbox(channel.box, settle=True)
-        await self._return_rest(channel)
+        try:
+            await self._transport.close_mailbox(channel.box, settle=True)
+        finally:
+            # Also for a caller that is cancelled meanwhile: nobody will be given what is here.
+            await self._return_rest(channel)
 
     async def _return_rest(self, channel: PullChannel) -> None:
         """Give back what nobody was given; whoever takes a frame out of the buffer has it."""
