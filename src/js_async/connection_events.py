@@ -45,11 +45,18 @@ class ConnectionEvents:
         while not self._ended:
             # The flag goes down before the queue is looked into: nothing is missed.
             self._signal.clear()
-            if self._events:
+            try:
                 event = self._events.popleft()
+            except IndexError:
+                pass
+            else:
                 self._ended = isinstance(event, Closed)
+                if self._ended or self._events:
+                    # For others who wait.
+                    self._signal.set()
                 return event
-            if not await self._transport.wait(self._signal, deadline):
+            # One of them may have lowered the flag, and taken what came.
+            if not await self._transport.wait(self._signal, deadline) and deadline.expired():
                 raise RequestTimeout("no event in time")
         return None
 

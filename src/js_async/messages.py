@@ -268,13 +268,14 @@ class Messages(Iteration[Message]):
 
     def _ends(self, channel: PullChannel) -> bool:
         error = self._error or channel.box.error
+        if error is None and not self._drained and self._transport.is_closed:
+            error = self._transport.closed_error()
+        if error is not None or self._drained:
+            # For all who wait: each lowers the flag before he looks.
+            channel.box.signal.set()
         if error is not None:
             raise error
-        if self._drained:
-            return True
-        if self._transport.is_closed:
-            raise self._transport.closed_error()
-        return False
+        return self._drained
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
         """Give one message away: it leaves the buffer in the step that returns it."""

@@ -117,10 +117,13 @@ class PushMessages(Iteration[Message]):
                     ack_wait = ack_wait_of(self._info)
                     return Message(frame, Delivery(self._api.transport, box.heard_at, ack_wait))
                 await self._answer(frame)
-            if box.error is not None:
-                raise box.error
-            if self._api.transport.is_closed:
-                raise self._api.transport.closed_error()
+            error = box.error
+            if error is None and self._api.transport.is_closed:
+                error = self._api.transport.closed_error()
+            if error is not None:
+                # For all who wait: each lowers the flag before he looks.
+                box.signal.set()
+                raise error
             await self._watch(box)
             wake_at = deadline.earlier(self._quiet_until())
             came = await self._api.transport.wait(box.signal, wake_at)

@@ -94,23 +94,33 @@ class Subscription:
         while box is not None:
             # The flag goes down before the mailbox is looked into: nothing is missed.
             box.signal.clear()
-            if box.frames:
+            try:
                 frame = box.frames.popleft()
+            except IndexError:
+                pass
+            else:
                 if box.frames:
                     box.signal.set()
                 return CoreMessage(frame)
             self._emptied.set()
-            if self._closed:
-                # Somebody else who waits may have lowered the flag in between.
-                box.signal.set()
+            if self._ends(box):
                 return None
-            if box.error is not None:
-                raise box.error
-            if self._transport.is_closed:
-                raise self._transport.closed_error()
-            if not await self._transport.wait(box.signal, deadline):
+            # Somebody else who waits may have lowered the flag, and taken what came.
+            if not await self._transport.wait(box.signal, deadline) and deadline.expired():
                 raise RequestTimeout(f"{self.subject}: no message in time")
         return None
+
+    def _ends(self, box: Box) -> bool:
+        """Tell whether it was closed; raises why nothing comes any more."""
+        closed, error = self._closed, box.error
+        if error is None and self._transport.is_closed:
+            error = self._transport.closed_error()
+        if closed or error is not None:
+            # For all who wait: each lowers the flag before he looks.
+            box.signal.set()
+        if error is not None and not closed:
+            raise error
+        return closed
 
     def __aiter__(self) -> Self:
         return self

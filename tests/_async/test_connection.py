@@ -243,3 +243,54 @@ async def test_an_account_without_jetstream_is_told_as_one(server_factory):
             for call in (jet.account_info, lambda: jet.get_stream("S"), lambda: jet.publish("s")):
                 with pytest.raises(js.JetStreamOff, match="JetStream not enabled for account"):
                     await call()
+
+
+async def test_who_waits_for_the_same_messages_waits_on_when_another_has_them(server, name):
+    async with js.connect(server.url) as connection:
+        subscription = await connection.subscribe(name)
+        seen = []
+
+        async def take():
+            seen.append((await subscription.next(30)).data)
+
+        async def send():
+            for number in range(3):
+                await connection.publish(name, b"%d" % number)
+                await eventually(arrived, number)
+
+        async def arrived(number):
+            return len(seen) > number
+
+        await together(take, take, take, send)
+        assert sorted(seen) == [b"0", b"1", b"2"]
+
+
+async def test_all_who_wait_for_the_same_are_told_of_the_end(server, name):
+    connection = await js.connect(server.url)
+    stream = await connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
+    consumer = await stream.create_consumer(ConsumerConfig(name="c"))
+    subscription, events = await connection.subscribe(name), connection.events()
+    pushed = await stream.subscribe(ConsumerConfig(ack_policy="none"))
+    waited_for = (subscription, events, consumer.messages(), pushed)
+    waiting, told = [], []
+
+    def waits(iteration):
+        async def wait():
+            waiting.append(iteration)
+            try:
+                while True:
+                    await iteration.next(60)
+            except js.TwinstreamError as error:
+                told.append(type(error))
+
+        return wait
+
+    async def close():
+        await eventually(all_wait)
+        await connection.close()
+
+    async def all_wait():
+        return len(waiting) == 3 * len(waited_for)
+
+    await together(*[waits(each) for each in waited_for for _ in range(3)], close)
+    assert told == [js.ConnectionClosed] * 12

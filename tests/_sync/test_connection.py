@@ -244,3 +244,54 @@ def test_an_account_without_jetstream_is_told_as_one(server_factory):
             for call in (jet.account_info, lambda: jet.get_stream("S"), lambda: jet.publish("s")):
                 with pytest.raises(js.JetStreamOff, match="JetStream not enabled for account"):
                     call()
+
+
+def test_who_waits_for_the_same_messages_waits_on_when_another_has_them(server, name):
+    with js.connect(server.url) as connection:
+        subscription = connection.subscribe(name)
+        seen = []
+
+        def take():
+            seen.append((subscription.next(30)).data)
+
+        def send():
+            for number in range(3):
+                connection.publish(name, b"%d" % number)
+                eventually(arrived, number)
+
+        def arrived(number):
+            return len(seen) > number
+
+        together(take, take, take, send)
+        assert sorted(seen) == [b"0", b"1", b"2"]
+
+
+def test_all_who_wait_for_the_same_are_told_of_the_end(server, name):
+    connection = js.connect(server.url)
+    stream = connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
+    consumer = stream.create_consumer(ConsumerConfig(name="c"))
+    subscription, events = connection.subscribe(name), connection.events()
+    pushed = stream.subscribe(ConsumerConfig(ack_policy="none"))
+    waited_for = (subscription, events, consumer.messages(), pushed)
+    waiting, told = [], []
+
+    def waits(iteration):
+        def wait():
+            waiting.append(iteration)
+            try:
+                while True:
+                    iteration.next(60)
+            except js.TwinstreamError as error:
+                told.append(type(error))
+
+        return wait
+
+    def close():
+        eventually(all_wait)
+        connection.close()
+
+    def all_wait():
+        return len(waiting) == 3 * len(waited_for)
+
+    together(*[waits(each) for each in waited_for for _ in range(3)], close)
+    assert told == [js.ConnectionClosed] * 12
