@@ -56,7 +56,8 @@ _TABLE: Final = (
     Pattern(
         "bind_push",
         "stream consumer deliver_subject",
-        "P.CONSUMER.INFO.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>",
+        "P.CONSUMER.INFO.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>"
+        " $JS.FC.{stream}.{consumer}.*",
         "INBOX {deliver_subject}",
     ),
     Pattern("atomic_batch", "subject*", "{subject}"),

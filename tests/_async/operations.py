@@ -91,12 +91,17 @@ class Stage:
             # Only the leader can tell that nothing comes behind the third.
             await jet.publish(self.subject, b"gone")
             await stream.delete_message(4)
-        if self.stream in {"subscribe", "backup"}:
+        if self.stream in {"subscribe", "bind_push", "backup"}:
             for _ in range(BIG):
                 await jet.publish(self.subject, urandom(900_000))
         await stream.create_consumer(ConsumerConfig(durable_name="c"))
         await stream.create_consumer(
-            ConsumerConfig(durable_name="push", deliver_subject=f"{self.deliver_subject}.push")
+            ConsumerConfig(
+                durable_name="push",
+                deliver_subject=f"{self.deliver_subject}.push",
+                flow_control=True,
+                idle_heartbeat=timedelta(seconds=5),
+            )
         )
         if self.stream in PREPARED:
             await PREPARED[self.stream](jet, self, stream)
@@ -180,7 +185,6 @@ async def ordered_filter(jet, stage):
 
 
 async def subscribe(jet, stage):
-    """Take more than the 2 MiB that the server sends before it wants an answer."""
     config = ConsumerConfig(
         durable_name="made",
         deliver_subject=stage.deliver_subject,
@@ -189,13 +193,17 @@ async def subscribe(jet, stage):
         max_ack_pending=10_000,
     )
     async with jet.bind_stream(stage.stream).subscribe(config) as messages:
-        for _ in range(3 + BIG):
-            message = await messages.next(stage.short)
-            await message.double_ack()
+        await take_pushed(messages, stage)
 
 
 async def bind_push(jet, stage):
     async with jet.bind_stream(stage.stream).bind_push("push") as messages:
+        await take_pushed(messages, stage)
+
+
+async def take_pushed(messages, stage):
+    """Take more than the 2 MiB that the server sends before it wants an answer."""
+    for _ in range(3 + BIG):
         await (await messages.next(stage.short)).double_ack()
 
 

@@ -92,12 +92,17 @@ class Stage:
             # Only the leader can tell that nothing comes behind the third.
             jet.publish(self.subject, b"gone")
             stream.delete_message(4)
-        if self.stream in {"subscribe", "backup"}:
+        if self.stream in {"subscribe", "bind_push", "backup"}:
             for _ in range(BIG):
                 jet.publish(self.subject, urandom(900_000))
         stream.create_consumer(ConsumerConfig(durable_name="c"))
         stream.create_consumer(
-            ConsumerConfig(durable_name="push", deliver_subject=f"{self.deliver_subject}.push")
+            ConsumerConfig(
+                durable_name="push",
+                deliver_subject=f"{self.deliver_subject}.push",
+                flow_control=True,
+                idle_heartbeat=timedelta(seconds=5),
+            )
         )
         if self.stream in PREPARED:
             PREPARED[self.stream](jet, self, stream)
@@ -181,7 +186,6 @@ def ordered_filter(jet, stage):
 
 
 def subscribe(jet, stage):
-    """Take more than the 2 MiB that the server sends before it wants an answer."""
     config = ConsumerConfig(
         durable_name="made",
         deliver_subject=stage.deliver_subject,
@@ -190,13 +194,17 @@ def subscribe(jet, stage):
         max_ack_pending=10_000,
     )
     with jet.bind_stream(stage.stream).subscribe(config) as messages:
-        for _ in range(3 + BIG):
-            message = messages.next(stage.short)
-            message.double_ack()
+        take_pushed(messages, stage)
 
 
 def bind_push(jet, stage):
     with jet.bind_stream(stage.stream).bind_push("push") as messages:
+        take_pushed(messages, stage)
+
+
+def take_pushed(messages, stage):
+    """Take more than the 2 MiB that the server sends before it wants an answer."""
+    for _ in range(3 + BIG):
         (messages.next(stage.short)).double_ack()
 
 
