@@ -116,7 +116,7 @@ class PushMessages(Iteration[Message]):
                 if not is_status(frame):
                     ack_wait = ack_wait_of(self._info)
                     return Message(frame, Delivery(self._api.transport, box.heard_at, ack_wait))
-                await self._answer(frame)
+                await self._answer(frame, box)
             error = box.error
             if error is None and self._api.transport.is_closed:
                 error = self._api.transport.closed_error()
@@ -131,7 +131,7 @@ class PushMessages(Iteration[Message]):
                 raise RequestTimeout("no message in time")
         return None
 
-    async def _answer(self, frame: Frame) -> None:
+    async def _answer(self, frame: Frame, box: Box) -> None:
         """Answer flow control, now that everything before it was taken."""
         status = read_status(frame)
         where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
@@ -139,6 +139,8 @@ class PushMessages(Iteration[Message]):
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode()
         if where:
+            # Without this right the server waits for ever, and nothing more comes.
+            box.asks = where
             await self._api.transport.send(where, b"", b"", b"")
 
     def _quiet_until(self) -> float:

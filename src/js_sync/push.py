@@ -115,7 +115,7 @@ class PushMessages(Iteration[Message]):
                 if not is_status(frame):
                     ack_wait = ack_wait_of(self._info)
                     return Message(frame, Delivery(self._api.transport, box.heard_at, ack_wait))
-                self._answer(frame)
+                self._answer(frame, box)
             error = box.error
             if error is None and self._api.transport.is_closed:
                 error = self._api.transport.closed_error()
@@ -130,7 +130,7 @@ class PushMessages(Iteration[Message]):
                 raise RequestTimeout("no message in time")
         return None
 
-    def _answer(self, frame: Frame) -> None:
+    def _answer(self, frame: Frame, box: Box) -> None:
         """Answer flow control, now that everything before it was taken."""
         status = read_status(frame)
         where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
@@ -138,6 +138,8 @@ class PushMessages(Iteration[Message]):
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode()
         if where:
+            # Without this right the server waits for ever, and nothing more comes.
+            box.asks = where
             self._api.transport.send(where, b"", b"", b"")
 
     def _quiet_until(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from datetime import timedelta
 
 import nkeys
 import pytest
@@ -273,6 +274,7 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.snapshot(timeout=20)),
         ("$JS.ACK.>", lambda stream, consumer: ack_next(consumer)),
+        ("$JS.FC.>", lambda stream, consumer: take_much(stream)),
     ],
 )
 async def test_who_may_not_ask_for_messages_does_not_wait_for_them(
@@ -287,11 +289,22 @@ async def test_who_may_not_ask_for_messages_does_not_wait_for_them(
             made = StreamConfig(name=name, subjects=[name], allow_direct=True)
             stream = await connection.jetstream().create_stream(made)
             await stream.create_consumer(ConsumerConfig(durable_name="c"))
-            await connection.jetstream().publish(name)
+            for _ in range(6):
+                # More than the server sends before it wants to hear of flow control.
+                await connection.jetstream().publish(name, bytes(1_000_000))
         async with js.connect(server.url, user="ann", password="pw") as connection:
             jet = connection.jetstream(timeout=20)
             with pytest.raises(js.PermissionDenied, match=re.escape(denied.rstrip(">"))):
                 await call(jet.bind_stream(name), jet.bind_consumer(name, "c"))
+
+
+async def take_much(stream):
+    config = ConsumerConfig(
+        ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=0.5)
+    )
+    async with stream.subscribe(config) as messages:
+        while True:
+            await messages.next(20)
 
 
 async def ack_next(consumer):

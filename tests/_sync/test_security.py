@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from datetime import timedelta
 
 import nkeys
 import pytest
@@ -270,6 +271,7 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.snapshot(timeout=20)),
         ("$JS.ACK.>", lambda stream, consumer: ack_next(consumer)),
+        ("$JS.FC.>", lambda stream, consumer: take_much(stream)),
     ],
 )
 def test_who_may_not_ask_for_messages_does_not_wait_for_them(server_factory, name, denied, call):
@@ -282,11 +284,22 @@ def test_who_may_not_ask_for_messages_does_not_wait_for_them(server_factory, nam
             made = StreamConfig(name=name, subjects=[name], allow_direct=True)
             stream = connection.jetstream().create_stream(made)
             stream.create_consumer(ConsumerConfig(durable_name="c"))
-            connection.jetstream().publish(name)
+            for _ in range(6):
+                # More than the server sends before it wants to hear of flow control.
+                connection.jetstream().publish(name, bytes(1_000_000))
         with js.connect(server.url, user="ann", password="pw") as connection:
             jet = connection.jetstream(timeout=20)
             with pytest.raises(js.PermissionDenied, match=re.escape(denied.rstrip(">"))):
                 call(jet.bind_stream(name), jet.bind_consumer(name, "c"))
+
+
+def take_much(stream):
+    config = ConsumerConfig(
+        ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=0.5)
+    )
+    with stream.subscribe(config) as messages:
+        while True:
+            messages.next(20)
 
 
 def ack_next(consumer):
