@@ -27,6 +27,8 @@ class _Pipe:
         self.target = target
         self.to_client = to_client
         self.waiting: deque[tuple[float, bytes]] = deque()
+        self.closed_at: float | None = None
+        """When the end of the source may arrive, behind all bytes of its."""
         self.ended = False
 
 
@@ -34,10 +36,11 @@ class Proxy:
     """Stands between clients and one server. Use it as a context manager.
 
     ``url`` is what clients connect to. ``delay`` (seconds, each way), ``black_hole`` (take bytes
-    and pass on none, with connections open), ``mute`` (the same for the server's bytes alone:
-    what clients send takes effect, and no answer comes), ``refuse`` (close new connections at
-    once) may be set at any time; ``cut`` breaks the connections of the moment, in the middle of a
-    frame perhaps; ``chunk`` limits how many bytes are passed on at a time.
+    and pass on none, with connections open, whoever closes them meanwhile), ``mute`` (the same for
+    the server's bytes alone: what clients send takes effect, and no answer comes), ``refuse``
+    (close new connections at once) may be set at any time; ``cut`` breaks the connections of the
+    moment, in the middle of a frame perhaps; ``chunk`` limits how many bytes are passed on at a
+    time.
     """
 
     def __init__(self, server_url: str) -> None:
@@ -115,7 +118,8 @@ class Proxy:
             self._pass_on()
 
     def _patience(self) -> float:
-        return _TICK / 10 if any(pipe.waiting for pipe in self._pipes) else _TICK
+        busy = any(pipe.waiting or pipe.closed_at is not None for pipe in self._pipes)
+        return _TICK / 10 if busy else _TICK
 
     def _accept(self) -> None:
         client, _ = self._listener.accept()
@@ -136,6 +140,8 @@ class Proxy:
             self._selector.register(source, selectors.EVENT_READ, pipe)
 
     def _read(self, pipe: _Pipe) -> None:
+        if pipe.ended:
+            return
         try:
             data = pipe.source.recv(min(self.chunk, _CHUNK))
         except BlockingIOError:
@@ -143,9 +149,13 @@ class Proxy:
         except OSError:
             data = b""
         if not data:
-            self._close(pipe)
-        elif not self.black_hole and not (self.mute and pipe.to_client):
+            pipe.closed_at = time.monotonic() + self.delay
+            self._selector.unregister(pipe.source)
+        elif not self._swallows(pipe):
             pipe.waiting.append((time.monotonic() + self.delay, data))
+
+    def _swallows(self, pipe: _Pipe) -> bool:
+        return self.black_hole or (self.mute and pipe.to_client)
 
     def _pass_on(self) -> None:
         now = time.monotonic()
@@ -162,10 +172,14 @@ class Proxy:
                 if sent < len(data):
                     pipe.waiting.appendleft((at, data[sent:]))
                     break
+            ends = pipe.closed_at is not None and pipe.closed_at <= now and not pipe.waiting
+            if ends and not self._swallows(pipe):
+                self._close(pipe)
 
     def _close(self, pipe: _Pipe) -> None:
         for other in [each for each in self._pipes if each.source in (pipe.source, pipe.target)]:
             other.ended = True
             self._pipes.remove(other)
-            self._selector.unregister(other.source)
+            if other.closed_at is None:
+                self._selector.unregister(other.source)
             other.source.close()
