@@ -77,7 +77,7 @@ class NatsCluster:
         return self
 
     def wait_until_ready(self) -> None:
-        """Return when every running node is current; raises :class:`ServerStartError`."""
+        """Return when one of the running nodes leads them all; raises :class:`ServerStartError`."""
         deadline = time.monotonic() + self._start_timeout
         while not self._ready():
             if time.monotonic() > deadline:
@@ -89,9 +89,11 @@ class NatsCluster:
 
     def _ready(self) -> bool:
         running = [server for server in self.servers if server.running]
+        names = {server.name for server in running}
         for server in running:
             meta = _meta(server)
-            if meta is None or not meta.get("leader"):
+            # Some name a leader for a while that is gone.
+            if meta is None or meta.get("leader") not in names:
                 return False
             if meta["leader"] == server.name:
                 replicas: list[dict[str, Any]] = meta.get("replicas") or []

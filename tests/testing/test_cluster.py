@@ -1,0 +1,68 @@
+"""Clusters of real servers, as a test suite uses them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.request
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from js_testing import NatsCluster, NatsServer
+
+
+def leader_and_others(server: NatsServer) -> tuple[str, set[str]]:
+    """Return who leads JetStream, and whom that one counts as online, as a server tells it."""
+    with urllib.request.urlopen(f"{server.monitoring_url}/jsz", timeout=5) as answer:
+        meta: dict[str, Any] = json.load(answer)["meta_cluster"]
+    replicas = meta.get("replicas") or []
+    return meta["leader"], {each["name"] for each in replicas if not each.get("offline")}
+
+
+def test_a_started_cluster_has_a_leader_that_sees_all(cluster: NatsCluster) -> None:
+    names = {server.name for server in cluster.servers}
+    assert cluster.url.split(",") == [server.url for server in cluster.servers]
+    leader, _ = leader_and_others(cluster.servers[0])
+    node = cluster.node(leader)
+    assert node.name == leader
+    assert leader_and_others(node)[1] == names - {leader}
+    with pytest.raises(StopIteration):
+        cluster.node("another")
+
+
+def test_a_cluster_goes_on_without_its_leader_and_takes_it_back() -> None:
+    with NatsCluster(3) as cluster:
+        first, _ = leader_and_others(cluster.servers[0])
+        cluster.node(first).kill()
+        cluster.wait_until_ready()
+        left = next(server for server in cluster.servers if server.running)
+        second, _ = leader_and_others(left)
+        assert second != first
+        cluster.node(first).restart()
+        cluster.wait_until_ready()
+    assert not any(server.running for server in cluster.servers)
+
+
+def test_nothing_is_left_of_a_cluster_that_does_not_start() -> None:
+    cluster = NatsCluster(2, config="no_such_option: true")
+    with pytest.raises(Exception, match="no_such_option"):
+        cluster.start()
+    assert not any(server.running for server in cluster.servers)
+    with pytest.raises(RuntimeError):
+        _ = cluster.servers[0].folder
+
+
+def test_the_way_to_a_far_node_leads_through_proxies() -> None:
+    with NatsCluster(3, far=0.05) as cluster:
+        assert leader_and_others(cluster.servers[-1])[0]
+        for server in cluster.servers:
+            with urllib.request.urlopen(f"{server.monitoring_url}/routez", timeout=5) as answer:
+                routes = json.load(answer)["routes"]
+            assert {each["remote_name"] for each in routes} == {
+                other.name for other in cluster.servers if other is not server
+            }
+        host, port = urlsplit(cluster.servers[-1].url).netloc.split(":")
+        with socket.create_connection((host, int(port)), timeout=5) as link:
+            assert link.recv(4) == b"INFO"
