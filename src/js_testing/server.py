@@ -178,15 +178,16 @@ class NatsServer:
     def reload(self, config: str) -> None:
         """Let the running server take another ``config`` in place of the given one (POSIX).
 
-        Returns when it has; raises :class:`ServerStartError` when it refuses.
+        Returns when it has. Raises :class:`ServerStartError` when it refuses and goes on as it was.
         """
-        before = len(self.log)
+        before, last = len(self.log), self._config
         self._config = config
         self._write_config()
         self._signal(signal.SIGHUP)
         deadline = time.monotonic() + self._start_timeout
         while _RELOADED not in self.log[before:]:
             if _NOT_RELOADED in self.log[before:] or time.monotonic() > deadline:
+                self._config = last
                 raise ServerStartError(
                     f"the server did not reload its configuration:\n{self.log[before:]}"
                 )

@@ -69,6 +69,24 @@ def test_a_killed_server_comes_back_on_its_port(
     assert greeting(server)["port"] == port
 
 
+def test_a_running_server_takes_another_configuration(
+    server_factory: Callable[..., NatsServer],
+) -> None:
+    server = server_factory("max_payload: 4096")
+    pid = server.pid
+    server.reload("max_payload: 8192")
+    assert greeting(server)["max_payload"] == 8192
+    with pytest.raises(ServerStartError, match=r"server\.conf:"):
+        server.reload("max_payload: many")
+    server.restart()
+    assert greeting(server)["max_payload"] == 8192
+    server.reload("max_payload: 2048")
+    server.restart()
+    assert greeting(server)["max_payload"] == 2048
+    server.reload("max_payload: 1024")
+    assert (server.pid == pid, greeting(server)["max_payload"]) == (False, 1024)
+
+
 def test_nothing_is_left_after_stop() -> None:
     server = NatsServer().start()
     folder, pid = server.folder, server.pid
