@@ -30,6 +30,7 @@ from js_core.tokens import INBOX
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
 
 _RECONNECT: Final = ReconnectPolicy()
+_FIRST_SWEEP: Final = 64
 
 
 def connect(
@@ -139,7 +140,8 @@ class Connection:
         self._last_event: Closed | None = None
         self._tell: Final = Announcer(self._pass_on).tell
         self._session: Final = Session(options, self._tell)
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: dict[int, Subscription] = {}
+        self._sweep_at = _FIRST_SWEEP
 
     async def open(self) -> None:
         """Make the first link; `connect` does it."""
@@ -220,7 +222,8 @@ class Connection:
         Gives up on owners that are slower than `timeout` seconds, and closes all the same.
         """
         deadline = Deadline.after(timeout)
-        subscriptions, self._subscriptions = self._subscriptions, []
+        listed, self._subscriptions = self._subscriptions, {}
+        subscriptions = list(listed.values())
         boxes = [box for each in subscriptions if (box := each.box) is not None]
         try:
             # All at once: one by one, each would wait for the server.
@@ -306,19 +309,22 @@ class Connection:
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )
         await subscription.open()
-        # Listed before it is looked which have ended: others subscribe meanwhile.
-        self._subscriptions.append(subscription)
-        for each in list(self._subscriptions):
-            if each.is_closed:
-                self._forget(each)
+        self._subscriptions[id(subscription)] = subscription
+        if len(self._subscriptions) >= self._sweep_at:
+            self._sweep()
         return subscription
 
-    def _forget(self, subscription: Subscription) -> None:
-        try:
-            self._subscriptions.remove(subscription)
-        except ValueError:
-            # Somebody else was quicker.
-            pass
+    def _sweep(self) -> None:
+        """Forget the subscriptions that have ended.
+
+        Whenever there are twice as many as were left the last time: a look at all of them for each
+        new one would take minutes where there are 100,000.
+        """
+        # One by one: others subscribe meanwhile.
+        for key, each in list(self._subscriptions.items()):
+            if each.is_closed:
+                self._subscriptions.pop(key, None)
+        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._subscriptions))
 
     async def flush(self, timeout: Seconds | None = None) -> None:
         """Return when the server has handled everything sent so far.

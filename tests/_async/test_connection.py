@@ -294,3 +294,20 @@ async def test_all_who_wait_for_the_same_are_told_of_the_end(server, name):
 
     await together(*[waits(each) for each in waited_for for _ in range(3)], close)
     assert told == [js.ConnectionClosed] * 12
+
+
+async def test_subscriptions_that_ended_are_not_kept_nor_looked_at_each_time(
+    server, name, monkeypatch
+):
+    looks = []
+    is_closed = js.Subscription.is_closed.fget
+    looked = property(lambda each: looks.append(each) or is_closed(each))
+    monkeypatch.setattr(js.Subscription, "is_closed", looked)
+    async with js.connect(server.url) as connection:
+        lasting = [await connection.subscribe(name) for _ in range(100)]
+        for _ in range(1000):
+            await (await connection.subscribe(name)).close()
+        assert len(connection._subscriptions) <= 2 * len(lasting)
+        assert set(lasting) <= set(connection._subscriptions.values())
+        # Not once for each that is there whenever one is made.
+        assert len(looks) < 5 * 1100

@@ -296,7 +296,8 @@ def test_subscriptions_that_are_made_at_the_same_time_are_all_drained():
             return False
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        connection._subscriptions.append(Other())
+        connection._subscriptions[0] = Other()
+        connection._sweep_at = 2
         made.append(connection.subscribe("b"))
-        assert set(made[1:]) < set(connection._subscriptions)
+        assert set(made[1:]) < set(connection._subscriptions.values())
         connection._subscriptions.clear()

@@ -80,7 +80,7 @@ def test_a_subscription_that_ends_while_a_link_is_made_ends_there_too():
         peer.until_left(timeout=30)
 
     def meanwhile(connection):
-        connection._subscriptions[0].close()
+        next(iter(connection._subscriptions.values())).close()
 
     with mended(second, meanwhile=meanwhile) as (server, _):
         eventually(lambda: server.reached("ended"))
@@ -93,7 +93,7 @@ def test_a_refusal_that_comes_before_a_link_counts_is_told_to_the_subscription()
     with mended(whole, meanwhile=meanwhile) as (server, connection):
         eventually(lambda: server.reached("whole"))
         with pytest.raises(js.PermissionDenied):
-            connection._subscriptions[0].next(timeout=10)
+            next(iter(connection._subscriptions.values())).next(timeout=10)
 
 
 def test_a_link_that_breaks_before_it_counts_is_mended_too():
