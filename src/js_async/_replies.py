@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from js_async._idle_inboxes import IdleInboxes
 from js_async._io import Lock, Signal
 from js_async._transport import Box, Transport
 from js_core.deadline import Deadline, monotonic
@@ -83,6 +84,7 @@ class Replies:
         self._token: Final = transport.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
+        self.idle_inboxes: Final = IdleInboxes()
         self._box: Box | None = None
         self._opening: Final = Lock()
 

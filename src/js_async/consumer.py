@@ -89,7 +89,6 @@ class Consumer:
     async def delete(self) -> None:
         """Delete the consumer. Raises `ConsumerNotFound`."""
         await _control.delete(self._api, self._stream, self._name)
-        await self._channels.close()
 
     async def pause(
         self, duration: Seconds | None = None, *, until: datetime | None = None

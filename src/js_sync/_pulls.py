@@ -34,7 +34,7 @@ class PullChannel:
         self._api: Final = api
         self._pins: Final = pins
         self._subject: Final = subject
-        self._prefix: Final = prefix
+        self.prefix: Final = prefix
         self.box: Final = box
         box.asks = subject
 
@@ -45,7 +45,7 @@ class PullChannel:
     def pull(self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits) -> None:
         """Publish a pull request."""
         body = self._body(batch, max_bytes, limits)
-        transport, reply = self._api.transport, self._prefix + token
+        transport, reply = self._api.transport, self.prefix + token
         if not transport.try_send(self._subject, reply, b"", body):
             transport.send(self._subject, reply, b"", body)
 
@@ -65,7 +65,7 @@ class PullChannel:
             self.give_back(box.take_all())
         epoch = transport.epoch
         token = self.token()
-        subject, reply = self._subject, self._prefix + token
+        subject, reply = self._subject, self.prefix + token
         body = self._body(limits.max_messages, limits.max_bytes, limits)
         if instead is not None:
             subject, body = instead, NEXT + body
@@ -118,37 +118,36 @@ class PullChannel:
 
 
 class PullChannels:
-    """The channels of one consumer: opened on demand, used again when left clean."""
+    """The channels of one consumer: opened on demand, their inboxes used again when left clean."""
 
     def __init__(self, api: Api, stream: str, consumer: str) -> None:
         self._api: Final = api
+        self._idle: Final = api.transport.replies.idle_inboxes
         self._subject: Final = api.subjects.next_message(stream, consumer).encode()
-        self._idle: Final[list[PullChannel]] = []
-        # Those that the server refused while nobody used them; it may permit others.
-        self._refused: Final[list[PullChannel]] = []
         self.pins: Final = Pins()
 
     def take_idle(self) -> PullChannel | None:
-        """Return a channel that is open and not in use, if there is one."""
-        while (idle := _pop(self._idle)) is not None:
-            if idle.box.error is None:
-                return idle
-            self._refused.append(idle)
-        return None
+        """Return a channel whose inbox is open and not in use, if there is one."""
+        inbox = self._idle.take()
+        return None if inbox is None else self._channel(*inbox)
 
     def take(self) -> PullChannel:
         """Return a channel that nobody else uses."""
         idle = self.take_idle()
         if idle is not None:
             return idle
-        self._close(self._refused)
-        prefix = self._api.transport.tokens.inbox().encode() + b"."
-        box = self._api.transport.open_mailbox(prefix + b"*")
+        transport = self._api.transport
+        while (refused := self._idle.take_refused()) is not None:
+            transport.close_mailbox(refused)
+        prefix = transport.tokens.inbox().encode() + b"."
+        return self._channel(prefix, transport.open_mailbox(prefix + b"*"))
+
+    def _channel(self, prefix: bytes, box: Box) -> PullChannel:
         return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
     def put(self, channel: PullChannel) -> None:
         """Take a channel back on which nothing can come any more."""
-        self._idle.append(channel)
+        self._idle.put(channel.prefix, channel.box)
 
     def end(self, channel: PullChannel) -> None:
         """Close a channel on which more may come, which ends its requests."""
@@ -159,20 +158,3 @@ class PullChannels:
             # Also for a caller that is cancelled meanwhile: what is here is not kept.
             if transport.is_connected:
                 channel.give_back(channel.box.take_all())
-
-    def close(self) -> None:
-        """Close the idle channels."""
-        self._close(self._idle)
-        self._close(self._refused)
-
-    def _close(self, channels: list[PullChannel]) -> None:
-        while (channel := _pop(channels)) is not None:
-            self._api.transport.close_mailbox(channel.box)
-
-
-def _pop(channels: list[PullChannel]) -> PullChannel | None:
-    try:
-        return channels.pop()
-    except IndexError:
-        # There was none, or another thread had it.
-        return None

@@ -13,6 +13,7 @@ from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
 from js_core.subjects import check_filter
+from js_sync._idle_inboxes import IdleInboxes
 from js_sync._io import Lock, Signal
 from js_sync._transport import Box, Transport
 
@@ -84,6 +85,7 @@ class Replies:
         self._token: Final = transport.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
+        self.idle_inboxes: Final = IdleInboxes()
         self._box: Box | None = None
         self._opening: Final = Lock()
 

@@ -90,7 +90,6 @@ class Consumer:
     def delete(self) -> None:
         """Delete the consumer. Raises `ConsumerNotFound`."""
         _control.delete(self._api, self._stream, self._name)
-        self._channels.close()
 
     def pause(
         self, duration: Seconds | None = None, *, until: datetime | None = None

@@ -259,6 +259,24 @@ async def test_two_consumers_of_one_durable_share_the_messages(opened, name):
         assert sorted(chain.from_iterable(seen)) == list(range(1, 201))
 
 
+async def test_consumers_that_are_looked_up_again_and_again_leave_nothing_behind(server, name):
+    async with js.connect(server.url) as connection:
+        stream = await filled(connection.jetstream(), name, 6)
+        for durable in ("a", "b"):
+            await stream.create_consumer(ConsumerConfig(durable_name=durable))
+        seen, counts = [], set()
+        for number in range(12):
+            # Of another one each time, through what the last one left.
+            jet = connection.jetstream()
+            consumer = await jet.get_consumer(name, "ab"[number % 2])
+            message = await consumer.next(timeout=5)
+            await message.ack()
+            seen.append((message.metadata.consumer, message.metadata.stream_seq))
+            counts.add(connection.stats.subscriptions)
+        assert seen == [(durable, seq) for seq in range(1, 7) for durable in "ab"]
+        assert len(counts) == 1
+
+
 async def test_consumers_are_listed_changed_and_deleted(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
