@@ -1,4 +1,4 @@
-"""The end of what has messages under way: nothing that failed goes unnoticed."""
+"""The end of what has messages under way: nothing that failed, or was not sent, goes unnoticed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from js_core.errors import PublishFailures
 from js_core.publish import PublishFailure
 
-__all__ = ["LISTED", "Leaving", "raise_failures", "warn_of_unseen"]
+__all__ = ["LISTED", "Leaving", "SentWhileRead", "raise_failures", "warn_of_unseen"]
 
 # Failures that an error lists; it counts the others.
 LISTED: Final = 100
@@ -32,6 +32,35 @@ class Leaving(ABC):
         except PublishFailures as failures:
             # What the program raised is the news; this goes along with it.
             error.add_note(str(failures))
+
+
+class SentWhileRead(Leaving):
+    """Sends while somebody goes through its outcomes, and nothing where nobody does."""
+
+    _unread = ""
+
+    def expect_reader(self, what: str) -> None:
+        """Warn in the end, unless somebody reads: `what` sent nothing."""
+        self._unread = what
+
+    def is_read(self) -> None:
+        """Note that somebody reads, or has a reason not to."""
+        self._unread = ""
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self.is_read()
+        self._warn_of_unread()
+        await super().__aexit__(kind, error, trace)
+
+    def __del__(self) -> None:
+        self._warn_of_unread()
+
+    def _warn_of_unread(self) -> None:
+        what, self._unread = self._unread, ""
+        if what:
+            text = f"{what} sent nothing: it sends while its outcomes are gone through"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def raise_failures(outcomes: Iterable[object]) -> None:

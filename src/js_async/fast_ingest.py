@@ -10,7 +10,7 @@ from js_async._api import Api
 from js_async._ingest import Entry, Ingest
 from js_async._io import Stream as Generated
 from js_async._io import portions
-from js_async._leaving import Leaving, raise_failures, warn_of_unseen
+from js_async._leaving import SentWhileRead, raise_failures, warn_of_unseen
 from js_core.fast_ingest import Gaps, Ingested
 from js_core.publish import PublishFailure, PublishRequest, several
 from js_core.publish_limits import PublishLimits
@@ -19,7 +19,7 @@ from js_models import PubAck
 __all__ = ["FastIngest"]
 
 
-class FastIngest(Leaving):
+class FastIngest(SentWhileRead):
     """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
 
     An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `async with`, it ends
@@ -42,6 +42,7 @@ class FastIngest(Leaving):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
+        self.expect_reader("fast_ingest")
 
     @property
     def under_way(self) -> int:
@@ -57,6 +58,7 @@ class FastIngest(Leaving):
         return self._ingest.last_ack
 
     def __aiter__(self) -> Generated[Ingested | PublishFailure]:
+        self.is_read()
         return self._outcomes
 
     async def __aenter__(self) -> Self:

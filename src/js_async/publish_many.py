@@ -9,7 +9,7 @@ from typing import Final, Self
 from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async._io import portions
-from js_async._leaving import Leaving, raise_failures, warn_of_unseen
+from js_async._leaving import SentWhileRead, raise_failures, warn_of_unseen
 from js_async._pipeline import Outcome, Pipeline, UnderWay
 from js_core.publish import PublishRequest, several
 from js_core.publish_limits import PublishLimits
@@ -17,7 +17,7 @@ from js_core.publish_limits import PublishLimits
 __all__ = ["PublishMany"]
 
 
-class PublishMany(Leaving):
+class PublishMany(SentWhileRead):
     """Iterates over the outcomes of many messages, in their order; made by `publish_many`.
 
     An outcome is the acknowledgement or a `PublishFailure` with the error. Used in `async with`,
@@ -41,6 +41,7 @@ class PublishMany(Leaving):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
+        self.expect_reader("publish_many")
 
     @property
     def under_way(self) -> int:
@@ -48,6 +49,7 @@ class PublishMany(Leaving):
         return len(self._order)
 
     def __aiter__(self) -> Generated[Outcome]:
+        self.is_read()
         return self._outcomes
 
     async def __aenter__(self) -> Self:

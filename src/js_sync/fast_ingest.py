@@ -15,12 +15,12 @@ from js_sync._api import Api
 from js_sync._ingest import Entry, Ingest
 from js_sync._io import Stream as Generated
 from js_sync._io import portions
-from js_sync._leaving import Leaving, raise_failures, warn_of_unseen
+from js_sync._leaving import SentWhileRead, raise_failures, warn_of_unseen
 
 __all__ = ["FastIngest"]
 
 
-class FastIngest(Leaving):
+class FastIngest(SentWhileRead):
     """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
 
     An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `with`, it ends
@@ -43,6 +43,7 @@ class FastIngest(Leaving):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
+        self.expect_reader("fast_ingest")
 
     @property
     def under_way(self) -> int:
@@ -58,6 +59,7 @@ class FastIngest(Leaving):
         return self._ingest.last_ack
 
     def __iter__(self) -> Generated[Ingested | PublishFailure]:
+        self.is_read()
         return self._outcomes
 
     def __enter__(self) -> Self:

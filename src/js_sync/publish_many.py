@@ -12,13 +12,13 @@ from js_core.publish_limits import PublishLimits
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import portions
-from js_sync._leaving import Leaving, raise_failures, warn_of_unseen
+from js_sync._leaving import SentWhileRead, raise_failures, warn_of_unseen
 from js_sync._pipeline import Outcome, Pipeline, UnderWay
 
 __all__ = ["PublishMany"]
 
 
-class PublishMany(Leaving):
+class PublishMany(SentWhileRead):
     """Iterates over the outcomes of many messages, in their order; made by `publish_many`.
 
     An outcome is the acknowledgement or a `PublishFailure` with the error. Used in `with`,
@@ -42,6 +42,7 @@ class PublishMany(Leaving):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
+        self.expect_reader("publish_many")
 
     @property
     def under_way(self) -> int:
@@ -49,6 +50,7 @@ class PublishMany(Leaving):
         return len(self._order)
 
     def __iter__(self) -> Generated[Outcome]:
+        self.is_read()
         return self._outcomes
 
     def __enter__(self) -> Self:

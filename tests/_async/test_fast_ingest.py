@@ -207,9 +207,6 @@ async def test_leaving_early_waits_and_tells_what_failed(opened, name):
         with pytest.raises(ZeroDivisionError) as raised:
             await stumble()
         assert "wrong last sequence" in raised.value.__notes__[0]
-        async with jet.fast_ingest(name, requests) as untouched:
-            pass
-        assert untouched.under_way == 0
         outcomes = jet.fast_ingest(name, messages(f"{name}.a", 900))
         async for _ in outcomes:
             with pytest.warns(ResourceWarning, match="under way"):

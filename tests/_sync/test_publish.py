@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import gc
 from array import array
+from functools import partial
 from itertools import chain
 
 import pytest
@@ -288,6 +290,21 @@ def test_outcomes_that_are_here_and_not_taken_are_told(opened, name):
         leave(outcomes)
         with pytest.warns(ResourceWarning, match="with 3 messages under way or not looked at"):
             ended(outcomes)
+
+
+@pytest.mark.parametrize("call", ["publish_many", "fast_ingest"])
+def test_what_nobody_goes_through_warns_that_nothing_was_sent(opened, name, call):
+    with opened() as jet:
+        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        with pytest.warns(RuntimeWarning, match=f"{call} sent nothing"):
+            with many([js.PublishRequest(f"{name}.1")]):
+                pass
+        many([js.PublishRequest(f"{name}.1")])
+        with pytest.warns(RuntimeWarning, match=f"{call} sent nothing"):
+            gc.collect()
+        with pytest.raises(LookupError):
+            with many([js.PublishRequest(f"{name}.1")]):
+                raise LookupError
 
 
 def test_outcomes_that_were_taken_are_not_told_again(opened, name):
