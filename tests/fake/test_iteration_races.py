@@ -180,7 +180,7 @@ def test_draining_waits_for_what_is_on_its_way(monkeypatch):
 
 def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
     class Kept:
-        is_acknowledged = False
+        is_acknowledged = is_returned = False
 
         def __init__(self, told=None):
             self.told = told
