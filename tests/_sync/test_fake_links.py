@@ -98,9 +98,8 @@ def test_a_peer_that_answers_no_ping_is_given_up():
     """PINGs go out and nothing comes back: two intervals, and the link is another one."""
 
     def silent(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.expect("^PING")
         peer.stop_answering()
+        peer.handshake()
         peer.expect("^PING")
         peer.until_left()
         assert peer.count("^PING") <= 3
