@@ -91,20 +91,20 @@ class JobsHere:
             if len(self._over) > self._most:
                 del self._over[next(iter(self._over))]
 
-    def is_waiting(self, message: Message) -> bool:
-        """Tell whether an earlier delivery of a message is here, and note that it was repeated.
+    def waiting(self, message: Message) -> Message | None:
+        """Return the earlier delivery of a message that is here, and note that it was repeated.
 
         The server takes a word about any delivery for all of them.
         """
         about = message.metadata
         job = self._jobs.get(_key(about))
         if job is None or job.message.is_returned or job.message.is_acknowledged:
-            return False
+            return None
         # A consumer that was reset, or made anew, counts from 1 again.
         if about.num_delivered <= job.message.metadata.num_delivered:
-            return False
+            return None
         job.deliveries = about.num_delivered
-        return True
+        return job.message
 
     def is_over(self, message: Message) -> bool:
         """Tell whether a message was done a moment ago.
@@ -124,8 +124,3 @@ class JobsHere:
         if about.consumer_seq <= self._newest:
             self._over.clear()
         self._newest = about.consumer_seq
-
-    def earlier(self, message: Message) -> Message | None:
-        """Return the delivery that is here, of the same message."""
-        job = self._jobs.get(_key(message.metadata))
-        return None if job is None else job.message

@@ -263,7 +263,7 @@ class Worker:
             return False
         self._look_again(messages)
         with self._lock:
-            earlier = self._here.earlier(message) if self._here.is_waiting(message) else None
+            earlier = self._here.waiting(message)
             is_over = self._here.is_over(message)
         with suppress(AlreadyAcknowledged, *_NOT_NOW):
             if is_over:

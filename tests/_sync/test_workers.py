@@ -349,13 +349,13 @@ def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
 
     class Quick:
         def send(self, *_):
-            repeats.append(here.is_waiting(again) or here.is_over(again))
+            repeats.append(here.waiting(again) is not None or here.is_over(again))
 
     replies = [b"$JS.ACK.S.C.%d.1.%d.1700000000.0" % (n, n) for n in (1, 2)]
     delivery = Delivery(Quick(), 0, 9)
     first, again = (Message((b"s.1", reply, 0, b""), delivery) for reply in replies)
     job = here.add(first)
-    assert here.is_waiting(again)
+    assert here.waiting(again) is first
     first.nak()
     here.done(job)
     assert repeats == [False]
