@@ -72,7 +72,7 @@ class PullChannel:
         body = self._body(limits.max_messages, limits.max_bytes, limits)
         if instead is not None:
             subject, body = instead, NEXT + body
-        box.asks = subject
+            box.asks = subject
         # The flag goes down before the request goes out, and later before the mailbox is looked
         # into: nothing is missed.
         box.signal.clear()
