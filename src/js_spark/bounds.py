@@ -30,10 +30,6 @@ SeqAt: TypeAlias = Callable[[str, datetime], int | None]
 
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
-#: The server counts nanoseconds since 1970 in 64 bits and takes a time beyond for another one.
-_OLDEST: Final = Timestamp.parse("1677-09-22T00:00:00Z")
-_NEWEST: Final = Timestamp.parse("2262-04-11T00:00:00Z")
-
 
 @frozen
 class Bound:
@@ -101,7 +97,7 @@ class Bound:
         return state.next if place == "latest" else place
 
     def _resolve_time(self, time: Timestamp, state: StreamState, seq_at: SeqAt) -> int:
-        seq = None if time > _NEWEST else seq_at(state.name, max(time, _OLDEST))
+        seq = seq_at(state.name, time)
         if seq is not None:
             return seq
         if self.otherwise == "error":
