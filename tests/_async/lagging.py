@@ -25,7 +25,7 @@ class Believing(RangeRead):
 
 
 async def placed(jet, config):
-    """Make a stream: a server 2.11 learns what a far node can hold some time after it is there."""
+    """Make a stream: a server learns what a far node can hold some time after it is there."""
 
     async def made():
         try:

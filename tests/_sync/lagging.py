@@ -26,7 +26,7 @@ class Believing(RangeRead):
 
 
 def placed(jet, config):
-    """Make a stream: a server 2.11 learns what a far node can hold some time after it is there."""
+    """Make a stream: a server learns what a far node can hold some time after it is there."""
 
     def made():
         try:

@@ -22,7 +22,7 @@ from js_sync import JetStream, PublishRequest
 from js_sync._page_sources import ConsumerPages, DirectPages
 from js_sync.range_reader import RangeReader
 from js_testing.cluster import NatsCluster
-from tests._sync.lagging import FAR, Believing, lead_near
+from tests._sync.lagging import FAR, Believing, lead_near, placed
 
 ROUNDS = {"direct": 6, "consumer": 2}
 PATIENCE = 60.0
@@ -59,7 +59,7 @@ def test_lag_never_shortens_a_range(wide: NatsCluster, mode: str) -> None:
     readers = [js_sync.connect(server.url) for server in wide.servers]
     jets = [nc.jetstream() for nc in readers]
     config = StreamConfig(name="R", subjects=["r.>"], num_replicas=3, allow_direct=True)
-    lead_near(jets[0].create_stream(config))
+    lead_near(placed(jets[0], config))
     stop = threading.Event()
     producer = threading.Thread(target=produce, args=(wide.servers[0].url, stop))
     producer.start()
