@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
+from itertools import takewhile
 from typing import Final, Self
 
 from js_async._api import Api
@@ -34,9 +35,8 @@ class PublishMany(SentWhileRead):
         self._requests: Final = several(requests)
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits)
-        # In the order of sending; outcomes wait in `_done` until they are taken.
+        # In the order of sending, until their outcome is taken.
         self._order: deque[UnderWay] = deque()
-        self._done: deque[Outcome] = deque()
         self._bytes = 0
         self._managed = False
         self._closed = False
@@ -46,7 +46,8 @@ class PublishMany(SentWhileRead):
     @property
     def under_way(self) -> int:
         """How many messages were sent and have no outcome yet, those in front of them included."""
-        return len(self._order)
+        done = takewhile(lambda entry: entry.outcome is not None, tuple(self._order))
+        return len(self._order) - sum(1 for _ in done)
 
     def __aiter__(self) -> Generated[Outcome]:
         self.is_read()
@@ -64,12 +65,13 @@ class PublishMany(SentWhileRead):
         if self._closed:
             return
         self._closed = True
+        outcomes: list[Outcome] = []
         try:
             for entry in self._order:
-                self._done.append(await self._pipeline.until(entry))
+                outcomes.append(await self._pipeline.until(entry))
         finally:
             await self._end()
-        raise_failures(self._done)
+        raise_failures(outcomes)
 
     async def _end(self) -> None:
         self._closed = True
@@ -77,7 +79,7 @@ class PublishMany(SentWhileRead):
         await self._pipeline.close()
 
     async def _run(self) -> Generated[Outcome]:
-        pipeline, order, done = self._pipeline, self._order, self._done
+        pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
         await pipeline.open()
         try:
@@ -91,27 +93,25 @@ class PublishMany(SentWhileRead):
                     self._bytes += entry.size
                     if entry.outcome is None and not pipeline.try_send(entry):
                         await pipeline.send(entry)
-                    if order[0].outcome is not None:
-                        self._collect()
                     # Sent first: what was taken from the program is under way when it leaves here.
-                    while done:
-                        yield done.popleft()
+                    while order and (outcome := order[0].outcome) is not None:
+                        self._bytes -= order.popleft().size
+                        yield outcome
                         if self._closed:
                             return
             while order:
-                await pipeline.until(order[0])
-                self._collect()
-                while done:
-                    yield done.popleft()
-                    if self._closed:
-                        return
+                outcome = await pipeline.until(order[0])
+                self._bytes -= order.popleft().size
+                yield outcome
+                if self._closed:
+                    return
         except (Exception, GeneratorExit):
             # Who is cancelled or interrupted knows that he did not wait.
             if not (self._closed or self._managed):
-                warn_of_unseen("publish_many", len(order) + len(done))
+                warn_of_unseen("publish_many", len(order))
             raise
         finally:
-            if not self._closed and not (self._managed and (order or done)):
+            if not self._closed and not (self._managed and order):
                 await self._end()
 
     async def _make_room(self) -> None:
@@ -119,14 +119,3 @@ class PublishMany(SentWhileRead):
         order = self._order
         await self._pipeline.until(order[(len(order) - 1) // 2])
         await self._pipeline.until(order[0])
-        self._collect()
-
-    def _collect(self) -> None:
-        order, done = self._order, self._done
-        while order:
-            entry = order[0]
-            if entry.outcome is None:
-                return
-            done.append(entry.outcome)
-            self._bytes -= entry.size
-            order.popleft()
