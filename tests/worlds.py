@@ -9,7 +9,6 @@ without the domain or the prefix is a violation that the server reports.
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -17,6 +16,7 @@ from attrs import frozen
 
 from js_core.permissions import Permissions
 from js_testing import NatsServer
+from js_testing.ports import free_ports
 from tests.conftest import VERSION
 
 PREFIX = "JS.app.API"
@@ -54,9 +54,7 @@ def plain(lists: Mapping[str, Permissions], more: str = "") -> Iterator[World]:
 @contextmanager
 def through_a_leaf(lists: Mapping[str, Permissions]) -> Iterator[World]:
     """Return a hub without JetStream; a leaf node of it has JetStream as a domain."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        port = holder.getsockname()[1]
+    [port] = free_ports(1)
     hub_config = f"""
         leafnodes {{ listen: "127.0.0.1:{port}" }}
         accounts {{ HUB: {{ users: [{{user: leaf, password: pw}}, {users(lists)}] }} }}

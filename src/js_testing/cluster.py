@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +12,7 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from js_testing.config import HOST
+from js_testing.ports import free_ports
 from js_testing.proxy import Proxy
 from js_testing.server import NatsServer, ServerStartError
 
@@ -40,7 +40,8 @@ class NatsCluster:
         far: float = 0.0,
         start_timeout: float = 60.0,
     ) -> None:
-        ports = _free_ports(size)
+        # The routes must be known before the first server starts.
+        ports = free_ports(size)
         self._start_timeout = start_timeout
         self._stack = ExitStack()
         self._ways = _ways(ports, far)
@@ -146,15 +147,3 @@ def _routes(number: int, ports: list[int], ways: tuple[Proxy, ...]) -> str:
         advertise = f"advertise: '{slow[number - 1]}',"
     routes = ", ".join(f'"nats-route://{each}"' for each in known)
     return f"cluster {{ name: test, listen: '{near[number - 1]}', {advertise} routes: [{routes}] }}"
-
-
-def _free_ports(count: int) -> list[int]:
-    # The routes must be known before the first server starts, so ports are picked beforehand;
-    # all are held until all are picked, so that they differ.
-    with ExitStack() as stack:
-        ports: list[int] = []
-        for _ in range(count):
-            holder = stack.enter_context(socket.socket())
-            holder.bind((HOST, 0))
-            ports.append(int(holder.getsockname()[1]))
-        return ports

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Final
 
 HOST: Final = "127.0.0.1"
-ANY_PORT: Final = -1
-"""The server's own word for "a free port": no port is picked here that another could take."""
 
 
 def server_config(

@@ -18,8 +18,9 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 from js_testing.binary import binary_version, find_binary
-from js_testing.config import ANY_PORT, HOST, server_config
+from js_testing.config import HOST, server_config
 from js_testing.guard import Guard
+from js_testing.ports import free_ports
 
 _POLL: Final = 0.01
 _LOG_TAIL: Final = 30
@@ -65,10 +66,10 @@ class NatsServer:
         self._given_store = store_dir
         self._start_timeout = start_timeout
         self._folder: Path | None = None
-        self._port: int = ANY_PORT
-        self._monitoring_port: int = ANY_PORT
+        self._port: int | None = None
+        self._monitoring_port: int | None = None
         # Of the running process: it takes no other ports than it was started with.
-        self._asked_ports = (ANY_PORT, ANY_PORT)
+        self._asked_ports: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 
@@ -77,7 +78,7 @@ class NatsServer:
     @property
     def port(self) -> int:
         """The port for clients; the same one after :meth:`restart`."""
-        if self._port == ANY_PORT:
+        if self._port is None:
             raise RuntimeError("the server has not been started; its port is not known yet")
         return self._port
 
@@ -89,7 +90,7 @@ class NatsServer:
     @property
     def monitoring_url(self) -> str:
         """The address of the server's HTTP monitoring."""
-        if self._monitoring_port == ANY_PORT:
+        if self._monitoring_port is None:
             raise RuntimeError("the server has not been started; its port is not known yet")
         return f"http://{HOST}:{self._monitoring_port}"
 
@@ -205,7 +206,7 @@ class NatsServer:
         self.stop()
 
     def __repr__(self) -> str:
-        where = self.url if self._port != ANY_PORT else "not started"
+        where = self.url if self._port is not None else "not started"
         return f"<NatsServer {self.version} {where}{'' if self.running else ' (down)'}>"
 
     # -- inside
@@ -226,7 +227,7 @@ class NatsServer:
         return config
 
     def _launch(self) -> None:
-        self._asked_ports = (self._port, self._monitoring_port)
+        self._asked_ports = self._known_ports() or free_ports(2)
         config = self._write_config()
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(
@@ -247,6 +248,10 @@ class NatsServer:
                 raise TimeoutError(f"no answer within {self._start_timeout:g} s")
             time.sleep(_POLL)
 
+    def _known_ports(self) -> list[int]:
+        ports = self._port, self._monitoring_port
+        return [port for port in ports if port is not None]
+
     def _learn_ports(self) -> bool:
         if self._process is None:
             return False
@@ -255,8 +260,8 @@ class NatsServer:
             ports: dict[str, list[str]] = json.loads(path.read_bytes())
         except (FileNotFoundError, ValueError):  # not there yet, or half written
             return False
-        self._port = urlsplit(ports["nats"][0]).port or ANY_PORT
-        self._monitoring_port = urlsplit(ports["monitoring"][0]).port or ANY_PORT
+        self._port = urlsplit(ports["nats"][0]).port
+        self._monitoring_port = urlsplit(ports["monitoring"][0]).port
         return True
 
     def _healthy(self) -> bool:

@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import json
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
 from js_testing import NatsServer
+from js_testing.ports import free_ports
 
 GOLDEN = Path(__file__).parent / "golden"
 VERSIONS = ("2.11.11", "2.12.8", "2.14.6", "2.15.1")
@@ -425,18 +425,10 @@ async def _ignore(message: Any) -> None:
     del message
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def cluster(version: str) -> Iterator[list[NatsServer]]:
     """Start three servers that know each other."""
-    ports = [free_port() for _ in range(3)]
+    ports = free_ports(3)
     routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
     with ExitStack() as stack:
         servers: list[NatsServer] = []
