@@ -34,23 +34,13 @@ class Start:
     sequence: int | None = None
 
 
-class StartType(click.ParamType[Start]):
-    """Reads ``all``, ``new``, ``last`` or the sequence of a message."""
-
-    name = "start"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Start:
-        """Return the start that ``value`` names."""
-        if isinstance(value, Start):
-            return value
-        text = str(value)
-        if text in ("all", "new", "last"):
-            return Start(policy=text)
-        if not text.isdecimal() or int(text) == 0:
-            self.fail(f"{text!r} is neither all, new, last nor a sequence from 1", param, ctx)
-        return Start(policy="by_start_sequence", sequence=int(text))
+def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
+    """Return the start that an argument names; a callback of click."""
+    if text in ("all", "new", "last"):
+        return Start(policy=text)
+    if not text.isdecimal() or int(text) == 0:
+        raise click.BadParameter(f"{text!r} is neither all, new, last nor a sequence from 1")
+    return Start(policy="by_start_sequence", sequence=int(text))
 
 
 @click.command(short_help="Read the messages of a stream through a consumer.")
@@ -61,7 +51,7 @@ class StartType(click.ParamType[Start]):
 @click.option(
     "--from",
     "start",
-    type=StartType(),
+    callback=start_of,
     default="all",
     metavar="all|new|last|SEQ",
     show_default=True,

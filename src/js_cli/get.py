@@ -18,27 +18,19 @@ if TYPE_CHECKING:
     from js_sync import Stream, StreamMessage, StreamRead
 
 
-class Moment(click.ParamType["int | datetime"]):
-    """A sequence, or a time with a zone such as 2026-01-31T08:00:00Z."""
-
-    name = "seq|time"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | datetime:
-        """Return the sequence or time that ``value`` names."""
-        if isinstance(value, int | datetime):
-            return value
-        text = str(value)
-        if text.isdecimal() and int(text) > 0:
-            return int(text)
-        time = _time(text)
-        if time is None:
-            self.fail(f"{text!r} is neither a sequence from 1 nor a time", param, ctx)
-        if time.tzinfo is None:
-            hint = "add Z for UTC, or an offset, as in 2026-01-31T08:00:00+01:00"
-            self.fail(f"{text!r} has no zone; {hint}", param, ctx)
-        return time
+def moment(_: click.Context, __: click.Parameter, text: str | None) -> int | datetime | None:
+    """Return the sequence or time that an argument names; a callback of click."""
+    if text is None:
+        return None
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    time = _time(text)
+    if time is None:
+        raise click.BadParameter(f"{text!r} is neither a sequence from 1 nor a time")
+    if time.tzinfo is None:
+        hint = "add Z for UTC, or an offset, as in 2026-01-31T08:00:00+01:00"
+        raise click.BadParameter(f"{text!r} has no zone; {hint}")
+    return time
 
 
 def _time(text: str) -> datetime | None:
@@ -54,8 +46,10 @@ def _time(text: str) -> datetime | None:
 @click.option("--seq", type=click.IntRange(min=1), help="The message at this sequence.")
 @click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
 @click.option("--each", is_flag=True, help="The last message of each subject.")
-@click.option("--from", "start", type=Moment(), help="The messages from here on …")
-@click.option("--to", "end", type=Moment(), help="… and before here.")
+@click.option(
+    "--from", "start", callback=moment, metavar="SEQ|TIME", help="The messages from here on …"
+)
+@click.option("--to", "end", callback=moment, metavar="SEQ|TIME", help="… and before here.")
 @click.option("--subject", "subjects", multiple=True, metavar="FILTER", help="Only these.")
 @click.option("--count", "-n", type=click.IntRange(min=1), help="No more than so many.")
 @json_option

@@ -119,3 +119,13 @@ def test_numbers_that_mean_nothing_are_wrong_usage(command: list[str], number: s
     result = CliRunner().invoke(twinstream, [*command, number])
     assert result.exit_code == 2
     assert f"{number} is no number to reckon with" in result.stderr
+
+
+def test_every_subcommand_loads_with_a_click_whose_types_have_no_parameters() -> None:
+    program = (
+        "import click; click.ParamType.__class_getitem__ = None  # as before click 8.4\n"
+        "from click.testing import CliRunner; from js_cli.groups import twinstream\n"
+        "done = CliRunner().invoke(twinstream, ['--help'])\n"
+        "assert done.exit_code == 0, done.exception\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
