@@ -83,7 +83,16 @@ def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
         raise NotUniform
     offsets = flat.cast(pa.int32()).buffers()[1]
     values = pa.Array.from_buffers(pa.binary(), len(flat) - 1, [None, offsets, pa.py_buffer(data)])
-    return [values[at :: len(edges)] for at in range(len(edges) - 1)]
+    return [_every(values, len(edges), at) for at in range(len(edges) - 1)]
+
+
+def _every(values: pa.Array, step: int, start: int) -> pa.Array:
+    """Return ``values[start::step]``, for which pyarrow before 21 wants numpy."""
+    import pyarrow.compute as pc
+
+    count = len(range(start, len(values), step))
+    index = pc.multiply(_Counting.up_to(count), _whole(step))
+    return values.take(pc.add(index, _whole(start)))
 
 
 def _turned(rows: int, columns: int) -> pa.Array:
@@ -126,7 +135,7 @@ def fields(
         raise NotUniform
     require(pc.equal(counts, _whole(count)))
     parts = found.values
-    return [parts[at::count] for at in (range(count) if pick is None else pick)]
+    return [_every(parts, count, at) for at in (range(count) if pick is None else pick)]
 
 
 def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array, pa.Array]:
@@ -136,7 +145,7 @@ def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array
     parts = pc.split_pattern(values, by, max_splits=1, reverse=last).values
     if len(parts) != 2 * len(values):
         raise NotUniform
-    return parts[0::2], parts[1::2]
+    return _every(parts, 2, 0), _every(parts, 2, 1)
 
 
 def behind(values: pa.Array, start: bytes) -> pa.Array:

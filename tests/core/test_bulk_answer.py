@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from js_core import arrow_columns
 from js_core.arrow_page import ArrowPage
 from js_core.bulk_answer import BulkAnswer, DirectBulk, PullBulk
 from js_core.protocol import Frame, Parser
@@ -249,3 +252,9 @@ ROWS = st.lists(
 def test_any_page_in_any_pieces(rows: list[Row], cuts: list[int], noise: bytes) -> None:
     same(direct(rows) + noise, cuts)
     same(noise + pull(rows) + noise, cuts, len(rows))
+
+
+def test_columns_are_cut_without_numpy() -> None:
+    # pyarrow before 21 takes a slice with a step by numpy, which it does not install.
+    tree = ast.parse(inspect.getsource(arrow_columns))
+    assert not [at.lineno for at in ast.walk(tree) if isinstance(at, ast.Slice) and at.step]
