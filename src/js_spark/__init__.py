@@ -9,12 +9,14 @@ stream sequences: nothing depends on acknowledgements, and every read can be rep
 - :func:`register` makes the source known to sessions that do not find it;
 - :mod:`js_spark.options` and :mod:`js_spark.sink_options` describe the options.
 
-Importing this module imports nothing else: PySpark comes with the first name that needs it.
+Importing this module imports nothing else: PySpark comes with the first name that needs it. Where
+it is not installed, already the import says so, and how to get it.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,6 +48,15 @@ _HOMES = {
     "session": ("local_session",),
     "source": ("JetStreamDataSource", "register"),
 }
+
+
+# Said here, for all modules below: otherwise any of them would fail by the name of some part of it.
+if find_spec("pyspark") is None:
+    raise ModuleNotFoundError(
+        "js_spark needs pyspark, which is not installed; install it with:"
+        " pip install 'twinstream[spark,java]'",
+        name="pyspark",
+    )
 
 
 def __getattr__(name: str) -> object:
