@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -59,15 +61,17 @@ class BackupWriter:
     def write(self, chunks: list[bytes]) -> None:
         """Append to the archive."""
         file = cast("BinaryIO", self._file)
-        for chunk in chunks:
-            file.write(chunk)
-            self._sum.update(chunk)
+        with self._named(DATA_FILE):
+            for chunk in chunks:
+                file.write(chunk)
+                self._sum.update(chunk)
 
     def finish(self, members: dict[str, Any]) -> None:
         """Write the rest, and move the folder to its place once all is on the disk."""
         folder, file = cast("Path", self._folder), cast("BinaryIO", self._file)
-        _sync(file)
-        file.close()
+        with self._named(DATA_FILE):
+            _sync(file)
+            file.close()
         self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
         self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
         # Another backup may have come here meanwhile.
@@ -84,14 +88,26 @@ class BackupWriter:
         _sync_folder(self._target.parent)
 
     def _add(self, path: Path, text: str) -> None:
-        with open(path, "xb") as file:
+        with self._named(path.name), open(path, "xb") as file:
             file.write(text.encode())
             _sync(file)
+
+    @contextmanager
+    def _named(self, name: str) -> Generator[None]:
+        """Let a failure name the file: what goes wrong with an open one, a full disk, does not."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None:
+                error.filename = str(self._target / name)
+            raise
 
     def discard(self) -> None:
         """Remove what was written, unless it is in its place."""
         if self._file is not None:
-            self._file.close()
+            # What is left in its buffer may not fit on the disk; the folder goes all the same.
+            with suppress(OSError):
+                self._file.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 
 import pytest
 
@@ -130,6 +131,26 @@ def test_nothing_is_overwritten_unawares(opened, name, tmp_path):
         with pytest.raises(js.StreamNotFound):
             stream.backup(tmp_path / "other")
         assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+@pytest.mark.parametrize("sizes", [[200_000], [3_000], [1_200, 200_000]])
+def test_what_the_disk_does_not_take_is_named_and_leaves_nothing(tmp_path, sizes):
+    writer = BackupWriter(tmp_path / "copy", overwrite=False)
+    writer.open()
+
+    def write():
+        writer.write([bytes(size) for size in sizes])
+        writer.finish({})
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))  # as a full disk does
+    try:
+        with pytest.raises(OSError, match=r"copy/stream\.tar\.s2"):
+            write()
+        writer.discard()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_of_two_backups_into_one_folder_the_first_stays(opened, name, tmp_path):
