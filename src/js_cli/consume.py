@@ -11,7 +11,7 @@ from attrs import frozen
 
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
-from js_cli.lengths import Finite
+from js_cli.lengths import LAST_SEQUENCE, Finite
 from js_cli.message_view import as_json as message_as_json
 from js_cli.message_view import print_message
 from js_cli.screen import notes, print_json, results
@@ -38,7 +38,7 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     """Return the start that an argument names; a callback of click."""
     if text in ("all", "new", "last"):
         return Start(policy=text)
-    if not text.isdecimal() or int(text) == 0:
+    if not text.isdecimal() or not 0 < int(text) <= LAST_SEQUENCE:
         raise click.BadParameter(f"{text!r} is neither all, new, last nor a sequence from 1")
     return Start(policy="by_start_sequence", sequence=int(text))
 

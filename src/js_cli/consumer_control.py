@@ -61,7 +61,7 @@ def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
 @click.command(short_help="Start a consumer again from a sequence.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.option("--seq", type=click.IntRange(min=1), help="Deliver from this one on.")
+@click.option("--seq", type=lengths.SEQUENCE, help="Deliver from this one on.")
 @yes_option
 @json_option
 @server_options

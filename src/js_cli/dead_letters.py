@@ -11,6 +11,7 @@ from rich.text import Text
 
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
+from js_cli.lengths import SEQUENCE
 from js_cli.message_view import payload, printable
 from js_cli.screen import harmless, notes, plain_table, print_json, progress, results
 from js_cli.target import Target, json_option, server_options
@@ -133,7 +134,7 @@ def list_letters(
 
 @click.command(short_help="Show one dead letter.")
 @letters_options
-@click.argument("letter", type=click.IntRange(min=1))
+@click.argument("letter", type=SEQUENCE)
 @json_option
 @server_options
 def show(
@@ -169,7 +170,7 @@ def show(
 
 @click.command(short_help="Publish the messages of dead letters anew.")
 @letters_options
-@click.argument("numbers", nargs=-1, type=click.IntRange(min=1))
+@click.argument("numbers", nargs=-1, type=SEQUENCE)
 @click.option("--all", "everything", is_flag=True, help="All letters whose message is there.")
 @click.option("--subject", metavar="SUBJECT", help="Publish there, not where they came from.")
 @click.option(
@@ -222,7 +223,7 @@ def replay(
 
 @click.command(short_help="Remove dead letters.")
 @letters_options
-@click.argument("numbers", nargs=-1, type=click.IntRange(min=1))
+@click.argument("numbers", nargs=-1, type=SEQUENCE)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @server_options

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from js_cli.lengths import LAST_SEQUENCE, SEQUENCE
 from js_cli.message_view import print_stored, stored_as_json
 from js_cli.screen import notes, print_json, results
 from js_cli.target import Target, json_option, server_options
@@ -22,7 +23,7 @@ def moment(_: click.Context, __: click.Parameter, text: str | None) -> int | dat
     """Return the sequence or time that an argument names; a callback of click."""
     if text is None:
         return None
-    if text.isdecimal() and int(text) > 0:
+    if text.isdecimal() and 0 < int(text) <= LAST_SEQUENCE:
         return int(text)
     time = _time(text)
     if time is None:
@@ -43,7 +44,7 @@ def _time(text: str) -> datetime | None:
 
 @click.command(short_help="Look at stored messages, without a consumer.")
 @click.argument("stream")
-@click.option("--seq", type=click.IntRange(min=1), help="The message at this sequence.")
+@click.option("--seq", type=SEQUENCE, help="The message at this sequence.")
 @click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
 @click.option("--each", is_flag=True, help="The last message of each subject.")
 @click.option(

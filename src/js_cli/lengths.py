@@ -1,15 +1,19 @@
-"""Numbers, and lengths of time as people write them: `90s`, `30m`, `1h30m`."""
+"""Numbers, sequences, and lengths of time as people write them: `90s`, `30m`, `1h30m`."""
 
 from __future__ import annotations
 
 from math import isfinite
-from typing import cast
+from typing import Final, cast
 
 import click
 
 from js_models.go_duration import parse_go_duration
 
-__all__ = ["Finite", "length"]
+__all__ = ["LAST_SEQUENCE", "SEQUENCE", "Finite", "length"]
+
+LAST_SEQUENCE: Final = 2**64 - 1
+SEQUENCE: Final = click.IntRange(1, LAST_SEQUENCE)
+"""Where a message is in its stream."""
 
 
 class Finite(click.FloatRange):

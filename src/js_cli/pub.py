@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from js_cli.failures import Failure
+from js_cli.failures import Failure, arguments_judged
 from js_cli.interrupts import asked_to_stop
-from js_cli.lengths import Finite
+from js_cli.lengths import LAST_SEQUENCE, Finite
 from js_cli.payloads import Draft, Separator, at_rate, parse_headers, payloads
 from js_cli.pub_tally import Tally
 from js_cli.screen import notes, print_json, progress, results
 from js_cli.target import Target, json_option, server_options
+from js_core.deadline import finite_seconds
 
 if TYPE_CHECKING:
     from js_models import PubAck
     from js_sync import PublishFailure, PublishRequest
 
 WINDOW: Final = 256
-_SEQ: Final = click.IntRange(min=0)
+_SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
 
 
 @click.command(short_help="Publish messages and wait until a stream has them.")
@@ -106,6 +107,9 @@ def pub(
         raise click.UsageError("give --lines or --nul, not both")
     if last_subject is not None and last_subject_seq is None:
         raise click.UsageError("--last-subject says of which subject: give --last-subject-seq too")
+    if ttl is not None:
+        with arguments_judged():
+            finite_seconds(ttl, "--ttl")
     draft = Draft(subject=subject, headers=parse_headers(headers), message_id=msg_id)
     promises = {
         "expected_stream": expected_stream,

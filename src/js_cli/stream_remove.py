@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from js_cli.lengths import SEQUENCE
 from js_cli.screen import print_json, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
@@ -30,8 +31,8 @@ def rm(target: Target, stream: str, yes: bool, as_json: bool) -> None:
 @click.command(short_help="Remove messages from a stream.")
 @click.argument("stream")
 @click.option("--subject", metavar="FILTER", help="Only messages of these subjects.")
-@click.option("--before", type=click.IntRange(min=1), metavar="SEQ", help="Only those below SEQ.")
-@click.option("--keep", type=click.IntRange(min=1), metavar="N", help="All but the last N.")
+@click.option("--before", type=SEQUENCE, metavar="SEQ", help="Only those below SEQ.")
+@click.option("--keep", type=SEQUENCE, metavar="N", help="All but the last N.")
 @yes_option
 @json_option
 @server_options

@@ -129,3 +129,23 @@ def test_every_subcommand_loads_with_a_click_whose_types_have_no_parameters() ->
         "assert done.exit_code == 0, done.exception\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["get", "S", "--seq"],
+        ["get", "S", "--from"],
+        ["consume", "S", "--from"],
+        ["stream", "purge", "S", "--before"],
+        ["consumer", "reset", "S", "c", "--seq"],
+        ["dlq", "show", "S"],
+        ["pub", "a", "x", "--last-seq"],
+        ["pub", "a", "x", "--ttl"],
+    ],
+    ids=" ".join,
+)
+def test_numbers_beyond_what_servers_have_are_wrong_usage(command: list[str]) -> None:
+    result = CliRunner().invoke(twinstream, [*command, str(2**64)])
+    assert result.exit_code == 2
+    assert str(2**64) in result.stderr

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
+from js_cli.lengths import SEQUENCE
 from js_cli.pipeline.options import config_options, pick, spark_of
 from js_cli.screen import notes, print_json, progress, results
 from js_cli.target import json_option
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
 @click.command(short_help="Land a range of sequences again.")
 @config_options
 @click.option("--source", metavar="NAME", help="Which source; not needed when there is one.")
-@click.option("--from", "low", type=click.IntRange(min=1), required=True, metavar="SEQ")
-@click.option(
-    "--to", "high", type=click.IntRange(min=1), metavar="SEQ", help="The last; the end if not told."
-)
+@click.option("--from", "low", type=SEQUENCE, required=True, metavar="SEQ")
+@click.option("--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; the end if not told.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def replay(
