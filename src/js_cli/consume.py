@@ -101,19 +101,22 @@ def consume(
         source = target.jetstream(nc).get_stream(stream)
         worker = _bound(source, consumer, create, subjects, start)
         printed = 0
-        while count is None or printed < count:
-            message = _next(worker, wait, stop)
-            if message is None:
-                break
-            _print(message, as_json)
-            printed += 1
-            if acknowledge and consumer is not None:
-                message.ack()
-        nc.flush()
+        try:
+            while count is None or printed < count:
+                message = _next(worker, wait, stop)
+                if message is None:
+                    break
+                _print(message, as_json)
+                printed += 1
+                if acknowledge and consumer is not None:
+                    message.ack()
+            nc.flush()
+        finally:
+            # Also where the link broke: so many are out.
+            if not as_json:
+                notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
         if consumer is None:
             source.delete_consumer(worker.name)
-    if not as_json:
-        notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
 
 
 def _bound(

@@ -7,11 +7,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import js_cli.consume
 import js_sync
-from js_models import ConsumerInfo
+from js_cli.groups import twinstream
+from js_models import ConsumerInfo, StreamConfig
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
 
@@ -124,6 +128,27 @@ def test_a_start_that_is_none_is_wrong_usage(run: Run, stream: str, start: str) 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("more", [[], ["--wait", "0.1"]])
+def test_a_server_that_died_is_told_with_what_came_before(
+    monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    with NatsServer() as server:
+        with js_sync.connect(server.url) as nc:
+            nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
+            nc.jetstream().publish("s", b"one")
+        printing = js_cli.consume._print
+
+        def die(*arguments: Any) -> None:
+            printing(*arguments)
+            server.kill()
+
+        monkeypatch.setattr(js_cli.consume, "_print", die)
+        arguments = ["consume", "S", "w", "--create", "--timeout", "1", "--server", server.url]
+        result = CliRunner().invoke(twinstream, [*arguments, *more])
+    assert result.exit_code == 1
+    assert "1 message\nerror: " in result.stderr
+
+
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
     command = [sys.executable, "-m", "js_cli.main", "consume", filled, "tail", "--create", "--json"]
     with subprocess.Popen(
