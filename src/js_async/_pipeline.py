@@ -417,7 +417,7 @@ class Pipeline:
             raise
 
     async def _mend(self, batch: deque[UnderWay]) -> None:
-        reasons: dict[str, NoResponders] = {}
+        reasons: dict[tuple[str, bool], NoResponders] = {}
         pause = False
         for entry in batch:
             match entry.trouble:
@@ -468,14 +468,18 @@ class Pipeline:
             self._finish(entry, found)
 
     async def _explain(
-        self, entry: UnderWay, error: TwinstreamError, reasons: dict[str, NoResponders]
+        self,
+        entry: UnderWay,
+        error: TwinstreamError,
+        reasons: dict[tuple[str, bool], NoResponders],
     ) -> None:
-        subject = entry.request.subject
-        why = reasons.get(subject)
+        subject, silent = entry.request.subject, isinstance(error, RequestTimeout)
+        why = reasons.get((subject, silent))
         if why is None:
             # The time of the message may be over; that it failed is to be said with the reason.
-            why = await _publish_doubt.reason(self._api, subject, Deadline.after(self._timeout))
-            reasons[subject] = why
+            deadline = Deadline.after(self._timeout)
+            why = await _publish_doubt.reason(self._api, subject, deadline, silent=silent)
+            reasons[subject, silent] = why
         if entry.trouble is not None:
             error = entry.trouble[0]
         failure: TwinstreamError = why

@@ -37,8 +37,14 @@ _ROLLUP_NOT_PERMITTED: Final = 10111
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 
 
-async def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
-    """Return the error that tells why no stream takes messages on a subject."""
+async def reason(
+    api: Api, subject: str, deadline: Deadline, *, silent: bool = False
+) -> NoResponders:
+    """Return the error that tells why no stream takes messages on a subject.
+
+    Where nobody said so, and the message had no answer, its words leave open what became of it.
+    """
+    nobody = f"{subject}: no stream {'answered' if silent else 'took the message'}"
     deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
     try:
         target = api.subjects.streams("NAMES")
@@ -48,20 +54,22 @@ async def reason(api: Api, subject: str, deadline: Deadline) -> NoResponders:
             target, body, js_models.StreamNamesResponse, deadline, repeatable=False
         )
         if names.streams:
-            return await _leaderless(api, subject, names.streams[0], deadline)
+            return await _leaderless(api, subject, names.streams[0], deadline, silent=silent)
     except NoResponders as error:
-        return _because(JetStreamOff(f"{subject}: no stream took the message; {error}"), error)
+        return _because(JetStreamOff(f"{nobody}; {error}"), error)
     except JetStreamError as error:
         if error.err_code in _CLUSTER_WITHOUT_LEADER:
             text = "JetStream's cluster has no leader now"
-            return _because(NoLeader(f"{subject}: no stream took the message; {text}"), error)
-        return _unexplained(subject, error)
+            return _because(NoLeader(f"{nobody}; {text}"), error)
+        return _unexplained(nobody, error)
     except TwinstreamError as error:
-        return _unexplained(subject, error)
+        return _unexplained(nobody, error)
     return NoStream(f"{subject}: no stream has this subject; create one, or mend the subject")
 
 
-async def _leaderless(api: Api, subject: str, name: str, deadline: Deadline) -> NoLeader:
+async def _leaderless(
+    api: Api, subject: str, name: str, deadline: Deadline, *, silent: bool
+) -> NoLeader:
     try:
         target = api.subjects.stream("INFO", name)
         info = await api.call(
@@ -71,12 +79,13 @@ async def _leaderless(api: Api, subject: str, name: str, deadline: Deadline) -> 
         now = f"its leader is {leader} by now" if leader else "it has no leader"
     except TwinstreamError as error:
         now = f"it does not answer ({error})"
+    if silent:  # it may be stored, so nobody is told to publish it again
+        return NoLeader(f"{subject}: stream {name} did not answer; {now}")
     return NoLeader(f"{subject}: stream {name} did not take the message; {now}. Publish it again")
 
 
-def _unexplained(subject: str, error: TwinstreamError) -> NoResponders:
-    text = f"{subject}: no stream took the message; why is unknown, asking failed: {error}"
-    return _because(NoResponders(text), error)
+def _unexplained(nobody: str, error: TwinstreamError) -> NoResponders:
+    return _because(NoResponders(f"{nobody}; why is unknown, asking failed: {error}"), error)
 
 
 def _because(error: NoResponders, cause: TwinstreamError) -> NoResponders:

@@ -131,7 +131,7 @@ class _Attempts:
             return
         if self._repeatable and self._left:
             raise RequestTimeout(f"{subject}: no acknowledgement in time")
-        why = await _publish_doubt.reason(self._api, subject, self._deadline)
+        why = await _publish_doubt.reason(self._api, subject, self._deadline, silent=True)
         await self._api.transport.replies.wait(answer, self._deadline)
         if answer.is_here():
             return

@@ -204,6 +204,21 @@ async def test_a_plain_message_without_an_answer_is_sent_once(way):
         assert len(server.operations(ORDERS)) == 1
 
 
+@both
+async def test_what_may_be_stored_is_not_to_be_published_again(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        names(peer, "S")
+        described(peer, {"name": "c", "leader": "n1"})
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not answer") as met:
+                await way(connection.jetstream(), timeout=2)
+            assert "again" not in str(met.value)
+
+
 async def test_a_late_word_that_nobody_took_it_clears_up_a_silence():
     """The reason of the silence is being asked for when the 503 comes: it was not stored."""
 
