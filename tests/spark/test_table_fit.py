@@ -31,6 +31,9 @@ def batch(table: Path, number: int, **columns: pa.DataType) -> Path:
         (pa.struct({"a": NUMBER}), pa.struct({"a": TEXT}), False),
         (pa.list_(pa.struct({"a": NUMBER})), pa.list_(pa.struct({"a": TEXT})), False),
         (pa.struct({"a": NUMBER}), TEXT, False),
+        (pa.struct({"a": NUMBER}), pa.struct({"A": NUMBER}), False),
+        (pa.map_(TEXT, pa.struct({"a": NUMBER})), pa.map_(TEXT, pa.struct({"a": NUMBER})), True),
+        (pa.map_(TEXT, pa.struct({"a": NUMBER})), pa.map_(TEXT, pa.struct({"b": NUMBER})), False),
     ],
 )
 def test_a_column_keeps_its_type(
@@ -39,7 +42,7 @@ def test_a_column_keeps_its_type(
     table = tmp_path / "orders"
     files = [batch(tmp_path / "staged", 0, id=new, more=TEXT)]
     check_fit(table, files)
-    batch(table, 9, id=TEXT, gone=NUMBER)
+    batch(table, 9, id=old, gone=NUMBER)
     batch(table, 10, id=old, gone=NUMBER)
     if fits:
         check_fit(table, files)
@@ -47,3 +50,28 @@ def test_a_column_keeps_its_type(
         with pytest.raises(SchemaError, match="column 'id' of the table orders was landed as"):
             check_fit(table, files)
     check_fit(table, [])
+
+
+@pytest.mark.parametrize(
+    ("newest", "added", "fits"),
+    [
+        ({"more": TEXT}, {"id": NUMBER}, True),
+        ({"more": TEXT}, {"id": TEXT}, False),
+        ({"more": TEXT}, {"ID": NUMBER}, False),
+        ({"in": pa.struct({"a": TEXT})}, {"in": pa.struct({"b": TEXT})}, False),
+        ({"in": pa.list_(pa.struct({"a": TEXT}))}, {"each": pa.list_(TEXT)}, False),
+    ],
+)
+def test_a_column_that_was_away_keeps_its_type(
+    tmp_path: Path, newest: dict[str, pa.DataType], added: dict[str, pa.DataType], fits: bool
+) -> None:
+    table = tmp_path / "orders"
+    batch(table, 0, id=NUMBER, **{"in": pa.struct({"b": NUMBER})}, each=pa.list_(NUMBER))
+    batch(table, 1, id=NUMBER)
+    batch(table, 2, **newest)
+    files = [batch(tmp_path / "staged", 0, more=TEXT, **added)]
+    if fits:
+        check_fit(table, files)
+    else:
+        with pytest.raises(SchemaError, match="of the table orders was landed as"):
+            check_fit(table, files)

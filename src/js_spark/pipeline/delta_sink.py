@@ -23,12 +23,12 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
 from js_spark.durable import make_folders, sync, synced_below
-from js_spark.errors import SchemaError
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import schema_of
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
 from js_spark.staging import Staging, Written
+from js_spark.table_fit import check_columns, has_all
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -227,20 +227,13 @@ def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> Del
     schema = Schema.from_json(columns.json())
     if delta is None:
         return DeltaTable.create(str(folder), schema, mode="ignore")
-    known = {each.name: each for each in delta.schema().fields}
-    for each in schema.fields:
-        found = known.get(each.name)
-        if found is not None and found.type != each.type:
-            raise SchemaError(
-                f"column {each.name!r} of the table {folder.name} was landed as"
-                f" {_told(found.type)} and is {_told(each.type)} now; name another table"
-            )
-    added = [each for each in schema.fields if each.name not in known]
-    if added:
-        delta.alter.add_columns(added)
+    known, new = _arrow(delta), pa.schema(schema.to_arrow())
+    check_columns(folder.name, known, new)
+    if not has_all(known, new):
+        write_deltalake(delta, new.empty_table(), mode="append", schema_mode="merge")
         delta.update_incremental()
     return delta
 
 
-def _told(kind: object) -> str:
-    return str(getattr(kind, "type", kind))
+def _arrow(delta: DeltaTable) -> pa.Schema:
+    return pa.schema(delta.schema().to_arrow())
