@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from js_spark.errors import SchemaError
 from js_spark.pipeline.compact import compact
+from js_spark.pipeline.replay import replay
 from js_spark.pipeline.runner import run
 from js_spark.pipeline.toml_config import read_config
 from js_spark.pipeline.verify import verify
@@ -78,3 +80,27 @@ def test_columns_come_and_go_and_keep_their_types(
         4: (4, None, {"x": 4, "y": "z"}),
         5: (None, None, {"x": 5, "y": None}),
     }
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_replay_changes_no_type(
+    sink: str,
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"n": 1}, {"n": 2}, {"n": 2.5}, {"n": 3.5}])
+    config = config_of(tmp_path, sink, server.url, source(stream, "max_messages = 2"))
+    schema = tmp_path / "order.json"
+    schema.write_text(json.dumps(record(n=WHOLE)))
+    assert run(spark, config, once=True) == {}
+    schema.write_text(json.dumps(record(n={"type": "number"})))
+    with pytest.raises(SchemaError, match="column 'n' of the table orders was landed as int64"):
+        replay(spark, config, config.sources[0], 3, 5)
+    lake = tmp_path / "lake"
+    assert [row["n"] for row in rows_of(lake / "orders", sink)] == [1, 2]
+    letters = rows_of(lake / "dead_letters" / "source=orders", sink)
+    assert sorted(row["_raw"] for row in letters) == [b'{"n": 2.5}', b'{"n": 3.5}']

@@ -29,7 +29,7 @@ def schema_of(files: Sequence[Path]) -> pa.Schema:
     """Return the columns of all files together. Raises `SchemaError` where types differ."""
     try:
         return pa.unify_schemas([pq.read_schema(file) for file in files])
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SchemaError(f"files of one table do not fit together: {error}") from error
 
 

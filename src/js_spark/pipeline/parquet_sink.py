@@ -93,6 +93,7 @@ class ParquetSink:
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
         """Put the rows of ``files`` in the place of all rows of a batch, in one step."""
+        check_fit(self.folders.root / table, files)
         existing = batch_folders(self.folders.root / table)
         home = next((last for last in existing if last >= number), number)
         with Rebuilt(self.folders, table) as new:
