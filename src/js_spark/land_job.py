@@ -65,6 +65,11 @@ class LandJob:
         found = numbers.select(run("id").alias("files")).collect()
         return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]
 
+    @property
+    def tables(self) -> list[str]:
+        """All tables that the job could write to."""
+        return self.names.possible(self.options.value_format)
+
     def columns(self, table: str) -> StructType:
         """Return the columns of a table as Spark knows them."""
         return self._split.columns(table)

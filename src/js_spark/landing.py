@@ -11,15 +11,15 @@ from js_spark.batch_folders import reaches
 from js_spark.errors import JournalError, OptionError
 from js_spark.journal import Journal, Plan
 from js_spark.journaled import start_behind
-from js_spark.land_job import LandJob, by_table, ranges_of
+from js_spark.land_job import LandJob, ranges_of
 from js_spark.leader import Leader
 from js_spark.lock import locked
 from js_spark.options import SourceOptions
-from js_spark.report import LandReport
+from js_spark.report import LandReport, TableReport
 from js_spark.split_tables import DEAD_LETTERS, TableNames
-from js_spark.staging import seqs_of, summarized
+from js_spark.staging import STAGING, Written, seqs_of, summarized
 from js_spark.stream_state import StreamState
-from js_spark.tables import BatchTables
+from js_spark.tables import ParquetBatch, put_landed, refuse_taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,9 +48,9 @@ class Landing:
         if plan.end <= plan.start:
             return self._nothing(plan)
         if begun is None:
-            self._refuse_taken(plan)
+            refuse_taken(self._reaches, self._tables, plan.batch_id, f"stream {self._stream}")
             journal.begin(plan)
-        tables = BatchTables(self.root, plan.batch_id, self._stream)
+        tables = ParquetBatch(self.root, self.root / STAGING, plan.batch_id, self._stream)
         try:
             found = self._write(spark, plan, tables)
             report = self._verified(plan, tables, found)
@@ -75,18 +75,15 @@ class Landing:
         return TableNames(table=self.table, dead_letters=self._dead)
 
     @property
+    def _tables(self) -> list[str]:
+        return self._names.possible(self.options.value_format)
+
+    def _reaches(self, table: str, number: int) -> bool:
+        return reaches(self.root / table, number)
+
+    @property
     def _filter(self) -> str:
         return ",".join(self.options.subjects)
-
-    def _refuse_taken(self, plan: Plan) -> None:
-        """Refuse tables that have the batch before it began: it would pass for landed."""
-        for table in self._names.possible(self.options.value_format):
-            if reaches(self.root / table, plan.batch_id):
-                raise JournalError(
-                    f"{self.root / table} has rows of batch {plan.batch_id} or later, which stream"
-                    f" {self._stream} has not landed: they are of another stream, or of a journal"
-                    " that is gone; name another table, or land into a new folder"
-                )
 
     def _next_plan(self, journal: Journal) -> Plan:
         last = journal.last()
@@ -122,23 +119,22 @@ class Landing:
         strict = self.options.fail_on_data_loss
         return start_behind(state, last.position, leader.time_at, strict=strict)
 
-    def _write(self, spark: SparkSession, plan: Plan, tables: BatchTables) -> int:
+    def _write(self, spark: SparkSession, plan: Plan, tables: ParquetBatch) -> int:
         """Land the batch, and return how many messages the tasks found."""
         job = LandJob(self.options, self._names, tables.folder)
         with Leader(self.options) as leader:
             ranges = ranges_of(leader, self.options, plan.start, plan.position)
         landed = job.run(spark, ranges)
-        # Dead letters last: a table may refuse its rows, and nothing must have been put then.
-        files = sorted(by_table(landed).items(), key=lambda each: each[0] == self._dead)
-        for table, paths in files:
-            tables.put(table, paths)
+        put_landed(tables, job, landed)
         return sum(each.rows for each in landed)
 
-    def _verified(self, plan: Plan, tables: BatchTables, found: int) -> LandReport:
+    def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
         """Read the sequences back from the files and count them, before the batch is committed."""
         column = "seq" if self.options.value_format == "raw" else "_seq"
-        seqs = summarized(seqs_of(tables.files, column))
-        dead = sum(each.rows for each in tables.reports if each.name == self._dead)
+        files = [file for each in tables.written for file in each.files]
+        seqs = summarized(seqs_of(files, column))
+        reports = tuple(self._report(each) for each in tables.written)
+        dead = sum(each.rows for each in reports if each.name == self._dead)
         if seqs.count != seqs.distinct or seqs.count < found:
             raise JournalError(
                 f"batch {plan.batch_id} of {self._stream} holds {seqs.count} rows of"
@@ -158,8 +154,12 @@ class Landing:
             distinct_seqs=seqs.distinct,
             first_seq=seqs.first,
             last_seq=seqs.last,
-            tables=tables.reports,
+            tables=reports,
         )
+
+    def _report(self, each: Written) -> TableReport:
+        path = str(self.root / each.table)
+        return TableReport(name=each.table, path=path, rows=each.rows, files=len(each.files))
 
     def _nothing(self, plan: Plan) -> LandReport:
         return LandReport(

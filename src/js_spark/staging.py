@@ -15,7 +15,10 @@ from attrs import frozen
 
 from js_spark.durable import make_folders, sync
 
-__all__ = ["Seqs", "Staging", "Written", "files_in", "seqs_of", "summarized"]
+__all__ = ["STAGING", "Seqs", "Staging", "Written", "files_in", "seqs_of", "summarized"]
+
+STAGING: Final = "_staging"
+"""Folder of what is on its way; readers of Parquet pass over names that begin so."""
 
 _PARQUET: Final = "*.parquet"
 _TRIES: Final = 100

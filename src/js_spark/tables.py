@@ -1,21 +1,25 @@
-"""Parquet tables that grow by whole batches: one folder a batch, there completely or not at all."""
+"""Tables that grow by whole batches, and what every batch goes by, whatever keeps the tables.
+
+A Parquet table has a folder for each batch, which is there completely or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-import pyarrow.parquet as pq
-
-from js_spark.report import TableReport
-from js_spark.staging import Staging, files_in
+from js_spark.batch_folders import BATCH_FOLDER
+from js_spark.errors import JournalError
+from js_spark.land_job import LandJob, by_table
+from js_spark.staging import Staging, Written, files_in
+from js_spark.table_files import TableFile
 from js_spark.table_fit import check_fit
 
-__all__ = ["BatchTables", "local_url"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
-# Readers of Parquet pass over names that begin with an underscore, so half a batch is never seen.
-_STAGING: Final = "_staging"
+__all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_taken"]
 
 
 def local_url(path: Path) -> str:
@@ -26,50 +30,101 @@ def local_url(path: Path) -> str:
     return f"file://{path}"
 
 
-class BatchTables:
-    """Puts files into the tables of one batch below a landing folder.
+class BatchWriter(Protocol):
+    """Puts files into the tables of one batch; a table that has the batch already is left alone.
 
-    The files are written into ``folder`` first and moved into place with one rename a table. A
-    table of this batch that is there already is left as it is: it came from an attempt with the
-    same bounds. ``writer`` names whose attempts they are.
+    The files are written into ``folder`` first.
     """
 
-    def __init__(self, root: Path, batch_id: int, writer: str) -> None:
+    @property
+    def folder(self) -> Path:
+        """Where files of the batch are written before they are put into tables."""
+        ...
+
+    def has(self, table: str) -> bool:
+        """Tell whether the table has the batch already."""
+        ...
+
+    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+        """Put the files of a table's rows into it, all of them or none."""
+        ...
+
+    @property
+    def written(self) -> Sequence[Written]:
+        """What the batch has in the tables that were put to."""
+        ...
+
+    def close(self) -> None:
+        """Remove what was left aside."""
+        ...
+
+
+class ParquetBatch:
+    """Puts a batch into Parquet tables below ``root``: each with one rename.
+
+    ``writer`` names whose attempts to land a batch these are.
+    """
+
+    def __init__(self, root: Path, staging: Path, number: int, writer: str) -> None:
         self._root: Final = root
-        self._batch: Final = f"batch_id={batch_id}"
-        self._staging: Final = Staging(root / _STAGING, writer)
-        self._found: list[TableReport] = []
+        self._number: Final = number
+        self._staging: Final = Staging(staging, writer)
+        self._written: list[Written] = []
 
     @property
     def folder(self) -> Path:
         """Where files of the batch are written before they are put into tables."""
         return self._staging.folder
 
-    def put(self, table: str, files: Sequence[Path]) -> None:
-        """Put the files of a table's rows into it, a path below the landing folder."""
-        target = self._root / table / self._batch
-        if not target.exists():
+    def has(self, table: str) -> bool:
+        """Tell whether the table has the batch already."""
+        return self._home(table).exists()
+
+    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
+        """Put the files of a table's rows into it."""
+        target = self._home(table)
+        if not self.has(table):
             check_fit(self._root / table, files)
             self._staging.put(files, target)
-        self._found.append(_report(table, self._root / table, target))
+        written = Written(table, files_in(target))
+        self._written.append(written)
+        return written
+
+    def _home(self, table: str) -> Path:
+        return self._root / table / f"{BATCH_FOLDER}{self._number}"
 
     @property
-    def reports(self) -> tuple[TableReport, ...]:
-        """The tables put to, in order."""
-        return tuple(self._found)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files of the batch in all its tables."""
-        folders = [self._root / each.name / self._batch for each in self._found]
-        return tuple(file for folder in folders for file in files_in(folder))
+    def written(self) -> Sequence[Written]:
+        """What the batch has in the tables that were put to."""
+        return self._written
 
     def close(self) -> None:
         """Remove what was written and not put anywhere."""
         self._staging.close()
 
 
-def _report(table: str, folder: Path, batch: Path) -> TableReport:
-    files = files_in(batch)
-    rows = sum(pq.read_metadata(file).num_rows for file in files)
-    return TableReport(name=table, path=str(folder), rows=rows, files=len(files))
+def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -> None:
+    """Put what the tasks of a job wrote into its tables, and count in what is there already."""
+    files = by_table(landed)
+    # An attempt before this one may have found messages that are gone now.
+    others = (name for name in job.tables if name not in files)
+    names = {*files, *filter(tables.has, others)}
+    # Dead letters last: a table may refuse its rows, and nothing must have been put then.
+    for table in sorted(names, key=lambda name: (name == job.names.dead_letters, name)):
+        tables.put(table, files.get(table, ()), job.columns(table))
+
+
+def refuse_taken(
+    reaches: Callable[[str, int], bool], tables: Iterable[str], number: int, owner: str
+) -> None:
+    """Refuse tables that have a batch before it began: it would pass for landed.
+
+    ``reaches`` tells whether a table has batches numbered so or higher; ``owner`` is who lands it.
+    """
+    for table in tables:
+        if reaches(table, number):
+            raise JournalError(
+                f"table {table} has rows of batch {number} or later, which {owner} has not landed:"
+                " they are of somebody else, or of a journal that is gone; name another table, or"
+                " land into a new folder"
+            )

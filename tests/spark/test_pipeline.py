@@ -151,6 +151,31 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     assert sorted(row["_seq"] for row in rows) == list(range(2, 12))
 
 
+def test_what_was_put_counts_when_its_messages_are_gone(
+    lands: Callable[..., LandReport],
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
+    typed = {"value_format": "json", "json_schema": SCHEMA, "options": {"failOnDataLoss": "false"}}
+
+    def die(self: Journal, plan: Plan, report: LandReport) -> None:
+        stream.purge()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "commit", die)
+        with pytest.raises(KeyboardInterrupt):
+            lands(stream, **typed)
+    resumed = lands(stream, **typed)
+    assert (resumed.batch_id, resumed.messages, resumed.rows, resumed.dead_letters) == (0, 10, 9, 1)
+    assert [table.rows for table in resumed.tables] == [9, 1]
+    assert Journal(tmp_path / "lake", stream.name).report(0) == resumed
+
+
 def test_two_streams_do_not_land_into_one_table(
     lands: Callable[..., LandReport], make_stream: Make, fill: Fill, tmp_path: Path
 ) -> None:

@@ -20,10 +20,11 @@ from typing import Final
 
 from attrs import frozen
 
+from js_spark.staging import STAGING
+
 __all__ = ["Folders", "SourceFolder"]
 
 STATE: Final = "_pipeline"
-STAGING: Final = "_staging"
 REPLACED: Final = "_replaced"
 
 

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from js_spark.errors import CheckpointError, JournalError
-from js_spark.land_job import LandJob, by_table, ranges_of
+from js_spark.land_job import LandJob, ranges_of
 from js_spark.leader import Leader
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.identity import Identity
 from js_spark.pipeline.landed import possible_tables
-from js_spark.pipeline.sink import BatchWriter, Sink
+from js_spark.pipeline.sink import Sink
 from js_spark.staging import Seqs, seqs_of, summarized
+from js_spark.tables import BatchWriter, put_landed, refuse_taken
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,13 +101,7 @@ class BatchLander:
         job = LandJob(options, self._source.tables, tables.folder, entry.batch)
         ranges = ranges_of(self._leader, options, entry.start, entry.position)
         landed = job.run(spark, ranges)
-        files = by_table(landed)
-        # An attempt before this one may have found messages that are gone now.
-        others = (name for name in possible_tables(self._source) if name not in files)
-        names = {*files, *filter(tables.has, others)}
-        # Dead letters last: a table may refuse its rows, and nothing must have been put then.
-        for table in sorted(names, key=lambda name: (name == self._source.dead_letters, name)):
-            tables.put(table, files.get(table, ()), job.columns(table))
+        put_landed(tables, job, landed)
         return sum(each.rows for each in landed)
 
     def _plan(self, spark_batch: int) -> BatchEntry:
@@ -127,21 +122,12 @@ class BatchLander:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
             # The second: begun with a checkpoint that was lost, and removed from the tables.
-            self._refuse_taken(entry)
+            owner = f"source {self._source.name}"
+            refuse_taken(self._sink.reaches, possible_tables(self._source), entry.batch, owner)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
             raise self._other(entry, known)
         return entry
-
-    def _refuse_taken(self, entry: BatchEntry) -> None:
-        """Refuse tables that have the batch before it began: it would pass for landed."""
-        for table in possible_tables(self._source):
-            if self._sink.reaches(table, entry.batch):
-                raise JournalError(
-                    f"table {table} has rows of batch {entry.batch} or later, which source"
-                    f" {self._source.name} has not landed: they are of another source, or of a"
-                    " journal that is gone; name another table, or land into a new folder"
-                )
 
     def _other(self, entry: BatchEntry, known: BatchEntry) -> CheckpointError:
         return CheckpointError(

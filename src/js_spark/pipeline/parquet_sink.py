@@ -1,69 +1,26 @@
-"""Tables of plain Parquet files: a folder a batch, there completely or not at all."""
+"""Tables of plain Parquet files: written by batches, read by ranges, rebuilt in one step."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from js_spark.batch_folders import BATCH_FOLDER, batch_folders, reaches
+from js_spark.batch_folders import batch_folders, reaches
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part
 from js_spark.pipeline.rebuild import Rebuilt
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
-from js_spark.staging import Staging, Written, files_in
+from js_spark.staging import files_in
 from js_spark.table_fit import check_fit
+from js_spark.tables import ParquetBatch
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-__all__ = ["ParquetBatch", "ParquetSink"]
-
-
-class ParquetBatch:
-    """Puts a batch into its tables: each with one rename."""
-
-    def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
-        self._root: Final = folders.root
-        self._number: Final = number
-        self._staging: Final = Staging(folders.staging, writer.name)
-        self._written: list[Written] = []
-
-    @property
-    def folder(self) -> Path:
-        """Where files of the batch are written before they are put into tables."""
-        return self._staging.folder
-
-    def has(self, table: str) -> bool:
-        """Tell whether the table has the batch already."""
-        return self._home(table).exists()
-
-    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Put the files of a table's rows into it."""
-        target = self._home(table)
-        if not self.has(table):
-            check_fit(self._root / table, files)
-            self._staging.put(files, target)
-        written = Written(table, files_in(target))
-        self._written.append(written)
-        return written
-
-    def _home(self, table: str) -> Path:
-        return self._root / table / f"{BATCH_FOLDER}{self._number}"
-
-    @property
-    def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were put to."""
-        return self._written
-
-    def close(self) -> None:
-        """Remove what was written and not put anywhere."""
-        self._staging.close()
+__all__ = ["ParquetSink"]
 
 
 class ParquetSink:
@@ -74,7 +31,7 @@ class ParquetSink:
 
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Begin a batch, or begin one again that was interrupted."""
-        return ParquetBatch(self.folders, number, writer)
+        return ParquetBatch(self.folders.root, self.folders.staging, number, writer.name)
 
     def reaches(self, table: str, number: int) -> bool:
         """Tell whether the table has batches numbered so or higher."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from js_spark.errors import SparkSourceError
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
-from js_spark.staging import Written
+from js_spark.tables import BatchWriter
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-__all__ = ["BatchWriter", "Sink", "Writer", "open_sink"]
+__all__ = ["Sink", "Writer", "open_sink"]
 
 
 class Writer(Protocol):
@@ -30,35 +27,6 @@ class Writer(Protocol):
     @property
     def id(self) -> str:
         """Its identity, the same for all its batches."""
-        ...
-
-
-class BatchWriter(Protocol):
-    """Puts files into the tables of one batch; a table that has the batch already is left alone.
-
-    The files are written into ``folder`` first.
-    """
-
-    @property
-    def folder(self) -> Path:
-        """Where files of the batch are written before they are put into tables."""
-        ...
-
-    def has(self, table: str) -> bool:
-        """Tell whether the table has the batch already."""
-        ...
-
-    def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Put the files of a table's rows into it, all of them or none."""
-        ...
-
-    @property
-    def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were put to."""
-        ...
-
-    def close(self) -> None:
-        """Remove what was left aside."""
         ...
 
 
