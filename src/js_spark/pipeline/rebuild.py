@@ -1,7 +1,7 @@
 """Change batches of a Parquet table in one step: a new folder, exchanged for the old one.
 
-What stays is linked, not copied. The old folder is kept aside, for those who read it just now,
-until it is vacuumed.
+What stays is linked, not copied. The old folder is kept aside until it is vacuumed. Who has listed
+its files finds those that were not linked no more: they are opened by a path in the new one.
 """
 
 from __future__ import annotations
