@@ -179,14 +179,6 @@ class DeltaSink:
             elif delta is not None:
                 delta.delete(predicate)
 
-    def forget(self, table: str, after: int) -> None:
-        """Remove all rows of batches with a higher number than ``after``."""
-        folder = self.folders.root / table
-        delta = open_table(folder)
-        if delta is not None:
-            with synced_below(folder):
-                delta.delete(f"{BATCH_COLUMN} > {after}")
-
 
 def _sync_log(folder: Path, first: int, last: int) -> None:
     """Return when versions of a table are on the disk, which deltalake does not wait for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -58,9 +57,3 @@ class ParquetSink:
             old = files_in(existing[home]) if home in existing else ()
             others = (ds.field(BATCH_COLUMN) < number) | (ds.field(BATCH_COLUMN) > number)
             new.put(home, [Part(old, others), Part(files)])
-
-    def forget(self, table: str, after: int) -> None:
-        """Remove all rows of batches with a higher number than ``after``."""
-        for number, folder in batch_folders(self.folders.root / table).items():
-            if number > after:
-                shutil.rmtree(folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from js_spark.errors import JournalError
 from js_spark.journaled import start_behind
 from js_spark.mark import TimeAt
 from js_spark.offsets import Position
@@ -34,20 +35,39 @@ def recovered(
     """Return the identity to go on with; the same one when nothing is wrong.
 
     Raises `DataLossError` when the stream was made anew since, or removed what was not landed,
-    unless ``failOnDataLoss`` is false.
+    unless ``failOnDataLoss`` is false, and `JournalError` when the journal is older than the
+    tables.
     """
     last = BatchLog(folder.journal).last()
     if _agrees(identity, Checkpoint(folder.checkpoint, source.stream), last):
         return identity
     after = -1 if last is None else last.batch
-    for table in possible_tables(source):
-        sink.forget(table, after)
-    if folder.checkpoint.exists():
-        folder.checkpoint.rename(folder.path / f"checkpoint.{time.time_ns()}")
     stands = Position(identity.origin, identity.created) if last is None else last.position
     strict = source.source_options.fail_on_data_loss
+    # Before anything is removed: what is not in the stream any more could not be landed again.
     origin = start_behind(state, stands, time_at, strict=strict)
+    _remove_unfinished(source, sink, after + 1)
+    if folder.checkpoint.exists():
+        folder.checkpoint.rename(folder.path / f"checkpoint.{time.time_ns()}")
     return identity.renewed(origin=origin, base=after + 1, created=state.created).save(folder)
+
+
+def _remove_unfinished(source: SourceConfig, sink: Sink, number: int) -> None:
+    """Remove what one batch left in the tables. Raises `JournalError` for tables with later ones.
+
+    A batch begins when the one before is in the journal: only one can be unfinished.
+    """
+    taken = [table for table in possible_tables(source) if sink.reaches(table, number)]
+    for table in taken:
+        if sink.reaches(table, number + 1):
+            raise JournalError(
+                f"table {table} has rows of batch {number + 1} or later, and the journal of source"
+                f" {source.name} ends before batch {number}: it was put back to an earlier state,"
+                " or they are of another source; put back the newer journal, or land into a new"
+                " folder"
+            )
+    for table in taken:
+        sink.replace(table, number, ())
 
 
 def _agrees(identity: Identity, checkpoint: Checkpoint, last: BatchEntry | None) -> bool:

@@ -52,14 +52,10 @@ class Sink(Protocol):
         ...
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Put the rows of ``files`` in the place of all rows of a batch, in one step.
+        """Put the rows of ``files``, or none, in the place of all rows of a batch, in one step.
 
         Raises `SchemaError`, before anything is changed, for columns that do not fit the table.
         """
-        ...
-
-    def forget(self, table: str, after: int) -> None:
-        """Remove all rows of batches with a higher number than ``after``."""
         ...
 
 

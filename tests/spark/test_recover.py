@@ -1,0 +1,87 @@
+"""Going on behind the journal: one unfinished batch leaves the tables, nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from attrs import evolve
+from deltalake import write_deltalake
+
+from js_spark.errors import DataLossError, JournalError
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.pipeline.config import SourceConfig
+from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.identity import Identity
+from js_spark.pipeline.parquet_sink import ParquetSink
+from js_spark.pipeline.recover import recovered
+from js_spark.pipeline.sink import Sink
+from js_spark.stream_state import StreamState
+from tests.spark.pipelines import SINKS, rows_of
+
+OPTIONS = {"nats.servers": "nats://h", "stream": "ORDERS"}
+SOURCE = SourceConfig(name="orders", stream="ORDERS", table="orders", options=OPTIONS)
+STATE = StreamState("ORDERS", first=1, next=100, created="today")
+
+
+class Lake:
+    """Four batches of a message each in one file, as `compact` leaves them, and their journal."""
+
+    def __init__(self, root: Path, kind: str) -> None:
+        self.folders = Folders(root)
+        self.sink: Sink = ParquetSink(self.folders)
+        self._table, self._kind = root / "orders", kind
+        rows = pa.table({"seq": pa.array(range(1, 5)), "_batch_id": pa.array(range(4))})
+        if kind == "delta":
+            from js_spark.pipeline.delta_sink import DeltaSink
+
+            self.sink = DeltaSink(self.folders)
+            write_deltalake(str(self._table), rows)
+        else:
+            home = self._table / "batch_id=3"
+            home.mkdir(parents=True)
+            pq.write_table(rows, home / "part-0.parquet")
+
+    def recover(self, last: int, state: StreamState = STATE) -> Identity:
+        folder = self.folders.source("orders")
+        log = BatchLog(folder.journal)
+        for batch in range(last + 1):
+            log.landed(
+                BatchEntry(
+                    batch=batch, start=batch + 1, end=batch + 2, created="today", query_id="q",
+                    began="2026-01-01T00:00",
+                )
+            )  # fmt: skip
+        identity = evolve(Identity.first(SOURCE, STATE), query_id="q")
+        return recovered(SOURCE, identity, folder, self.sink, state, lambda *_: None)
+
+    @property
+    def batches(self) -> list[int]:
+        return sorted(row["_batch_id"] for row in rows_of(self._table, self._kind))
+
+
+@pytest.mark.parametrize("kind", SINKS)
+def test_the_batches_that_share_a_file_with_it_stay(tmp_path: Path, kind: str) -> None:
+    lake = Lake(tmp_path, kind)
+    again = lake.recover(last=2)
+    assert (again.base, again.origin) == (3, 4)
+    assert lake.batches == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", SINKS)
+@pytest.mark.parametrize("last", [-1, 1])
+def test_a_journal_older_than_the_tables_is_refused(tmp_path: Path, kind: str, last: int) -> None:
+    lake = Lake(tmp_path, kind)
+    with pytest.raises(JournalError, match=f"ends before batch {last + 1}: it was put back"):
+        lake.recover(last)
+    assert lake.batches == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", SINKS)
+def test_nothing_is_removed_that_the_stream_has_lost(tmp_path: Path, kind: str) -> None:
+    lake = Lake(tmp_path, kind)
+    with pytest.raises(DataLossError, match="sequences 4 to 9 went before they were landed"):
+        lake.recover(2, evolve(STATE, first=10))
+    assert lake.batches == [0, 1, 2, 3]
