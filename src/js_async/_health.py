@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from js_async._io import sleep
-from js_core.errors import JetStreamError, MessageNotFound, StreamNotFound
-from js_core.health import Health, Sample, Thresholds, judge, stuck
+from js_async._transport import Transport
+from js_core.errors import (
+    JetStreamError,
+    JetStreamOff,
+    MessageNotFound,
+    RequestTimeout,
+    StreamNotFound,
+    TwinstreamError,
+)
+from js_core.health import Health, Key, Sample, Thresholds, judge, stuck
 from js_models import ConsumerInfo, StreamInfo
 
 if TYPE_CHECKING:
@@ -14,36 +22,51 @@ if TYPE_CHECKING:
 
 __all__ = ["health"]
 
+# Of the server's own troubles; below are those of who asks.
+_TROUBLE: Final = 500
+
 
 async def health(
-    jet: JetStream, stream: str | None, interval: float, thresholds: Thresholds
+    jet: JetStream,
+    transport: Transport,
+    stream: str | None,
+    interval: float,
+    thresholds: Thresholds,
 ) -> Health:
     """Return the findings about all streams, or one, and their consumers."""
-    before = await _sample(jet, stream)
+    before = await _sample(jet, transport, stream)
     await sleep(interval)
-    now = await _sample(jet, stream)
-    subjects: dict[tuple[str, str], str] = {}
+    now = await _sample(jet, transport, stream)
+    subjects: dict[Key, str] = {}
     for key, seq in stuck(before, now):
         try:
             subjects[key] = (await jet.bind_stream(key[0]).get_message(seq)).subject
         except (MessageNotFound, StreamNotFound):
             # Deleted meanwhile, or never one of this consumer's: the sequence alone is told.
             continue
+        except (RequestTimeout, JetStreamError) as error:
+            if not _is_silence(error, transport):
+                raise
     return judge(before, now, interval, thresholds, subjects)
 
 
-async def _sample(jet: JetStream, only: str | None) -> Sample:
+async def _sample(jet: JetStream, transport: Transport, only: str | None) -> Sample:
     streams: dict[str, StreamInfo] = {}
-    consumers: dict[tuple[str, str], ConsumerInfo] = {}
-    missing: list[tuple[str, str]] = []
-    offline: dict[tuple[str, str], str] = {}
+    consumers: dict[Key, ConsumerInfo] = {}
+    missing: dict[Key, str] = {}
+    offline: dict[Key, str] = {}
     if only is not None:
-        streams[only] = (await jet.get_stream(only)).cached_info
+        try:
+            streams[only] = (await jet.get_stream(only)).cached_info
+        except (RequestTimeout, JetStreamError) as error:
+            if not _is_silence(error, transport):
+                raise
+            missing[only, ""] = str(error)
     else:
         listing = jet.streams()
         async for info in listing:
             streams[info.config.name or ""] = info
-        missing += [(name, "") for name in listing.missing if name not in listing.offline]
+        missing |= {(name, ""): "" for name in listing.missing if name not in listing.offline}
         offline |= {(name, ""): reason for name, reason in listing.offline.items()}
     for name in streams:
         of_stream = jet.bind_stream(name).consumers()
@@ -53,9 +76,22 @@ async def _sample(jet: JetStream, only: str | None) -> Sample:
         except StreamNotFound:
             # Deleted between two questions.
             continue
-        except JetStreamError:
-            missing.append((name, ""))
+        except (RequestTimeout, JetStreamError) as error:
+            if not _is_silence(error, transport):
+                raise
+            missing[name, ""] = str(error)
             continue
-        missing += [(name, each) for each in of_stream.missing if each not in of_stream.offline]
+        absent = (each for each in of_stream.missing if each not in of_stream.offline)
+        missing |= {(name, each): "" for each in absent}
         offline |= {(name, each): reason for each, reason in of_stream.offline.items()}
-    return Sample(streams=streams, consumers=consumers, missing=tuple(missing), offline=offline)
+    return Sample(streams=streams, consumers=consumers, missing=missing, offline=offline)
+
+
+def _is_silence(error: TwinstreamError, transport: Transport) -> bool:
+    """Tell whether the servers are there, and nobody among them can tell of what was asked.
+
+    That is part of what is found. Without a link or JetStream there is nothing to judge.
+    """
+    if isinstance(error, JetStreamError):
+        return error.code >= _TROUBLE and not isinstance(error, JetStreamOff)
+    return transport.is_connected

@@ -18,6 +18,7 @@ __all__ = [
     "Finding",
     "FindingKind",
     "Health",
+    "Key",
     "Sample",
     "Severity",
     "Thresholds",
@@ -88,8 +89,11 @@ class Sample:
 
     streams: Mapping[str, StreamInfo]
     consumers: Mapping[Key, ConsumerInfo]
-    missing: tuple[Key, ...] = ()
-    """Streams and consumers that exist and did not answer; a stream has an empty second name."""
+    missing: Mapping[Key, str] = field(factory=dict[Key, str])
+    """Streams and consumers that did not answer, with what is known of why.
+
+    A stream has an empty second name.
+    """
     offline: Mapping[Key, str] = field(factory=dict[Key, str])
     """Those that the servers keep but cannot run, with the reason."""
 
@@ -139,10 +143,11 @@ def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
 
 
 def _absent(now: Sample) -> Iterator[Finding]:
-    for stream, consumer in now.missing:
+    for (stream, consumer), reason in now.missing.items():
         yield Finding(
             kind="no_answer", severity="error", stream=stream, consumer=consumer,
-            text="it exists and does not answer",
+            figures={"reason": reason} if reason else {},
+            text=f"nobody tells of it: {reason}" if reason else "it exists and does not answer",
             advice="look for a lost leader or quorum: are all servers of its group up?",
         )  # fmt: skip
     for (stream, consumer), reason in now.offline.items():

@@ -127,11 +127,12 @@ class WatchCalls(ConsumerCalls):
         """Return findings about all streams, or one, and their consumers.
 
         They are looked at twice, `interval` seconds apart, to see what moves, and judged by
-        `thresholds`, those of a plain `Thresholds()` by default. Raises `StreamNotFound` for a
-        `stream` that is not there.
+        `thresholds`, those of a plain `Thresholds()` by default. One that nobody can tell of is a
+        finding. Raises `StreamNotFound` for a `stream` that is not there.
         """
         from js_core.health import THRESHOLDS
         from js_sync._health import health
 
         pause = finite_seconds(interval, "interval")
-        return health(self._whole, stream, pause, thresholds or THRESHOLDS)
+        chosen = thresholds or THRESHOLDS
+        return health(self._whole, self._api.transport, stream, pause, chosen)

@@ -8,9 +8,21 @@ import pytest
 
 import js_async as js
 from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakePeer, FakeServer
 from tests._async.streams import filled
 
 SOON = 0.05
+CREATED = "2026-01-01T00:00:00Z"
+STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
+STREAM = {"config": {"name": "S"}, "created": CREATED, "state": STATE}
+LISTED = {"total": 1, "offset": 0, "limit": 256}
+HELD = {"consumer_seq": 0, "stream_seq": 0}
+STUCK = {
+    "stream_name": "S", "name": "c", "created": CREATED, "config": {"ack_policy": "explicit"},
+    "delivered": HELD, "ack_floor": HELD, "num_ack_pending": 1,
+}  # fmt: skip
+NO_LEADER = {"error": {"code": 503, "err_code": 10008, "description": "no leader"}}
+OFF = {"error": {"code": 503, "err_code": 10039, "description": "not enabled for account"}}
 
 
 def kinds(health):
@@ -65,3 +77,49 @@ async def test_a_stream_near_its_limit(opened, name):
         assert finding.figures == {"limit": "max_msgs", "value": 9, "most": 10}
         strict = js.Thresholds(full=1)
         assert (await jet.health(stream=name, interval=SOON, thresholds=strict)).is_well
+
+
+async def judged(answers, stream):
+    """Return how streams fare by a server that answers some requests and is silent else."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            for subject, answer in answers.items():
+                if subject in request.line:
+                    peer.answer(request, answer)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            return await connection.jetstream(timeout=0.5).health(stream=stream, interval=SOON)
+
+
+@pytest.mark.parametrize(("answers", "why"), [({}, "no answer"), ({"S": NO_LEADER}, "no leader")])
+async def test_a_stream_that_nobody_tells_of_is_a_finding(answers, why):
+    found = await judged({f"STREAM.INFO.{name}": each for name, each in answers.items()}, "S")
+    assert [(each.kind, each.stream, each.consumer) for each in found.findings] == [
+        ("no_answer", "S", "")
+    ]
+    assert why in found.findings[0].text
+    assert (found.is_well, found.streams) == (False, 0)
+
+
+async def test_what_is_silent_does_not_hide_the_rest():
+    streams = LISTED | {"total": 2, "streams": [STREAM, STREAM | {"config": {"name": "T"}}]}
+    answers = {
+        "STREAM.LIST": streams,
+        "CONSUMER.LIST.S": LISTED | {"consumers": [STUCK]},
+        "STREAM.MSG.GET.S": NO_LEADER,
+    }
+    found = await judged(answers, None)
+    assert [(each.kind, each.stream, each.consumer) for each in found.findings] == [
+        ("ack_floor_stuck", "S", "c"),
+        ("no_answer", "T", ""),
+    ]
+
+
+async def test_without_jetstream_there_is_nothing_to_judge():
+    with pytest.raises(js.JetStreamOff):
+        await judged({"STREAM.INFO.S": OFF}, "S")
+    with pytest.raises(js.RequestTimeout):
+        await judged({}, None)

@@ -150,11 +150,14 @@ def test_replicas_and_leaders() -> None:
 
 
 def test_what_does_not_answer_or_cannot_run() -> None:
-    now = sample(None, None, missing=(("S", "c"),), offline={("T", ""): "needs level 9"})
+    missing = {("S", "c"): "", ("S", "d"): "no answer in time"}
+    now = sample(None, None, missing=missing, offline={("T", ""): "needs level 9"})
     found = judge(now, now, 1, THRESHOLDS).findings
     assert [(each.kind, each.stream, each.consumer) for each in found] == [
-        ("no_answer", "S", "c"), ("offline", "T", ""),
+        ("no_answer", "S", "c"), ("no_answer", "S", "d"), ("offline", "T", ""),
     ]  # fmt: skip
+    assert found[0].text == "it exists and does not answer"
+    assert found[1].text == "nobody tells of it: no answer in time"
 
 
 def test_the_worst_comes_first_and_thresholds_are_checked() -> None:
