@@ -259,10 +259,10 @@ class Consumer:
         `max_bytes`, and is refilled at half of it or at the threshold given; where the consumer's
         ack_wait is known (after `info` or `create`), no more than the user's pace can take in half
         of that, and what is buffered is kept alive. `expires` (30 s) is the life of one request,
-        `heartbeat` its idle heartbeats (half of that, 0.5 to 30 s). It ends after `stop_after`
-        messages, if that is given, and asks for no more than those. `on_deleted` says what to do
-        when the consumer is gone. What is mended is told to `on_report`, so is a pin that is won or
-        lost.
+        `heartbeat` its idle heartbeats (5 s, or half of `expires` if that is less; 0.5 to 30 s):
+        when two are missing it pulls anew. It ends after `stop_after` messages, if that is given,
+        and asks for no more than those. `on_deleted` says what to do when the consumer is gone.
+        What is mended is told to `on_report`, so is a pin that is won or lost.
         """
         ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(

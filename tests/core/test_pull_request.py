@@ -76,14 +76,15 @@ def test_a_fetch_that_makes_no_sense(arguments: Any, told: str) -> None:
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        ({}, (500, None, 250, 0, 30.0, 15.0)),
-        ({"max_messages": 1}, (1, None, 0, 0, 30.0, 15.0)),
-        ({"max_messages": 3}, (3, None, 1, 0, 30.0, 15.0)),
-        ({"max_messages": 10, "threshold_messages": 9}, (10, None, 9, 0, 30.0, 15.0)),
-        ({"max_bytes": 1000}, (MANY, 1000, MANY // 2, 500, 30.0, 15.0)),
-        ({"max_bytes": 1000, "threshold_bytes": 0}, (MANY, 1000, MANY // 2, 0, 30.0, 15.0)),
+        ({}, (500, None, 250, 0, 30.0, 5.0)),
+        ({"max_messages": 1}, (1, None, 0, 0, 30.0, 5.0)),
+        ({"max_messages": 3}, (3, None, 1, 0, 30.0, 5.0)),
+        ({"max_messages": 10, "threshold_messages": 9}, (10, None, 9, 0, 30.0, 5.0)),
+        ({"max_bytes": 1000}, (MANY, 1000, MANY // 2, 500, 30.0, 5.0)),
+        ({"max_bytes": 1000, "threshold_bytes": 0}, (MANY, 1000, MANY // 2, 0, 30.0, 5.0)),
         ({"expires": 1}, (500, None, 250, 0, 1.0, 0.5)),
-        ({"expires": 600}, (500, None, 250, 0, 600.0, 30.0)),
+        ({"expires": 600}, (500, None, 250, 0, 600.0, 5.0)),
+        ({"expires": 8}, (500, None, 250, 0, 8.0, 4.0)),
         ({"expires": 20, "heartbeat": 0.5}, (500, None, 250, 0, 20.0, 0.5)),
     ],
 )
@@ -133,7 +134,7 @@ def test_the_json_of_a_request() -> None:
     assert json.loads(request_body(7, None, buffer())) == {
         "batch": 7,
         "expires": 30_000_000_000,
-        "idle_heartbeat": 15_000_000_000,
+        "idle_heartbeat": 5_000_000_000,
     }
     assert json.loads(request_body(7, 0, fetch_limits(7, None, 0.25, "full"))) == {
         "batch": 7,
