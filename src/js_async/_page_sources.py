@@ -211,7 +211,9 @@ class ConsumerPages:
         elif filters:
             config["filter_subjects"] = filters
         target = self._api.subjects.create_consumer(self._stream, name, filters)
-        await self._api.call_raw(target, {"stream_name": self._stream, "config": config})
+        # Of a name that nobody else has.
+        body = {"stream_name": self._stream, "config": config}
+        await self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
     async def _drop(self) -> None:

@@ -246,12 +246,12 @@ class _Snapshot:
 
     async def _ask(self, request: bytes, page: StoredPage) -> MultiEnd:
         transport = self._api.transport
-        await transport.ready(self._api.deadline())
         subject = self._api.subjects.direct_get(self._stream).encode()
-        box, reply = await self._inbox.open(subject)
-        epoch, token = transport.epoch, reply.encode()
-        answer = MultiAnswer(token, page)
         try:
+            await transport.ready(self._api.deadline())
+            box, reply = await self._inbox.open(subject)
+            epoch, token = transport.epoch, reply.encode()
+            answer = MultiAnswer(token, page)
             await transport.send(subject, token, b"", request)
             end = answer.take(box.take_all())
             while end is None:

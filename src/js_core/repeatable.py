@@ -3,7 +3,8 @@
 A cluster whose meta leader changes forgets the requests that it was handling: no answer ever comes
 (seen on server 2.15.1 for 2 of 100 creations while the leader stepped down every second). A request
 that does the same when it comes twice is therefore sent again, under the same reply subject. One
-that comes while there is no leader is refused, and is sent again as well.
+that comes while there is no leader is refused, and is sent again as well. So is one that a broken
+link took along.
 """
 
 from __future__ import annotations

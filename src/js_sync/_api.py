@@ -10,7 +10,14 @@ from typing import Any, Final, TypeVar
 
 from js_core.answers import read_answer
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
-from js_core.errors import BadAnswer, JetStreamError, JetStreamOff, NoResponders, Unsupported
+from js_core.errors import (
+    BadAnswer,
+    ConnectionLost,
+    JetStreamError,
+    JetStreamOff,
+    NoResponders,
+    Unsupported,
+)
 from js_core.protocol import Frame
 from js_core.pub_ack import AckReader
 from js_core.repeatable import is_repeatable, pause_before_repeat
@@ -63,9 +70,9 @@ class Api:
         """Send a request and return its answer as `as_`.
 
         One that is `repeatable`, by default if its subject is known to be, is sent again while no
-        answer comes or the cluster has no leader. Raises the `JetStreamError` that the server
-        answers with, `BadAnswer` for anything that is not such an answer, and what `Transport.ask`
-        raises.
+        answer comes, the cluster has no leader, or the link broke. Raises the `JetStreamError` that
+        the server answers with, `BadAnswer` for anything that is not such an answer, and what
+        `Transport.ask` raises.
         """
         members = self.call_raw(subject, body, deadline, repeatable=repeatable)
         try:
@@ -86,7 +93,13 @@ class Api:
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
         for attempts in count(1):
-            frame = self._ask(subject, payload, deadline, again)
+            try:
+                frame = self._ask(subject, payload, deadline, again)
+            except ConnectionLost:
+                if not again:
+                    raise
+                # Asking waits for the next link.
+                continue
             try:
                 return read_answer(frame[3][frame[2] : -2], subject)
             except JetStreamError as error:

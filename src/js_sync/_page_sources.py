@@ -212,7 +212,9 @@ class ConsumerPages:
         elif filters:
             config["filter_subjects"] = filters
         target = self._api.subjects.create_consumer(self._stream, name, filters)
-        self._api.call_raw(target, {"stream_name": self._stream, "config": config})
+        # Of a name that nobody else has.
+        body = {"stream_name": self._stream, "config": config}
+        self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
     def _drop(self) -> None:

@@ -247,12 +247,12 @@ class _Snapshot:
 
     def _ask(self, request: bytes, page: StoredPage) -> MultiEnd:
         transport = self._api.transport
-        transport.ready(self._api.deadline())
         subject = self._api.subjects.direct_get(self._stream).encode()
-        box, reply = self._inbox.open(subject)
-        epoch, token = transport.epoch, reply.encode()
-        answer = MultiAnswer(token, page)
         try:
+            transport.ready(self._api.deadline())
+            box, reply = self._inbox.open(subject)
+            epoch, token = transport.epoch, reply.encode()
+            answer = MultiAnswer(token, page)
             transport.send(subject, token, b"", request)
             end = answer.take(box.take_all())
             while end is None:

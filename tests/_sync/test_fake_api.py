@@ -9,6 +9,7 @@ import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import FakePeer, FakeServer
 
+QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
 CREATED = {"config": {"name": "S"}, "created": "2026-01-01T00:00:00Z", "state": STATE}
 NO_LEADER = {"error": {"code": 503, "err_code": 10008, "description": "no leader"}}
@@ -58,6 +59,42 @@ def test_no_leader_until_the_deadline_is_told():
             with pytest.raises(js.JetStreamError, match="no leader"):
                 connection.jetstream(timeout=0.5).get_stream("S")
         assert len(server.operations("STREAM.INFO")) > 1
+
+
+def test_what_a_broken_link_took_along_is_asked_for_again():
+    asked = []
+
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        asked.append(peer.expect(r"\$JS\.API").subject)
+        peer.reset()
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if ".STREAM." in request.subject:
+                peer.answer(request, CREATED)
+
+    calls = (
+        lambda jet: jet.get_stream("S"),
+        lambda jet: jet.create_stream(StreamConfig(name="S")),
+        lambda jet: read_all(jet.bind_stream("S")),
+        lambda jet: jet.bind_stream("S").snapshot(),
+        lambda jet: jet.update_stream(StreamConfig(name="S")),
+    )
+    for call in calls[:-1]:
+        with FakeServer(first, rest=second) as server:
+            with js.connect(server.url, reconnect=QUICK) as connection:
+                call(connection.jetstream(timeout=30))
+    with FakeServer(first, rest=second) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            with pytest.raises(js.ConnectionLost):
+                calls[-1](connection.jetstream(timeout=30))
+    assert len(asked) == len(calls)
+
+
+def read_all(stream):
+    return [message for message in stream.read()]
 
 
 def test_what_may_not_happen_twice_is_sent_once():
