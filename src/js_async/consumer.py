@@ -12,7 +12,7 @@ from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
 from js_async._io import Handler, Opening, opening
 from js_async._pulls import PullChannels
-from js_async.delivery import Delivery, ack_wait_of
+from js_async.delivery import AGE_SHARE, Delivery, ack_wait_of
 from js_async.message import Message
 from js_async.messages import Messages
 from js_async.missing import Missing, OnDeleted
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
 __all__ = ["Consumer"]
-
-# What is buffered should be worked on in half of the consumer's patience.
-_AGE_SHARE: Final = 0.5
 
 
 class Consumer:
@@ -273,7 +270,7 @@ class Consumer:
             threshold_messages=threshold_messages,
             threshold_bytes=threshold_bytes,
             priority=priority,
-            max_age=ack_wait * _AGE_SHARE if ack_wait is not None else None,
+            max_age=ack_wait * AGE_SHARE if ack_wait is not None else None,
             stop_after=stop_after,
         )
         missing = Missing(
@@ -298,8 +295,8 @@ class Consumer:
 
         `order` is "none", "subject" (messages of one subject one after the other) or "total".
         The handler acknowledges. With `progress` the server is told that work goes on while it
-        runs. An error out of the handler ends the consumption and comes out of `Consuming.wait`.
-        The rest is as in `messages`.
+        runs, which takes a known ack_wait, too. An error out of the handler ends the consumption
+        and comes out of `Consuming.wait`. The rest is as in `messages`.
         """
         from js_async.consuming import Consuming
 

@@ -11,7 +11,10 @@ from js_async._transport import Transport
 if TYPE_CHECKING:
     from js_models import ConsumerInfo
 
-__all__ = ["Delivery", "ack_wait_of"]
+__all__ = ["AGE_SHARE", "Delivery", "ack_wait_of"]
+
+AGE_SHARE: Final = 0.5
+"""What is buffered should be worked on in half of the consumer's patience."""
 
 
 class Delivery:

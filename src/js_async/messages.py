@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Self
 
+from attrs import evolve
+
 from js_async._pulls import PullChannel
-from js_async.delivery import Delivery
+from js_async.delivery import AGE_SHARE, Delivery
 from js_async.held import Held
 from js_async.iteration import Iteration
 from js_async.message import Message
@@ -58,7 +60,7 @@ class Messages(Iteration[Message]):
         self._missing: Final = missing
         self._transport: Final = missing.api.transport
         self._channels: Final = missing.channels
-        self._limits: Final = limits
+        self._limits = limits
         self._ack_wait = ack_wait
         self._on_report: Final = on_report
         self._give_back: Final = give_back
@@ -96,6 +98,12 @@ class Messages(Iteration[Message]):
         if self._engine is None:
             return 0
         return self._engine.outstanding - (self._passed is not None)
+
+    def learn(self, ack_wait: float) -> None:
+        """Note the consumer's `ack_wait` in seconds, found out before the first pull."""
+        self._ack_wait = ack_wait
+        self._limits = evolve(self._limits, max_age=ack_wait * AGE_SHARE)
+        self.held.learn(ack_wait)
 
     def hurry(self, ack_wait: float) -> None:
         """Note that the consumer's `ack_wait` is another one now, in seconds."""

@@ -11,6 +11,7 @@ from js_async._gets import first_seq_at
 from js_async._io import Handler, Lock, call, check_handler
 from js_async.consumer import Consumer
 from js_async.consuming import Consuming, Order
+from js_async.delivery import ack_wait_of
 from js_async.look_up import stored_ids
 from js_async.message import Message
 from js_async.once_writer import By, OnceWriter, once_writer
@@ -124,6 +125,10 @@ class Processing:
         if stream.ts is not None:
             self._clocks = (stream.ts, monotonic())
         await self._writer.check()
+        ack_wait = ack_wait_of(info)
+        if ack_wait is not None:
+            # A bound consumer did not know it, and another one perhaps not as it is now.
+            self._consuming.messages.learn(ack_wait)
         await self._consuming.start()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:

@@ -20,7 +20,7 @@ from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
 from js_sync._io import Handler, Opening, opening
 from js_sync._pulls import PullChannels
-from js_sync.delivery import Delivery, ack_wait_of
+from js_sync.delivery import AGE_SHARE, Delivery, ack_wait_of
 from js_sync.message import Message
 from js_sync.messages import Messages
 from js_sync.missing import Missing, OnDeleted
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from js_sync.events import Events
 
 __all__ = ["Consumer"]
-
-# What is buffered should be worked on in half of the consumer's patience.
-_AGE_SHARE: Final = 0.5
 
 
 class Consumer:
@@ -270,7 +267,7 @@ class Consumer:
             threshold_messages=threshold_messages,
             threshold_bytes=threshold_bytes,
             priority=priority,
-            max_age=ack_wait * _AGE_SHARE if ack_wait is not None else None,
+            max_age=ack_wait * AGE_SHARE if ack_wait is not None else None,
             stop_after=stop_after,
         )
         missing = Missing(
@@ -295,8 +292,8 @@ class Consumer:
 
         `order` is "none", "subject" (messages of one subject one after the other) or "total".
         The handler acknowledges. With `progress` the server is told that work goes on while it
-        runs. An error out of the handler ends the consumption and comes out of `Consuming.wait`.
-        The rest is as in `messages`.
+        runs, which takes a known ack_wait, too. An error out of the handler ends the consumption
+        and comes out of `Consuming.wait`. The rest is as in `messages`.
         """
         from js_sync.consuming import Consuming
 

@@ -46,6 +46,10 @@ class Held:
         if self._ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
 
+    def learn(self, ack_wait: float) -> None:
+        """Note how long the server waits, in seconds, before the start."""
+        self._ack_wait = ack_wait
+
     def end(self) -> None:
         """Tell it no more."""
         self._ended = True

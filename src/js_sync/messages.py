@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Self
 
+from attrs import evolve
+
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.doubt import Doubt
 from js_core.errors import (
@@ -26,7 +28,7 @@ from js_core.pull_request import PullLimits
 from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind, is_status, read_status
 from js_sync._pulls import PullChannel
-from js_sync.delivery import Delivery
+from js_sync.delivery import AGE_SHARE, Delivery
 from js_sync.held import Held
 from js_sync.iteration import Iteration
 from js_sync.message import Message
@@ -59,7 +61,7 @@ class Messages(Iteration[Message]):
         self._missing: Final = missing
         self._transport: Final = missing.api.transport
         self._channels: Final = missing.channels
-        self._limits: Final = limits
+        self._limits = limits
         self._ack_wait = ack_wait
         self._on_report: Final = on_report
         self._give_back: Final = give_back
@@ -97,6 +99,12 @@ class Messages(Iteration[Message]):
         if self._engine is None:
             return 0
         return self._engine.outstanding - (self._passed is not None)
+
+    def learn(self, ack_wait: float) -> None:
+        """Note the consumer's `ack_wait` in seconds, found out before the first pull."""
+        self._ack_wait = ack_wait
+        self._limits = evolve(self._limits, max_age=ack_wait * AGE_SHARE)
+        self.held.learn(ack_wait)
 
     def hurry(self, ack_wait: float) -> None:
         """Note that the consumer's `ack_wait` is another one now, in seconds."""

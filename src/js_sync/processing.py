@@ -34,6 +34,7 @@ from js_sync._gets import first_seq_at
 from js_sync._io import Handler, Lock, call, check_handler
 from js_sync.consumer import Consumer
 from js_sync.consuming import Consuming, Order
+from js_sync.delivery import ack_wait_of
 from js_sync.look_up import stored_ids
 from js_sync.message import Message
 from js_sync.once_writer import By, OnceWriter, once_writer
@@ -125,6 +126,10 @@ class Processing:
         if stream.ts is not None:
             self._clocks = (stream.ts, monotonic())
         self._writer.check()
+        ack_wait = ack_wait_of(info)
+        if ack_wait is not None:
+            # A bound consumer did not know it, and another one perhaps not as it is now.
+            self._consuming.messages.learn(ack_wait)
         self._consuming.start()
 
     def stop(self, timeout: Seconds = 30.0) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from attrs import evolve
 
 import js_async as js
 from js_async import processing
 from js_core.processing import results_of
 from js_models import ConsumerConfig, StreamConfig
-from tests._async.flow import eventually
+from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -51,6 +52,24 @@ async def test_each_message_is_processed_once(opened, name, by):
         await repeat.wait(30)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
         assert (await results.info()).state.messages == 80
+
+
+async def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 2)
+        results = await output(jet, name)
+        brisk = evolve(WORKER, ack_wait=timedelta(seconds=2))
+        consumer = await stream.create_consumer(brisk)
+        calls = []
+
+        async def handle(message):
+            calls.append(message.metadata.num_delivered)
+            await pause(3)
+
+        bound = jet.bind_consumer(name, "w")
+        async with jet.process(bound, handle, into=results.name, by="subject"):
+            await eventually(settled, consumer, 2)
+        assert calls == [1, 1]
 
 
 async def test_errors_come_again_and_rejections_do_not(opened, name):

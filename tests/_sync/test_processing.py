@@ -6,12 +6,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from attrs import evolve
 
 import js_sync as js
 from js_core.processing import results_of
 from js_models import ConsumerConfig, StreamConfig
 from js_sync import processing
-from tests._sync.flow import eventually
+from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -50,6 +51,24 @@ def test_each_message_is_processed_once(opened, name, by):
         repeat.wait(30)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
         assert (results.info()).state.messages == 80
+
+
+def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        results = output(jet, name)
+        brisk = evolve(WORKER, ack_wait=timedelta(seconds=2))
+        consumer = stream.create_consumer(brisk)
+        calls = []
+
+        def handle(message):
+            calls.append(message.metadata.num_delivered)
+            pause(3)
+
+        bound = jet.bind_consumer(name, "w")
+        with jet.process(bound, handle, into=results.name, by="subject"):
+            eventually(settled, consumer, 2)
+        assert calls == [1, 1]
 
 
 def test_errors_come_again_and_rejections_do_not(opened, name):
