@@ -30,7 +30,7 @@ TREES = {
         "_link.py": "the seam: the bytes of a connection",
         "_sockets.py": "the seam's sockets, which asyncio has of its own",
         "nats_py.py": "nats-py has no blocking client to stand on",
-        "nats_py_parser.py": "nor a parser to replace",
+        "_nats_py_parser.py": "nor a parser to replace",
     },
     ("tests/_async", "tests/_sync"): {
         "conftest.py": "runs test coroutines",

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-import js_async.publishing
-import js_sync.publishing
+from js_async import _publish_calls as async_calls
 from js_core.publish import PublishRequest
+from js_sync import _publish_calls as sync_calls
 
 ARGUMENTS: dict[str, Any] = {name: object() for name in PublishRequest._fields}
 
@@ -22,14 +22,14 @@ def test_each_argument_is_its_own_field(monkeypatch: pytest.MonkeyPatch) -> None
     async def publish_later(_: object, request: PublishRequest, *__: object) -> PublishRequest:
         return request
 
-    monkeypatch.setattr(js_sync.publishing, "publish", publish)
-    monkeypatch.setattr(js_async.publishing, "publish", publish_later)
-    blocking = js_sync.publishing.Publishing(cast("Any", None)).publish(**ARGUMENTS)
-    other = asyncio.run(js_async.publishing.Publishing(cast("Any", None)).publish(**ARGUMENTS))
+    monkeypatch.setattr(sync_calls, "publish", publish)
+    monkeypatch.setattr(async_calls, "publish", publish_later)
+    blocking = sync_calls.PublishCalls(cast("Any", None)).publish(**ARGUMENTS)
+    other = asyncio.run(async_calls.PublishCalls(cast("Any", None)).publish(**ARGUMENTS))
     assert blocking == other == PublishRequest(**ARGUMENTS)
     assert isinstance(blocking, PublishRequest)
 
 
 def test_every_field_of_a_request_is_an_argument() -> None:
-    names = inspect.signature(js_sync.JetStream.publish).parameters
+    names = inspect.signature(sync_calls.PublishCalls.publish).parameters
     assert set(PublishRequest._fields) <= set(names)

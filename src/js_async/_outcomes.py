@@ -6,7 +6,7 @@ from typing import Final
 
 from js_async._io import Lock
 from js_async._jobs import Job
-from js_async.work_settings import WorkSettings
+from js_async._work_settings import WorkSettings
 from js_core.dead_letter import stored_reason
 from js_core.errors import (
     ConnectionLost,

@@ -11,11 +11,11 @@ from js_core.deadline import Seconds, finite_seconds
 from js_core.retry import RETRY, Retry
 
 if TYPE_CHECKING:
+    from js_async._work_settings import KeyOf
     from js_async.dead_letters import DeadLetters
     from js_async.events import Events
     from js_async.jetstream import JetStream
     from js_async.message import Message
-    from js_async.work_settings import KeyOf
     from js_async.worker import Worker
     from js_core.advisories import EventKind
     from js_core.events import MessagesDropped
@@ -101,7 +101,7 @@ class WatchCalls(ConsumerCalls):
         in the worker's hands, by default two for each handler, or 500 where there is an order, and
         as many are on their way: what goes back at the end counts as delivered.
         """
-        from js_async.work_settings import WorkSettings
+        from js_async._work_settings import WorkSettings
         from js_async.worker import Worker
 
         settings = WorkSettings(

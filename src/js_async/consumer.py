@@ -10,12 +10,12 @@ import js_models
 from js_async import _control
 from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
+from js_async._delivery import AGE_SHARE, Delivery, ack_wait_of
 from js_async._io import Handler, Opening, opening
+from js_async._missing import Missing, OnDeleted
 from js_async._pulls import PullChannels
-from js_async.delivery import AGE_SHARE, Delivery, ack_wait_of
 from js_async.message import Message
 from js_async.messages import Messages
-from js_async.missing import Missing, OnDeleted
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Seconds, monotonic, seconds
 from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError

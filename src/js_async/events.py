@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from js_async._io import Signal
+from js_async._iteration import Iteration
 from js_async._transport import Box, Transport
-from js_async.iteration import Iteration
 from js_core.advisories import Event, read_event
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, RequestTimeout

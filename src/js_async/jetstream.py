@@ -10,10 +10,10 @@ from js_async._api import Api
 from js_async._coordination_calls import CoordinationCalls
 from js_async._create import check_config, create_stream, name_by_subject, update_stream
 from js_async._io import Handler
+from js_async._publish_calls import PublishCalls
 from js_async._transport import Transport
 from js_async._watch_calls import WatchCalls
 from js_async.listing import Listing
-from js_async.publishing import Publishing
 from js_async.stream import Stream
 from js_core.atomic_batch import MAX_MESSAGES
 from js_core.deadline import Seconds
@@ -26,19 +26,19 @@ from js_core.subjects import ApiSubjects
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from js_async._once_writer import By
+    from js_async._subject_writes import SubjectWrites
     from js_async.atomic_batch import AtomicBatch
     from js_async.consumer import Consumer
     from js_async.consuming import Order
     from js_async.counters import Counters
     from js_async.message import Message
     from js_async.meta import Meta
-    from js_async.once_writer import By
     from js_async.outbox_relay import OutboxRelay
     from js_async.outbox_store import OutboxStore
     from js_async.processing import Processing
     from js_async.range_reader import RangeReader
     from js_async.schedules import Schedules
-    from js_async.subject_writes import SubjectWrites
     from js_core.backup import TransferProgress
     from js_core.outbox import OutboxReport
     from js_core.processing import ProcessReport
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStream"]
 
 
-class JetStream(WatchCalls, CoordinationCalls, Publishing):
+class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`."""
 
     def __init__(
@@ -65,7 +65,7 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
     @property
     def _writes(self) -> SubjectWrites:
-        from js_async.subject_writes import SubjectWrites
+        from js_async._subject_writes import SubjectWrites
 
         # No `cached_property`, for the reason told at `_pipeline.UnderWay`. Two of them are as good
         # as one: they only remember what was looked up.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from js_async._delivery import Delivery
 from js_async.core_message import CoreMessage
-from js_async.delivery import Delivery
 from js_core.ack_reply import Metadata, parse_ack_reply
 from js_core.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
 from js_core.deadline import Deadline, Seconds, monotonic

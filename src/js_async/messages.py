@@ -8,12 +8,12 @@ from typing import Final, Self
 
 from attrs import evolve
 
+from js_async._delivery import AGE_SHARE, Delivery
+from js_async._held import Held
+from js_async._iteration import Iteration
+from js_async._missing import DELETION, Missing
 from js_async._pulls import PullChannel
-from js_async.delivery import AGE_SHARE, Delivery
-from js_async.held import Held
-from js_async.iteration import Iteration
 from js_async.message import Message
-from js_async.missing import DELETION, Missing
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.doubt import Doubt
 from js_core.errors import (

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from js_async._io import Signal, sleep
+from js_async._nats_py_parser import OwnParser, take_over
 from js_async._replies import Replies
 from js_async._transport import Box
 from js_async.jetstream import JetStream
-from js_async.nats_py_parser import OwnParser, take_over
 from js_core.ack_cutter import AckCutter
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline, Seconds, monotonic

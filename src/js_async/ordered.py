@@ -9,11 +9,11 @@ from js_async import _control
 from js_async._api import Api
 from js_async._create import create_consumer
 from js_async._io import Signal
+from js_async._iteration import Iteration
+from js_async._missing import Missing
 from js_async._pulls import PullChannels
-from js_async.iteration import Iteration
 from js_async.message import Message
 from js_async.messages import Messages
-from js_async.missing import Missing
 from js_core.deadline import Deadline
 from js_core.errors import (
     BadArgument,

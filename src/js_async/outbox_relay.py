@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async._io import Signal, Task, sleep, spawn
+from js_async._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
+from js_async._outbox_window import OutboxWindow
 from js_async._store_calls import StoreCalls, StoreTrouble
-from js_async.once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_async.outbox_store import OutboxStore
-from js_async.outbox_window import OutboxWindow
 from js_core.deadline import Deadline, Seconds, seconds
 from js_core.errors import (
     BadArgument,
@@ -31,8 +31,8 @@ from js_core.outbox import (
 from js_core.subject_write import Stored
 
 if TYPE_CHECKING:
+    from js_async._promised_streams import PromisedStreams
     from js_async.jetstream import JetStream
-    from js_async.promised_streams import PromisedStreams
 
 __all__ = ["OutboxRelay"]
 

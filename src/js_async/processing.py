@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async._api import Api
+from js_async._delivery import ack_wait_of
 from js_async._gets import first_seq_at
 from js_async._io import Handler, Lock, call, check_handler
+from js_async._look_up import stored_ids
+from js_async._once_writer import By, OnceWriter, once_writer
 from js_async.consumer import Consumer
 from js_async.consuming import Consuming, Order
-from js_async.delivery import ack_wait_of
-from js_async.look_up import stored_ids
 from js_async.message import Message
-from js_async.once_writer import By, OnceWriter, once_writer
 from js_async.stream import Stream
 from js_core.deadline import Seconds, monotonic, seconds
 from js_core.errors import (
@@ -40,8 +40,8 @@ from js_core.subject_write import Stored
 from js_models import ConsumerConfig, Timestamp
 
 if TYPE_CHECKING:
+    from js_async._promised_streams import PromisedStreams
     from js_async.jetstream import JetStream
-    from js_async.promised_streams import PromisedStreams
 
 __all__ = ["Processing"]
 

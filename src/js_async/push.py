@@ -11,9 +11,9 @@ from attrs import evolve
 from js_async import _control
 from js_async._api import Api
 from js_async._create import create_consumer
+from js_async._delivery import Delivery, ack_wait_of
+from js_async._iteration import Iteration
 from js_async._transport import Box
-from js_async.delivery import Delivery, ack_wait_of
-from js_async.iteration import Iteration
 from js_async.message import Message
 from js_core.deadline import Deadline, monotonic
 from js_core.doubt import Doubt

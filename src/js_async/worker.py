@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from js_async._delivery import ack_wait_of
 from js_async._io import (
     Handler,
     Home,
@@ -21,12 +22,11 @@ from js_async._io import (
 )
 from js_async._jobs import Job, JobsHere, is_repeated
 from js_async._outcomes import Outcomes
+from js_async._work_settings import WorkSettings
 from js_async.consumer import Consumer
 from js_async.dead_letters import DeadLetters
-from js_async.delivery import ack_wait_of
 from js_async.message import Message
 from js_async.messages import Messages
-from js_async.work_settings import WorkSettings
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import (
     AlreadyAcknowledged,

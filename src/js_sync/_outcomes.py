@@ -19,7 +19,7 @@ from js_core.retry import TryLater, nak_delay
 from js_models import ConsumerConfig
 from js_sync._io import Lock
 from js_sync._jobs import Job
-from js_sync.work_settings import WorkSettings
+from js_sync._work_settings import WorkSettings
 
 __all__ = ["Outcomes"]
 

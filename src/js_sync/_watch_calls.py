@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from js_core.health import Health, Thresholds
     from js_core.reports import PullReport, WorkReport
     from js_models import ConsumerConfig
+    from js_sync._work_settings import KeyOf
     from js_sync.dead_letters import DeadLetters
     from js_sync.events import Events
     from js_sync.jetstream import JetStream
     from js_sync.message import Message
-    from js_sync.work_settings import KeyOf
     from js_sync.worker import Worker
 
 __all__ = ["WatchCalls"]
@@ -102,7 +102,7 @@ class WatchCalls(ConsumerCalls):
         in the worker's hands, by default two for each handler, or 500 where there is an order, and
         as many are on their way: what goes back at the end counts as delivered.
         """
-        from js_sync.work_settings import WorkSettings
+        from js_sync._work_settings import WorkSettings
         from js_sync.worker import Worker
 
         settings = WorkSettings(

@@ -18,12 +18,12 @@ from js_core.reports import PullReport
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
+from js_sync._delivery import AGE_SHARE, Delivery, ack_wait_of
 from js_sync._io import Handler, Opening, opening
+from js_sync._missing import Missing, OnDeleted
 from js_sync._pulls import PullChannels
-from js_sync.delivery import AGE_SHARE, Delivery, ack_wait_of
 from js_sync.message import Message
 from js_sync.messages import Messages
-from js_sync.missing import Missing, OnDeleted
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse

@@ -13,8 +13,8 @@ from js_core.errors import BadArgument, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.protocol import Frame, Sink
 from js_sync._io import Signal
+from js_sync._iteration import Iteration
 from js_sync._transport import Box, Transport
-from js_sync.iteration import Iteration
 
 __all__ = ["Events", "listen"]
 

@@ -18,10 +18,10 @@ from js_sync._api import Api
 from js_sync._coordination_calls import CoordinationCalls
 from js_sync._create import check_config, create_stream, name_by_subject, update_stream
 from js_sync._io import Handler
+from js_sync._publish_calls import PublishCalls
 from js_sync._transport import Transport
 from js_sync._watch_calls import WatchCalls
 from js_sync.listing import Listing
-from js_sync.publishing import Publishing
 from js_sync.stream import Stream
 
 if TYPE_CHECKING:
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from js_core.read_request import Via
     from js_core.subject_write import AlreadyThere, Stored
     from js_models import AccountInfo, StreamConfig, StreamInfo
+    from js_sync._once_writer import By
+    from js_sync._subject_writes import SubjectWrites
     from js_sync.atomic_batch import AtomicBatch
     from js_sync.consumer import Consumer
     from js_sync.consuming import Order
     from js_sync.counters import Counters
     from js_sync.message import Message
     from js_sync.meta import Meta
-    from js_sync.once_writer import By
     from js_sync.outbox_relay import OutboxRelay
     from js_sync.outbox_store import OutboxStore
     from js_sync.processing import Processing
     from js_sync.range_reader import RangeReader
     from js_sync.schedules import Schedules
-    from js_sync.subject_writes import SubjectWrites
 
 __all__ = ["JetStream"]
 
 
-class JetStream(WatchCalls, CoordinationCalls, Publishing):
+class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`."""
 
     def __init__(
@@ -66,7 +66,7 @@ class JetStream(WatchCalls, CoordinationCalls, Publishing):
 
     @property
     def _writes(self) -> SubjectWrites:
-        from js_sync.subject_writes import SubjectWrites
+        from js_sync._subject_writes import SubjectWrites
 
         # No `cached_property`, for the reason told at `_pipeline.UnderWay`. Two of them are as good
         # as one: they only remember what was looked up.

@@ -10,8 +10,8 @@ from js_core.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
 from js_core.protocol import Frame
+from js_sync._delivery import Delivery
 from js_sync.core_message import CoreMessage
-from js_sync.delivery import Delivery
 
 __all__ = ["Message"]
 

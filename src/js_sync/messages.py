@@ -27,12 +27,12 @@ from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
 from js_core.pull_request import PullLimits
 from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind, is_status, read_status
+from js_sync._delivery import AGE_SHARE, Delivery
+from js_sync._held import Held
+from js_sync._iteration import Iteration
+from js_sync._missing import DELETION, Missing
 from js_sync._pulls import PullChannel
-from js_sync.delivery import AGE_SHARE, Delivery
-from js_sync.held import Held
-from js_sync.iteration import Iteration
 from js_sync.message import Message
-from js_sync.missing import DELETION, Missing
 
 __all__ = ["Messages"]
 

@@ -26,11 +26,11 @@ from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer
 from js_sync._io import Signal
+from js_sync._iteration import Iteration
+from js_sync._missing import Missing
 from js_sync._pulls import PullChannels
-from js_sync.iteration import Iteration
 from js_sync.message import Message
 from js_sync.messages import Messages
-from js_sync.missing import Missing
 
 __all__ = ["OrderedMessages"]
 

@@ -26,14 +26,14 @@ from js_core.outbox import (
 )
 from js_core.subject_write import Stored
 from js_sync._io import Signal, Task, sleep, spawn
+from js_sync._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
+from js_sync._outbox_window import OutboxWindow
 from js_sync._store_calls import StoreCalls, StoreTrouble
-from js_sync.once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_sync.outbox_store import OutboxStore
-from js_sync.outbox_window import OutboxWindow
 
 if TYPE_CHECKING:
+    from js_sync._promised_streams import PromisedStreams
     from js_sync.jetstream import JetStream
-    from js_sync.promised_streams import PromisedStreams
 
 __all__ = ["OutboxRelay"]
 

@@ -30,19 +30,19 @@ from js_core.publish import PublishRequest
 from js_core.subject_write import Stored
 from js_models import ConsumerConfig, Timestamp
 from js_sync._api import Api
+from js_sync._delivery import ack_wait_of
 from js_sync._gets import first_seq_at
 from js_sync._io import Handler, Lock, call, check_handler
+from js_sync._look_up import stored_ids
+from js_sync._once_writer import By, OnceWriter, once_writer
 from js_sync.consumer import Consumer
 from js_sync.consuming import Consuming, Order
-from js_sync.delivery import ack_wait_of
-from js_sync.look_up import stored_ids
 from js_sync.message import Message
-from js_sync.once_writer import By, OnceWriter, once_writer
 from js_sync.stream import Stream
 
 if TYPE_CHECKING:
+    from js_sync._promised_streams import PromisedStreams
     from js_sync.jetstream import JetStream
-    from js_sync.promised_streams import PromisedStreams
 
 __all__ = ["Processing"]
 

@@ -26,9 +26,9 @@ from js_models import ConsumerConfig, ConsumerInfo
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer
+from js_sync._delivery import Delivery, ack_wait_of
+from js_sync._iteration import Iteration
 from js_sync._transport import Box
-from js_sync.delivery import Delivery, ack_wait_of
-from js_sync.iteration import Iteration
 from js_sync.message import Message
 
 __all__ = ["PushMessages", "with_heartbeats"]

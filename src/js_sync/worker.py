@@ -20,6 +20,7 @@ from js_core.errors import (
 )
 from js_core.work_queue import WorkQueue
 from js_models import AckPolicy, ConsumerConfig
+from js_sync._delivery import ack_wait_of
 from js_sync._io import (
     Handler,
     Home,
@@ -35,12 +36,11 @@ from js_sync._io import (
 )
 from js_sync._jobs import Job, JobsHere, is_repeated
 from js_sync._outcomes import Outcomes
+from js_sync._work_settings import WorkSettings
 from js_sync.consumer import Consumer
 from js_sync.dead_letters import DeadLetters
-from js_sync.delivery import ack_wait_of
 from js_sync.message import Message
 from js_sync.messages import Messages
-from js_sync.work_settings import WorkSettings
 
 if TYPE_CHECKING:
     from js_sync.jetstream import JetStream

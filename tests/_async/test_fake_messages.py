@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_async.missing import DELETION
+from js_async._missing import DELETION
 from js_core.deadline import Deadline, monotonic
 from js_core.reports import PullWarning
 from js_testing import FakePeer, FakeServer

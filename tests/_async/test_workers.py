@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 import js_async as js
+from js_async._delivery import Delivery
 from js_async._jobs import JobsHere
-from js_async.delivery import Delivery
 from js_async.message import Message
 from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve

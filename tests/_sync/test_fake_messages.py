@@ -8,7 +8,7 @@ import pytest
 import js_sync as js
 from js_core.deadline import Deadline, monotonic
 from js_core.reports import PullWarning
-from js_sync.missing import DELETION
+from js_sync._missing import DELETION
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 from tests.fake.answers import CONSUMER

@@ -12,8 +12,8 @@ import pytest
 import js_sync as js
 from js_core.deadline import monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve
+from js_sync._delivery import Delivery
 from js_sync._jobs import JobsHere
-from js_sync.delivery import Delivery
 from js_sync.message import Message
 from js_testing import Proxy
 from tests._sync.flow import eventually, pause

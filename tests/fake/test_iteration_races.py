@@ -9,12 +9,12 @@ import js_sync as js
 from js_core.deadline import Deadline
 from js_core.mailbox import Mailbox
 from js_models import ConsumerConfig
-from js_sync import _session, promised_streams
+from js_sync import _promised_streams, _session
 from js_sync import messages as messages_module
 from js_sync._api import Api
 from js_sync._io import Signal
+from js_sync._promised_streams import PromisedStreams
 from js_sync.message import Message
-from js_sync.promised_streams import PromisedStreams
 from js_sync.push import PushMessages
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
@@ -210,13 +210,13 @@ def test_streams_that_others_ask_for_meanwhile_disturb_no_search(monkeypatch):
         config = SimpleNamespace(subjects=["a"])
         streams._known["A"] = SimpleNamespace(config=config, name="A")
         streams._known["B"] = SimpleNamespace(config=config, name="B")
-        own = promised_streams.matcher
+        own = _promised_streams.matcher
 
         def slowly(subjects):
             streams._known[f"C{len(streams._known)}"] = streams._known["A"]
             return own(subjects)
 
-        monkeypatch.setattr(promised_streams, "matcher", slowly)
+        monkeypatch.setattr(_promised_streams, "matcher", slowly)
         assert streams._find(b"x") is None
 
 

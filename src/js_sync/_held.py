@@ -1,4 +1,4 @@
-# Generated from src/js_async/held.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_held.py by codegen/twin.py. Edit that file instead.
 """Keeping alive what a consumer's iteration holds: the server is told that work goes on."""
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Final
 from js_core.acks import IN_PROGRESS
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import AlreadyAcknowledged, TwinstreamError
+from js_sync._delivery import Delivery
 from js_sync._io import Signal, Task, spawn
 from js_sync._transport import Transport
-from js_sync.delivery import Delivery
 from js_sync.message import Message
 
 __all__ = ["Held"]

@@ -21,10 +21,10 @@ from js_models import PubAck
 if TYPE_CHECKING:
     from js_async.fast_ingest import FastIngest
 
-__all__ = ["Publishing"]
+__all__ = ["PublishCalls"]
 
 
-class Publishing(ApiCalls):
+class PublishCalls(ApiCalls):
     """The part of a JetStream context that publishes."""
 
     async def publish(

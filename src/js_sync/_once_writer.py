@@ -1,4 +1,4 @@
-# Generated from src/js_async/once_writer.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_once_writer.py by codegen/twin.py. Edit that file instead.
 """Two ways to store messages once, whoever repeats them and whenever.
 
 By subject, where each message has a subject of its own: the stream refuses a second one for ever.
@@ -20,8 +20,8 @@ from js_core.subject_write import AlreadyThere, Refusal, Stored, judge
 from js_models import StreamConfig
 
 if TYPE_CHECKING:
+    from js_sync._promised_streams import PromisedStreams
     from js_sync.jetstream import JetStream
-    from js_sync.promised_streams import PromisedStreams
     from js_sync.stream import Stream
 
 __all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]

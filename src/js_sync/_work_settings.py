@@ -1,4 +1,4 @@
-# Generated from src/js_async/work_settings.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_work_settings.py by codegen/twin.py. Edit that file instead.
 """What a worker is asked for."""
 
 from __future__ import annotations

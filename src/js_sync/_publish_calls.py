@@ -1,4 +1,4 @@
-# Generated from src/js_async/publishing.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_publish_calls.py by codegen/twin.py. Edit that file instead.
 """The calls of a JetStream context that publish."""
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from js_sync.publisher import Publisher
 if TYPE_CHECKING:
     from js_sync.fast_ingest import FastIngest
 
-__all__ = ["Publishing"]
+__all__ = ["PublishCalls"]
 
 
-class Publishing(ApiCalls):
+class PublishCalls(ApiCalls):
     """The part of a JetStream context that publishes."""
 
     def publish(

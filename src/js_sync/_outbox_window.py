@@ -1,3 +1,4 @@
+# Generated from src/js_async/_outbox_window.py by codegen/twin.py. Edit that file instead.
 """Keeps an outbox within the duplicate window of its stream.
 
 An event may be sent as long as every attempt that could have been stored is known to lie within
@@ -10,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from js_async._store_calls import StoreCalls
-from js_async.look_up import stored_ids
 from js_core.deadline import monotonic
 from js_core.errors import OutcomeUnknown
 from js_core.outbox import OutboxEvent
+from js_sync._look_up import stored_ids
+from js_sync._store_calls import StoreCalls
 
 if TYPE_CHECKING:
-    from js_async.jetstream import JetStream
-    from js_async.stream import Stream
+    from js_sync.jetstream import JetStream
+    from js_sync.stream import Stream
 
 __all__ = ["OutboxWindow"]
 
@@ -61,16 +62,16 @@ class OutboxWindow:
         for number in numbers:
             self._first_sent.pop(number, None)
 
-    async def look(self) -> None:
+    def look(self) -> None:
         """Look through the stream and take out of the outbox what it holds.
 
         Raises `OutcomeUnknown` when the stream has lost messages that have to be looked at.
         """
-        ids = await self._store.call(lambda store: store.pending_ids())
-        floor = await self._store.call(lambda store: store.floor(self._key))
+        ids = self._store.call(lambda store: store.pending_ids())
+        floor = self._store.call(lambda store: store.floor(self._key))
         # From before the question: what it does not tell may be stored from then on.
         now = monotonic()
-        info = await self._stream.info(confirmed=True)
+        info = self._stream.info(confirmed=True)
         last = info.state.last_seq
         if floor is None:
             # Nobody has sent from this outbox to this stream, for the floor comes first.
@@ -81,14 +82,12 @@ class OutboxWindow:
                 f" from {floor + 1} may hold events of the outbox: its limits let them go while the"
                 " relay was away. Compare by hand, or let the outbox write by subject"
             )
-        found = await stored_ids(
-            self._jet, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE
-        )
+        found = stored_ids(self._jet, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE)
         if found:
             numbers = [ids[id] for id in found]
-            await self._store.call(lambda store: store.done(numbers))
+            self._store.call(lambda store: store.done(numbers))
             self.found += len(found)
-        await self._store.call(lambda store: store.set_floor(self._key, last))
+        self._store.call(lambda store: store.set_floor(self._key, last))
         self._looked_at = now
         self._first_sent.clear()
         self._last_number = max(ids.values(), default=0)

@@ -1,4 +1,3 @@
-# Generated from src/js_async/subject_writes.py by codegen/twin.py. Edit that file instead.
 """Insert, update and upsert: writes that say what the subject must hold before.
 
 Each is repeated until its outcome is known, under one deadline, and cannot store twice.
@@ -8,6 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from js_async._api import Api
+from js_async._io import sleep
+from js_async._promised_streams import PromisedStreams
+from js_async._publish_doubt import prove
+from js_async.stream import Stream
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     BadArgument,
@@ -21,11 +25,6 @@ from js_core.stream_message import StreamMessage
 from js_core.subject_write import AlreadyThere, Refusal, Stored, is_mine, judge
 from js_core.tries import Tries
 from js_models import PubAck
-from js_sync._api import Api
-from js_sync._io import sleep
-from js_sync._publish_doubt import prove
-from js_sync.promised_streams import PromisedStreams
-from js_sync.stream import Stream
 
 __all__ = ["SubjectWrites"]
 
@@ -37,7 +36,7 @@ class SubjectWrites:
         self._api: Final = api
         self.streams: Final = PromisedStreams(api)
 
-    def insert(
+    async def insert(
         self,
         request: PublishRequest,
         *,
@@ -49,17 +48,17 @@ class SubjectWrites:
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None else seconds(span, "lasting")
-        self.ready(tries.deadline)
-        stream = self.streams.check(
+        await self.ready(tries.deadline)
+        stream = await self.streams.check(
             request.subject,
             request.expected_stream,
             "that a subject is inserted once",
             lambda config: insert_holes(config, last) if check else [],
         )
         write = _Write(self, stream, _conditional(self._identified(request), stream, 0), tries)
-        return write.insert()
+        return await write.insert()
 
-    def update(
+    async def update(
         self, request: PublishRequest, expected_seq: int, *, check: bool, timeout: Seconds | None
     ) -> Stored:
         """Replace the last message of a subject if it is the expected one."""
@@ -69,9 +68,9 @@ class SubjectWrites:
                 " for a subject that holds nothing use insert"
             )
         tries = Tries(self._api.deadline(timeout))
-        self.ready(tries.deadline)
+        await self.ready(tries.deadline)
         version = self._api.transport.server_info.version_numbers
-        stream = self.streams.check(
+        stream = await self.streams.check(
             request.subject,
             request.expected_stream,
             "that a message can be replaced",
@@ -79,14 +78,16 @@ class SubjectWrites:
         )
         request = _conditional(self._identified(request), stream, expected_seq)
         request = _rolling_up(request, rolls_up(stream.config, history=True))
-        return _Write(self, stream, request, tries).update(expected_seq)
+        return await _Write(self, stream, request, tries).update(expected_seq)
 
-    def upsert(self, request: PublishRequest, *, check: bool, timeout: Seconds | None) -> Stored:
+    async def upsert(
+        self, request: PublishRequest, *, check: bool, timeout: Seconds | None
+    ) -> Stored:
         """Store a message in the place of what its subject holds."""
         deadline = self._api.deadline(timeout)
-        self.ready(deadline)
+        await self.ready(deadline)
         version = self._api.transport.server_info.version_numbers
-        stream = self.streams.check(
+        stream = await self.streams.check(
             request.subject,
             request.expected_stream,
             "that a subject holds its newest message only",
@@ -99,7 +100,7 @@ class SubjectWrites:
         tries = Tries(deadline)
         request = self._identified(request)._replace(expected_stream=stream.name)
         rollup = rolls_up(stream.config, history=False) and bool(stream.config.allow_rollup_hdrs)
-        return _Write(self, stream, _rolling_up(request, rollup), tries).upsert()
+        return await _Write(self, stream, _rolling_up(request, rollup), tries).upsert()
 
     def _identified(self, request: PublishRequest) -> PublishRequest:
         """Give the message an identity, so that it can be told when it is found."""
@@ -107,22 +108,22 @@ class SubjectWrites:
             return request
         return request._replace(msg_id=self._api.transport.tokens.name())
 
-    def ready(self, deadline: Deadline) -> None:
+    async def ready(self, deadline: Deadline) -> None:
         """Return when there is a link, so that what is lost after that was sent."""
-        self._api.transport.ready(deadline)
+        await self._api.transport.ready(deadline)
 
-    def send(self, request: PublishRequest, timeout: float) -> PubAck:
+    async def send(self, request: PublishRequest, timeout: float) -> PubAck:
         """Make one attempt."""
         subject, headers = request.subject, publish_headers(request)
         deadline = self._api.deadline(timeout)
-        frame = self._api.transport.ask(subject, headers, request.data, deadline)
+        frame = await self._api.transport.ask(subject, headers, request.data, deadline)
         return read_pub_ack(frame, subject)
 
-    def prove(
+    async def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
     ) -> PubAck:
         """Return the acknowledgement of an attempt without an answer, or raise the refusal."""
-        return prove(self._api, request, refusal, deadline)
+        return await prove(self._api, request, refusal, deadline)
 
 
 class _Write:
@@ -138,12 +139,12 @@ class _Write:
         self._tries: Final = tries
         self._began: Final = monotonic()
 
-    def insert(self) -> Stored | AlreadyThere:
+    async def insert(self) -> Stored | AlreadyThere:
         while True:
-            answer = self._attempt()
+            answer = await self._attempt()
             if isinstance(answer, PubAck) and not answer.duplicate:
                 return self._stored(answer.seq)
-            found = self._last()
+            found = await self._last()
             if found is not None:
                 if is_mine(found, self._id):
                     return self._stored(found.seq, repeated=True)
@@ -151,40 +152,40 @@ class _Write:
             if isinstance(answer, PubAck):
                 return AlreadyThere(stream=self._stream.name, seq=answer.seq, message=None)
             # What was there is gone, or not there yet.
-            sleep(self._tries.pause(answer, self._request.subject))
+            await sleep(self._tries.pause(answer, self._request.subject))
 
-    def update(self, expected_seq: int) -> Stored:
+    async def update(self, expected_seq: int) -> Stored:
         while True:
-            answer = self._attempt()
+            answer = await self._attempt()
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             if not self._tries.unknown and judge(answer) is Refusal.HELD:
                 raise answer
-            found = self._last()
+            found = await self._last()
             if found is not None and is_mine(found, self._id):
                 return self._stored(found.seq, repeated=True)
             if found is None or found.seq != expected_seq:
-                return self._proven(answer, found)
-            sleep(self._tries.pause(answer, self._request.subject))
+                return await self._proven(answer, found)
+            await sleep(self._tries.pause(answer, self._request.subject))
 
-    def upsert(self) -> Stored:
+    async def upsert(self) -> Stored:
         while True:
-            answer = self._attempt()
+            answer = await self._attempt()
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             if judge(answer) is not Refusal.IN_PROCESS:
                 raise self._tries.end(answer, self._request.subject)
-            sleep(self._tries.pause(answer, self._request.subject))
+            await sleep(self._tries.pause(answer, self._request.subject))
 
-    def _attempt(self) -> PubAck | TwinstreamError:
+    async def _attempt(self) -> PubAck | TwinstreamError:
         """Write until there is an answer; return it, or the refusal that asks for a look."""
         while True:
             try:
-                self._writes.ready(self._tries.deadline)
+                await self._writes.ready(self._tries.deadline)
             except TwinstreamError as error:
                 raise self._tries.end(error, self._request.subject) from error
             try:
-                return self._writes.send(self._request, self._tries.patience())
+                return await self._writes.send(self._request, self._tries.patience())
             except TwinstreamError as error:
                 refusal = judge(error)
                 if refusal is Refusal.LOST:
@@ -194,24 +195,24 @@ class _Write:
                     raise self._tries.end(error, self._request.subject) from error
                 elif refusal is not Refusal.PASSING:
                     return error
-                sleep(self._tries.pause(error, self._request.subject))
+                await sleep(self._tries.pause(error, self._request.subject))
 
-    def _last(self) -> StreamMessage | None:
+    async def _last(self) -> StreamMessage | None:
         """Return what the subject holds."""
         while True:
             try:
-                return self._stream.get_last_message(self._request.subject)
+                return await self._stream.get_last_message(self._request.subject)
             except MessageNotFound:
                 return None
             except TwinstreamError as error:
                 if judge(error) not in {Refusal.LOST, Refusal.PASSING}:
                     raise
-                sleep(self._tries.pause(error, self._request.subject))
+                await sleep(self._tries.pause(error, self._request.subject))
 
     def _stored(self, seq: int, *, repeated: bool = False) -> Stored:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)
 
-    def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
+    async def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
         """Return that an attempt without an answer was stored and replaced since.
 
         Raises the refusal when none was stored. What is still under way comes too late: the
@@ -224,7 +225,7 @@ class _Write:
                 f"{self._request.subject}: an answer was lost, and now the subject {where}; the"
                 " message was stored and replaced since, or never stored"
             ) from refusal
-        ack = self._writes.prove(self._request, refusal, self._tries.deadline)
+        ack = await self._writes.prove(self._request, refusal, self._tries.deadline)
         return self._stored(ack.seq, repeated=True)
 
 

@@ -1,4 +1,4 @@
-# Generated from src/js_async/look_up.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_look_up.py by codegen/twin.py. Edit that file instead.
 """Look up which identities a stream holds since a sequence."""
 
 from __future__ import annotations

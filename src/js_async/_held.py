@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from js_async._delivery import Delivery
 from js_async._io import Signal, Task, spawn
 from js_async._transport import Transport
-from js_async.delivery import Delivery
 from js_async.message import Message
 from js_core.acks import IN_PROGRESS
 from js_core.deadline import Deadline, monotonic

@@ -1,4 +1,4 @@
-# Generated from src/js_async/delivery.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_delivery.py by codegen/twin.py. Edit that file instead.
 """What messages that arrived together have in common."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Generated from src/js_async/iteration.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_iteration.py by codegen/twin.py. Edit that file instead.
 """What all endless iterations have in common: iterate, take one in time, close with a block."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Generated from src/js_async/missing.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_missing.py by codegen/twin.py. Edit that file instead.
 """What to do when a consumer is gone while it is iterated over."""
 
 from __future__ import annotations

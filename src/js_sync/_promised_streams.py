@@ -1,4 +1,4 @@
-# Generated from src/js_async/promised_streams.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_promised_streams.py by codegen/twin.py. Edit that file instead.
 """Which stream holds a subject, and what its settings promise; asked once per stream and link."""
 
 from __future__ import annotations

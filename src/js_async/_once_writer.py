@@ -19,8 +19,8 @@ from js_core.subject_write import AlreadyThere, Refusal, Stored, judge
 from js_models import StreamConfig
 
 if TYPE_CHECKING:
+    from js_async._promised_streams import PromisedStreams
     from js_async.jetstream import JetStream
-    from js_async.promised_streams import PromisedStreams
     from js_async.stream import Stream
 
 __all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]

@@ -1,3 +1,4 @@
+# Generated from src/js_async/_subject_writes.py by codegen/twin.py. Edit that file instead.
 """Insert, update and upsert: writes that say what the subject must hold before.
 
 Each is repeated until its outcome is known, under one deadline, and cannot store twice.
@@ -7,11 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_async._api import Api
-from js_async._io import sleep
-from js_async._publish_doubt import prove
-from js_async.promised_streams import PromisedStreams
-from js_async.stream import Stream
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     BadArgument,
@@ -25,6 +21,11 @@ from js_core.stream_message import StreamMessage
 from js_core.subject_write import AlreadyThere, Refusal, Stored, is_mine, judge
 from js_core.tries import Tries
 from js_models import PubAck
+from js_sync._api import Api
+from js_sync._io import sleep
+from js_sync._promised_streams import PromisedStreams
+from js_sync._publish_doubt import prove
+from js_sync.stream import Stream
 
 __all__ = ["SubjectWrites"]
 
@@ -36,7 +37,7 @@ class SubjectWrites:
         self._api: Final = api
         self.streams: Final = PromisedStreams(api)
 
-    async def insert(
+    def insert(
         self,
         request: PublishRequest,
         *,
@@ -48,17 +49,17 @@ class SubjectWrites:
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None else seconds(span, "lasting")
-        await self.ready(tries.deadline)
-        stream = await self.streams.check(
+        self.ready(tries.deadline)
+        stream = self.streams.check(
             request.subject,
             request.expected_stream,
             "that a subject is inserted once",
             lambda config: insert_holes(config, last) if check else [],
         )
         write = _Write(self, stream, _conditional(self._identified(request), stream, 0), tries)
-        return await write.insert()
+        return write.insert()
 
-    async def update(
+    def update(
         self, request: PublishRequest, expected_seq: int, *, check: bool, timeout: Seconds | None
     ) -> Stored:
         """Replace the last message of a subject if it is the expected one."""
@@ -68,9 +69,9 @@ class SubjectWrites:
                 " for a subject that holds nothing use insert"
             )
         tries = Tries(self._api.deadline(timeout))
-        await self.ready(tries.deadline)
+        self.ready(tries.deadline)
         version = self._api.transport.server_info.version_numbers
-        stream = await self.streams.check(
+        stream = self.streams.check(
             request.subject,
             request.expected_stream,
             "that a message can be replaced",
@@ -78,16 +79,14 @@ class SubjectWrites:
         )
         request = _conditional(self._identified(request), stream, expected_seq)
         request = _rolling_up(request, rolls_up(stream.config, history=True))
-        return await _Write(self, stream, request, tries).update(expected_seq)
+        return _Write(self, stream, request, tries).update(expected_seq)
 
-    async def upsert(
-        self, request: PublishRequest, *, check: bool, timeout: Seconds | None
-    ) -> Stored:
+    def upsert(self, request: PublishRequest, *, check: bool, timeout: Seconds | None) -> Stored:
         """Store a message in the place of what its subject holds."""
         deadline = self._api.deadline(timeout)
-        await self.ready(deadline)
+        self.ready(deadline)
         version = self._api.transport.server_info.version_numbers
-        stream = await self.streams.check(
+        stream = self.streams.check(
             request.subject,
             request.expected_stream,
             "that a subject holds its newest message only",
@@ -100,7 +99,7 @@ class SubjectWrites:
         tries = Tries(deadline)
         request = self._identified(request)._replace(expected_stream=stream.name)
         rollup = rolls_up(stream.config, history=False) and bool(stream.config.allow_rollup_hdrs)
-        return await _Write(self, stream, _rolling_up(request, rollup), tries).upsert()
+        return _Write(self, stream, _rolling_up(request, rollup), tries).upsert()
 
     def _identified(self, request: PublishRequest) -> PublishRequest:
         """Give the message an identity, so that it can be told when it is found."""
@@ -108,22 +107,22 @@ class SubjectWrites:
             return request
         return request._replace(msg_id=self._api.transport.tokens.name())
 
-    async def ready(self, deadline: Deadline) -> None:
+    def ready(self, deadline: Deadline) -> None:
         """Return when there is a link, so that what is lost after that was sent."""
-        await self._api.transport.ready(deadline)
+        self._api.transport.ready(deadline)
 
-    async def send(self, request: PublishRequest, timeout: float) -> PubAck:
+    def send(self, request: PublishRequest, timeout: float) -> PubAck:
         """Make one attempt."""
         subject, headers = request.subject, publish_headers(request)
         deadline = self._api.deadline(timeout)
-        frame = await self._api.transport.ask(subject, headers, request.data, deadline)
+        frame = self._api.transport.ask(subject, headers, request.data, deadline)
         return read_pub_ack(frame, subject)
 
-    async def prove(
+    def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
     ) -> PubAck:
         """Return the acknowledgement of an attempt without an answer, or raise the refusal."""
-        return await prove(self._api, request, refusal, deadline)
+        return prove(self._api, request, refusal, deadline)
 
 
 class _Write:
@@ -139,12 +138,12 @@ class _Write:
         self._tries: Final = tries
         self._began: Final = monotonic()
 
-    async def insert(self) -> Stored | AlreadyThere:
+    def insert(self) -> Stored | AlreadyThere:
         while True:
-            answer = await self._attempt()
+            answer = self._attempt()
             if isinstance(answer, PubAck) and not answer.duplicate:
                 return self._stored(answer.seq)
-            found = await self._last()
+            found = self._last()
             if found is not None:
                 if is_mine(found, self._id):
                     return self._stored(found.seq, repeated=True)
@@ -152,40 +151,40 @@ class _Write:
             if isinstance(answer, PubAck):
                 return AlreadyThere(stream=self._stream.name, seq=answer.seq, message=None)
             # What was there is gone, or not there yet.
-            await sleep(self._tries.pause(answer, self._request.subject))
+            sleep(self._tries.pause(answer, self._request.subject))
 
-    async def update(self, expected_seq: int) -> Stored:
+    def update(self, expected_seq: int) -> Stored:
         while True:
-            answer = await self._attempt()
+            answer = self._attempt()
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             if not self._tries.unknown and judge(answer) is Refusal.HELD:
                 raise answer
-            found = await self._last()
+            found = self._last()
             if found is not None and is_mine(found, self._id):
                 return self._stored(found.seq, repeated=True)
             if found is None or found.seq != expected_seq:
-                return await self._proven(answer, found)
-            await sleep(self._tries.pause(answer, self._request.subject))
+                return self._proven(answer, found)
+            sleep(self._tries.pause(answer, self._request.subject))
 
-    async def upsert(self) -> Stored:
+    def upsert(self) -> Stored:
         while True:
-            answer = await self._attempt()
+            answer = self._attempt()
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             if judge(answer) is not Refusal.IN_PROCESS:
                 raise self._tries.end(answer, self._request.subject)
-            await sleep(self._tries.pause(answer, self._request.subject))
+            sleep(self._tries.pause(answer, self._request.subject))
 
-    async def _attempt(self) -> PubAck | TwinstreamError:
+    def _attempt(self) -> PubAck | TwinstreamError:
         """Write until there is an answer; return it, or the refusal that asks for a look."""
         while True:
             try:
-                await self._writes.ready(self._tries.deadline)
+                self._writes.ready(self._tries.deadline)
             except TwinstreamError as error:
                 raise self._tries.end(error, self._request.subject) from error
             try:
-                return await self._writes.send(self._request, self._tries.patience())
+                return self._writes.send(self._request, self._tries.patience())
             except TwinstreamError as error:
                 refusal = judge(error)
                 if refusal is Refusal.LOST:
@@ -195,24 +194,24 @@ class _Write:
                     raise self._tries.end(error, self._request.subject) from error
                 elif refusal is not Refusal.PASSING:
                     return error
-                await sleep(self._tries.pause(error, self._request.subject))
+                sleep(self._tries.pause(error, self._request.subject))
 
-    async def _last(self) -> StreamMessage | None:
+    def _last(self) -> StreamMessage | None:
         """Return what the subject holds."""
         while True:
             try:
-                return await self._stream.get_last_message(self._request.subject)
+                return self._stream.get_last_message(self._request.subject)
             except MessageNotFound:
                 return None
             except TwinstreamError as error:
                 if judge(error) not in {Refusal.LOST, Refusal.PASSING}:
                     raise
-                await sleep(self._tries.pause(error, self._request.subject))
+                sleep(self._tries.pause(error, self._request.subject))
 
     def _stored(self, seq: int, *, repeated: bool = False) -> Stored:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)
 
-    async def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
+    def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
         """Return that an attempt without an answer was stored and replaced since.
 
         Raises the refusal when none was stored. What is still under way comes too late: the
@@ -225,7 +224,7 @@ class _Write:
                 f"{self._request.subject}: an answer was lost, and now the subject {where}; the"
                 " message was stored and replaced since, or never stored"
             ) from refusal
-        ack = await self._writes.prove(self._request, refusal, self._tries.deadline)
+        ack = self._writes.prove(self._request, refusal, self._tries.deadline)
         return self._stored(ack.seq, repeated=True)
 
 
