@@ -133,6 +133,25 @@ def test_paths_named_in_the_contributing_table_exist() -> None:
     assert not missing
 
 
+def test_the_map_of_modules_in_contributing_names_each_module_once() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    section = text.partition("## The modules of `src/js_async`")[2].partition("\n## ")[0]
+    table = "".join(line for line in section.splitlines() if line.startswith("|"))
+    modules = {path.stem for path in (ROOT / "src" / "js_async").glob("*.py")} - {"__init__"}
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(modules)
+
+
+def test_modules_without_an_underscore_hold_what_others_use() -> None:
+    package = ROOT / "src" / "js_async"
+    front = (package / "__init__.py").read_text("utf-8")
+    twins = {package, package.with_name("js_sync")}
+    outside = [path for path in (ROOT / "src").rglob("*.py") if not twins & set(path.parents)]
+    text = front + "".join(path.read_text("utf-8") for path in outside)
+    used = set(re.findall(r"^ *from js_(?:async|sync)\.(\w+) import", text, re.MULTILINE))
+    open_ = {path.stem for path in package.glob("*.py") if not path.stem.startswith("_")}
+    assert open_ == {name for name in used if not name.startswith("_")}
+
+
 def test_no_path_of_a_machine_is_in_any_file() -> None:
     paths = re.compile(rb"(?<![\w.])/(home|root|Users|work)/\w")
     for path in tracked():
