@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 from typing import Final
@@ -15,7 +14,6 @@ from typing import Final
 from js_core.errors import BadArgument
 
 __all__ = [
-    "Clock",
     "Deadline",
     "Seconds",
     "finite_seconds",
@@ -24,7 +22,6 @@ __all__ = [
     "unsleeping",
 ]
 
-Clock = Callable[[], float]
 Seconds = float | int | timedelta
 """A duration argument: seconds, or a timedelta."""
 

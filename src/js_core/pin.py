@@ -12,9 +12,8 @@ from typing import Final
 
 from js_core.protocol import Frame
 
-__all__ = ["PIN_HEADER", "Pins", "pin_of", "pin_size"]
+__all__ = ["Pins", "pin_of", "pin_size"]
 
-PIN_HEADER: Final = "Nats-Pin-Id"
 _LINE: Final = re.compile(rb"\r\nNats-Pin-Id: ?([^\r]*)")
 _EMPTY_BLOCK: Final = len(b"NATS/1.0\r\n\r\n")
 

@@ -14,7 +14,6 @@ from js_core.hole import Hole
 from js_models import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 
 __all__ = [
-    "holds_everybody",
     "identity_holes",
     "insert_holes",
     "keeping_holes",
@@ -120,14 +119,6 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
             )
         )
     return holes
-
-
-def holds_everybody(config: StreamConfig) -> bool:
-    """Tell whether the server refuses a second message of a subject from any publisher.
-
-    Otherwise only those are refused who ask for it, as `insert` does.
-    """
-    return bool(config.discard_new_per_subject) and config.max_msgs_per_subject == 1
 
 
 def rolls_up(config: StreamConfig, *, history: bool) -> bool:

@@ -304,6 +304,6 @@ def subscribe_command(subject: bytes, queue: bytes, sid: bytes) -> bytes:
     return b"SUB %b %b\r\n" % (subject, sid)
 
 
-def unsubscribe_command(sid: bytes, after: int = 0) -> bytes:
-    """Return UNSUB, at once or after that many messages in all."""
-    return b"UNSUB %b %d\r\n" % (sid, after) if after else b"UNSUB %b\r\n" % sid
+def unsubscribe_command(sid: bytes) -> bytes:
+    """Return UNSUB, which ends a subscription at once."""
+    return b"UNSUB %b\r\n" % sid

@@ -21,7 +21,6 @@ Wait = Literal["none", "first", "full"]
 """When a fetch may end: with what is there now, with the first messages, or only when full."""
 
 DEFAULT_MESSAGES: Final = 500
-DEFAULT_EXPIRES: Final = 30.0
 # ADR-37: with a byte limit the batch must not be the limit; the server takes a missing one as 1.
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5

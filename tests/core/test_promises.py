@@ -10,7 +10,6 @@ import pytest
 
 from js_core.errors import NotPromised
 from js_core.promises import (
-    holds_everybody,
     identity_holes,
     insert_holes,
     rolls_up,
@@ -108,19 +107,18 @@ def test_identities(settings: dict[str, Any], holes: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "everybody", "upsert_rolls", "update_rolls"),
+    ("settings", "upsert_rolls", "update_rolls"),
     [
-        ({}, False, True, False),
-        ({"max_msgs_per_subject": 1}, False, False, False),
-        (FULL, True, True, True),
-        (FULL | {"max_msgs_per_subject": 2}, False, True, True),
+        ({}, True, False),
+        ({"max_msgs_per_subject": 1}, False, False),
+        (FULL, True, True),
+        (FULL | {"max_msgs_per_subject": 2}, True, True),
     ],
 )
-def test_how_a_write_is_made(
-    settings: dict[str, Any], everybody: bool, upsert_rolls: bool, update_rolls: bool
+def test_writes_roll_up_where_older_messages_would_stay_or_refuse_them(
+    settings: dict[str, Any], upsert_rolls: bool, update_rolls: bool
 ) -> None:
     made = config(**settings)
-    assert holds_everybody(made) is everybody
     assert rolls_up(made, history=False) is upsert_rolls
     assert rolls_up(made, history=True) is update_rolls
 

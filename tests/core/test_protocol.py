@@ -233,7 +233,6 @@ def test_commands_on_the_wire() -> None:
     assert protocol.subscribe_command(b"s.*", b"", b"7") == b"SUB s.* 7\r\n"
     assert protocol.subscribe_command(b"s.*", b"q", b"7") == b"SUB s.* q 7\r\n"
     assert protocol.unsubscribe_command(b"7") == b"UNSUB 7\r\n"
-    assert protocol.unsubscribe_command(b"7", 3) == b"UNSUB 7 3\r\n"
 
 
 @given(SUBJECTS, st.just(b"") | SUBJECTS, PAYLOADS, st.just(b"") | BLOCKS)
