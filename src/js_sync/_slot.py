@@ -10,6 +10,7 @@ from attrs import frozen
 
 from js_core.coordination import CoordinationSubjects
 from js_core.deadline import Deadline, unsleeping
+from js_core.direct_get import from_leader
 from js_core.errors import (
     BadAnswer,
     ConnectionClosed,
@@ -21,11 +22,9 @@ from js_core.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
-from js_core.headers import Headers
 from js_core.lease import Action, Drop, LeaseEngine, Look, Phase, Put
 from js_core.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
-from js_core.stream_message import StreamMessage
 from js_models import StreamMessageDeleteResponse, StreamMessageGetResponse
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
@@ -73,18 +72,9 @@ class Slots:
             answer = api.call(subject, body, StreamMessageGetResponse, deadline)
         except MessageNotFound:
             return None
-        found = answer.message
-        if found is None:
+        if answer.message is None:
             raise BadAnswer(f"{subject}: the answer holds no message")
-        message = StreamMessage(
-            stream=self.place.stream,
-            subject=found.subject,
-            seq=found.seq,
-            time=found.time,
-            data=found.data or b"",
-            headers=Headers.parse(found.hdrs) if found.hdrs else Headers(),
-        )
-        return read_slot(message)
+        return read_slot(from_leader(answer.message, self.place.stream))
 
     def all(self, filter_: str) -> Generated[SlotRecord]:
         """Iterate over the records of a filter, the oldest first."""
