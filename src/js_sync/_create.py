@@ -73,7 +73,7 @@ def name_by_subject(api: Api, subject: str) -> str:
 
 
 def check_config(config: object, kind: type) -> None:
-    """Raise `BadArgument` for what is no configuration, a dictionary of its fields say."""
+    """Raise `BadArgument` for anything but a configuration, such as a dictionary."""
     if not isinstance(config, kind):
         name = kind.__name__
         raise BadArgument(
@@ -95,19 +95,7 @@ def create_consumer(
 
     Raises `ConsumerExists` with the differences, field by field.
     """
-    check_config(config, js_models.ConsumerConfig)
-    if config.durable_name and config.name and config.durable_name != config.name:
-        raise BadArgument(
-            f"the consumer has two names, {config.durable_name!r} as durable_name and"
-            f" {config.name!r} as name: give one"
-        )
-    if config.ack_policy is None:
-        # The server's default is none, which nobody means who leaves it out.
-        config = evolve(config, ack_policy=js_models.AckPolicy.EXPLICIT)
-    name = config.durable_name or config.name
-    if name is None:
-        name = api.transport.tokens.name()
-        config = evolve(config, name=name)
+    name, config = _completed(api, config)
     filters = [config.filter_subject] if config.filter_subject else []
     subject = api.subjects.create_consumer(stream, name, filters)
     body: dict[str, Any] = {
@@ -124,6 +112,24 @@ def create_consumer(
         )
     except ConsumerExists as error:
         raise _explained(api, stream, name, config, error) from None
+
+
+def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
+    """Return the consumer's name, and its configuration with a name and an `ack_policy`."""
+    check_config(config, js_models.ConsumerConfig)
+    if config.durable_name and config.name and config.durable_name != config.name:
+        raise BadArgument(
+            f"the consumer has two names, {config.durable_name!r} as durable_name and"
+            f" {config.name!r} as name: give one"
+        )
+    if config.ack_policy is None:
+        # The server's default is "none": whoever leaves the policy out hardly wants that.
+        config = evolve(config, ack_policy=js_models.AckPolicy.EXPLICIT)
+    name = config.durable_name or config.name
+    if name is None:
+        name = api.transport.tokens.name()
+        config = evolve(config, name=name)
+    return name, config
 
 
 def _explained(
