@@ -62,15 +62,15 @@ def connect(
     The user is given by `user` and `password`, a `token`, an `nkey_seed`, a `credentials_file`
     (JWT and seed, as nsc writes it), or `credentials`, a function asked at each attempt. What it
     raises reaches the caller; while a broken link is mended it is one more reason to try again.
-    `tls` says how to secure the link; a server that requires TLS gets it without.
+    `tls` says how to secure the link; with a server that requires TLS it is used in any case.
 
     Durations are seconds: `connect_timeout` for one attempt at one server, `request_timeout` the
     default of every request, `ping_interval` between PINGs (a peer that answers none is given up
-    after two intervals). `busy_poll` is how long each wait asks the socket again and again before
-    it sleeps (at most 0.1): what comes meanwhile comes sooner by the time that waking a thread
-    takes, at the price of a processor; 0.0003 serves a server near by. In `js_sync`, and without
-    TLS, it also keeps the interpreter from threads that compute, which else hold up each answer by
-    5 ms and more; 0.001 is for that.
+    after two intervals). `busy_poll` (at most 0.1) is how long each wait polls the socket before it
+    sleeps. An answer that comes within that time is had sooner, by what it takes to wake a thread,
+    while a processor is kept busy; 0.0003 suits a server close by. In `js_sync`, without TLS, the
+    polling thread also holds the interpreter, so that threads that compute cannot delay each
+    answer by 5 ms and more; use 0.001 for that.
 
     With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
     `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
@@ -211,8 +211,8 @@ class Connection:
     async def close(self) -> None:
         """Send what was written, close the link and wake everybody who waits.
 
-        What acknowledgements are on the way is confirmed by the server first, for one second at
-        most. Closing again does nothing.
+        Waits up to one second for the server to confirm that it has what was sent, such as
+        acknowledgements. Closing again does nothing.
         """
         await self._session.close()
 

@@ -252,14 +252,17 @@ class Consumer:
     ) -> Messages:
         """Return an endless iteration with a buffer that refills itself (ADR-37).
 
-        The buffer holds up to `max_messages` (500), of long ones no more than some 16 MiB, or
-        `max_bytes`, and is refilled at half of it or at the threshold given; where the consumer's
-        ack_wait is known (after `info` or `create`), no more than the user's pace can take in half
-        of that, and what is buffered is kept alive. `expires` (30 s) is the life of one request,
-        `heartbeat` its idle heartbeats (5 s, or half of `expires` if that is less; 0.5 to 30 s):
-        when two are missing it pulls anew. It ends after `stop_after` messages, if that is given,
-        and asks for no more than those. `on_deleted` says what to do when the consumer is gone.
-        What is mended is told to `on_report`, so is a pin that is won or lost.
+        The buffer holds up to `max_messages` (500, or fewer that are long: some 16 MiB), or up to
+        `max_bytes`, and is refilled when half of it is gone, or at the threshold given. Where the
+        consumer's ack_wait is known (after `info` or `create`), no more is asked for than the
+        program can take, at its pace, within half of that time, and what is buffered is kept
+        alive. `expires` (30 s) is the life of one request, `heartbeat` the interval of its idle
+        heartbeats (0.5 to 30 s; 5 s, or half of `expires` if that is less): when two are missing,
+        it pulls anew.
+
+        The iteration ends after `stop_after` messages, if given, and asks for no more than those.
+        `on_deleted` says what to do when the consumer is gone. `on_report` is told what is mended,
+        and of a pin that is won or lost.
         """
         ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(

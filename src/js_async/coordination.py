@@ -78,9 +78,9 @@ async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInf
 class Coordination:
     """Makes locks and their kin; get one from `JetStream.coordination`.
 
-    Durations: `ttl` in whole seconds is after how long the server frees what a dead holder had;
-    `margin` in seconds is how much earlier a holder that cannot renew stops to believe that it
-    holds (a quarter of the TTL, at most 1, unless given).
+    Durations: `ttl`, in whole seconds, is how long after its last renewal the server frees what a
+    dead holder had; `margin`, in seconds, is how much earlier a holder that cannot renew takes it
+    for lost (a quarter of the TTL, at most 1, unless given).
     """
 
     def __init__(self, place: Place) -> None:

@@ -114,7 +114,7 @@ class BadArgument(TwinstreamError, ValueError):
 
 
 class WrongHandler(BadArgument):
-    """A handler is not of the twin's kind, so that it was called and did not run, or reverse."""
+    """A coroutine function was given where a plain function is needed, or the reverse."""
 
 
 class Unsupported(TwinstreamError):

@@ -96,11 +96,12 @@ class WatchCalls(ConsumerCalls):
         once; those of one subject, or of one key that the function `order` returns, run one after
         the other, and "total" is one for all. The server is told that work goes on meanwhile.
 
-        A handler that returns acknowledges its message. One that raises has it again as `retry`
-        says; `TryLater` says when, `Reject` gives it up, as the last attempt does. What is given up
-        becomes one of the `dead_letters`, if given, and is terminated. At most `max_messages` are
-        in the worker's hands, by default two for each handler, or 500 where there is an order, and
-        as many are on their way: what goes back at the end counts as delivered.
+        When a handler returns, its message is acknowledged. When it raises, the message is tried
+        again as `retry` says; `TryLater` says when, and `Reject` gives the message up, as the last
+        attempt does. What is given up becomes one of the `dead_letters`, if given, and is
+        terminated. The worker holds at most `max_messages`, by default two for each handler, or
+        500 where there is an order, and as many again are on their way to it. Those that go back
+        to the server at the end count as delivered.
         """
         from js_sync._work_settings import WorkSettings
         from js_sync.worker import Worker

@@ -62,8 +62,8 @@ class AtomicBatch:
         print(batch.ack.seq)
 
     The first failure closes the batch for good, whatever it was, and nothing is stored; a block
-    that passes over a failure cannot end well. Try again with a new batch. `outcome` and `reason`
-    tell what became of it. One task or thread at a time may use a batch.
+    that catches it and goes on raises `AtomicBatchFailed` at its end. Try again with a new batch.
+    `outcome` and `reason` tell what became of it. One task or thread at a time may use a batch.
     """
 
     def __init__(
@@ -208,8 +208,8 @@ class AtomicBatch:
         the batch, for at most `timeout` seconds more.
 
         Raises the server's refusal (`WrongLastSequence` and so on; nothing is stored), or
-        `AtomicBatchFailed`, after which nothing is stored, as its `AtomicBatchUnknown` where
-        that is not known.
+        `AtomicBatchFailed`: nothing is stored then either, unless it is an `AtomicBatchUnknown`,
+        with which that could not be found out.
         """
         self._need_open()
         if not self._sheet.count:
@@ -347,4 +347,4 @@ class AtomicBatch:
                 self._wanted = True
                 self._close(AtomicOutcome.ABANDONED, "no message was added")
         elif error is None and self._ack is None and not self._wanted:
-            raise self._failed("the block passed over that")
+            raise self._failed("the block went on after that failure")

@@ -365,9 +365,10 @@ class DeadLetters:
         """Publish the message of a dead letter anew, then remove the letter.
 
         It goes where it came from, or to `subject`, as a new message, to all consumers there.
-        Killed in between and done again within the duplicate window of the stream, it is stored
-        once. What a work queue still has of a message without deliveries left is removed. Raises
-        `BadArgument` for a letter whose message was gone, and what publishing raises.
+        A replay that was cut short and is done again within the duplicate window of the stream
+        stores it once. A work queue still holds a message that has no deliveries left: that one is
+        removed. Raises `BadArgument` for a letter whose message was gone, and what publishing
+        raises.
         """
         request = replay_request(letter, subject)
         ack = self._jet.publish(

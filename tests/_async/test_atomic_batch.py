@@ -186,7 +186,7 @@ async def test_abandoned_batches_give_their_places_back(opened, name):
         assert await count_of(stream) == 0
 
 
-async def test_a_failure_that_the_block_passes_over_is_told_at_its_end(opened, name):
+async def test_a_block_that_goes_on_after_a_failure_raises_at_its_end(opened, name):
     async with opened() as jet:
         stream = await atomic_stream(jet, name)
 
@@ -196,7 +196,7 @@ async def test_a_failure_that_the_block_passes_over_is_told_at_its_end(opened, n
                 with pytest.raises(js.BadArgument):
                     await batch.add("bad subject")
 
-        with pytest.raises(js.AtomicBatchFailed, match="passed over") as raised:
+        with pytest.raises(js.AtomicBatchFailed, match="went on after that failure") as raised:
             await forgetful()
         assert raised.value.outcome is js.AtomicOutcome.REFUSED
         assert await count_of(stream) == 0

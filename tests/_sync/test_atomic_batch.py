@@ -187,7 +187,7 @@ def test_abandoned_batches_give_their_places_back(opened, name):
         assert count_of(stream) == 0
 
 
-def test_a_failure_that_the_block_passes_over_is_told_at_its_end(opened, name):
+def test_a_block_that_goes_on_after_a_failure_raises_at_its_end(opened, name):
     with opened() as jet:
         stream = atomic_stream(jet, name)
 
@@ -197,7 +197,7 @@ def test_a_failure_that_the_block_passes_over_is_told_at_its_end(opened, name):
                 with pytest.raises(js.BadArgument):
                     batch.add("bad subject")
 
-        with pytest.raises(js.AtomicBatchFailed, match="passed over") as raised:
+        with pytest.raises(js.AtomicBatchFailed, match="went on after that failure") as raised:
             forgetful()
         assert raised.value.outcome is js.AtomicOutcome.REFUSED
         assert count_of(stream) == 0
