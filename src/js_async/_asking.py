@@ -59,7 +59,7 @@ class Asking(ABC):
         return Slot(self.place, self.kind, self.name, number, engine, self._note)
 
     async def ask(self, slot: Slot, deadline: Deadline) -> bool:
-        """Ask for one slot; what may be stored though nobody waits for it, is removed."""
+        """Ask for one slot; a record that may be stored though it was not confirmed is removed."""
         given = False
         try:
             given = await slot.ask(deadline)
@@ -72,7 +72,7 @@ class Asking(ABC):
     async def wait(self, deadline: Deadline) -> Slot:
         """Ask until a slot is given; raises `RequestTimeout` with who is in the way.
 
-        Nobody to be reached is waited out as a slot that is taken.
+        While nobody can be reached it waits, as for a slot that is taken.
         """
         given = await self._try(deadline)
         if given is not None:

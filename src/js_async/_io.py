@@ -107,7 +107,7 @@ async def call(handler: Handler[T], item: T) -> object:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # Nobody cancelled who runs the handler: for him it is a failure as any other.
+        # Nobody cancelled the task that runs the handler: to it, this is an ordinary failure.
         raise RuntimeError(f"{handler!r} awaited something that was cancelled") from error
 
 
@@ -123,7 +123,7 @@ async def aside(work: Callable[[], T]) -> T:
 
 
 async def whole(work: Callable[[], T]) -> T:
-    """Do as `aside`, to the end: who is cancelled meanwhile is so when nothing of it is to come."""
+    """Do as `aside`, but always to the end: a cancellation takes effect once `work` returned."""
     running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
     try:
         return await asyncio.shield(running)

@@ -87,7 +87,7 @@ class Outcomes:
         return self._settings.retry.delay(job.attempt)
 
     async def _give_up(self, job: Job, error: Exception) -> None:
-        """Terminate a message; where dead letters are wanted, it is one before."""
+        """Terminate a message, after storing it as a dead letter where those are wanted."""
         reason = _reason(error)
         letters = self._settings.dead_letters
         try:

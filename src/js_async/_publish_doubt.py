@@ -100,12 +100,12 @@ async def prove(
 
     Raises the refusal when it was not, and `OutcomeUnknown` where neither is certain.
 
-    A server alone judges expectations before it looks for a known message id, so the refusal may
-    be our own doing. Asked is by a message with the same id and a rollup that does not exist:
-    for a known id the answer is its acknowledgement, for another one a refusal; it is never
-    stored (server 2.12 to 2.15, alone and in clusters). Before 2.12 a cluster would take the id
-    for one that is being stored from then on, so the subject's last message is read instead,
-    which proves less.
+    A server outside of a cluster judges expectations before it looks for a known message id, so
+    the earlier attempt may be what made it refuse. The question is a message with the same id and
+    a rollup that does not exist: the server acknowledges a known id again and refuses another one,
+    and never stores the question (server 2.12 to 2.15, alone and in clusters). Before 2.12 a
+    cluster would from then on take the id for one that is being stored, so the subject's last
+    message is read instead, which proves less.
     """
     if request.msg_id is None:
         raise OutcomeUnknown(

@@ -32,7 +32,7 @@ async def publish(
     headers = publish_headers(request)
     subject = known_subject(request.subject)
     deadline = api.deadline(timeout)
-    # Sent before anything else is made: that is done while the server is at it.
+    # Sent first: whatever else is needed is made while the server works on it.
     answer = api.transport.replies.try_start(subject, headers, request.data, is_pub_ack)
     attempts = _Attempts(api, request, subject, headers, policy, deadline)
     while True:
@@ -114,8 +114,8 @@ class _Attempts:
     async def _wait_on(self, answer: Answer, end: Deadline) -> None:
         """Wait for the acknowledgement of an attempt that had something else, or nothing yet.
 
-        Returns when it is here; `end` is that of the attempt. Raises `BadAnswer` where nobody
-        but somebody else answers, and `RequestTimeout`.
+        Returns when it is here; `end` is that of the attempt. Raises `BadAnswer` where only
+        somebody else than the stream answers, and `RequestTimeout`.
         """
         subject = self._request.subject
         if answer.stray is not None:

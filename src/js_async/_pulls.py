@@ -78,7 +78,7 @@ class PullChannel:
         box.signal.clear()
         if not transport.try_send(subject, reply, b"", body, True):
             await transport.send(subject, reply, b"", body)
-        # While the server is at it.
+        # Made while the server works on the request.
         fetch = Fetch(limits, token, monotonic(), patience)
         try:
             if transport.epoch != epoch:

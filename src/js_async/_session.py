@@ -163,7 +163,7 @@ class Session:
         self._mailboxes.pause()
         self._end = cause
         await self._link.close()
-        # Whoever makes a link just now ends with it.
+        # This ends the making of a link, if one is being made.
         self._greeting.set()
         self.replies.fail(self.closed_error())
         self._pings.wake()
@@ -235,7 +235,7 @@ class Session:
         self.is_connected = True
         self._tell(Connected(str(address), self.epoch))
         self._wake()
-        # Ended before it counted as a link, or closed: whoever noted that knew of none.
+        # If it ended, or all was closed, before it counted as a link, that is still to be noted.
         if self.is_closed:
             self.is_connected = False
             raise ConnectionFailed("the connection was closed meanwhile")
@@ -386,7 +386,7 @@ class Session:
             self._tell(Disconnected(str(self._address), str(self._end)))
             self._mailboxes.wake()
         finally:
-            # The last word: it begins the next link, which must not be told of this one's end.
+            # Last: this starts the next link, which must not hear of the end of this one.
             self._trouble.set()
 
     # ---- the transport of the JetStream layer
@@ -426,7 +426,7 @@ class Session:
         link.check_owner()
         if not self.is_connected:
             await self.ready(Deadline.after(self._options.request_timeout))
-        # By the server that it goes to, which would cut the link.
+        # By the limit of the server that it goes to, which would cut the link for a larger one.
         check_size(subject, len(headers) + len(payload), self._info.max_payload)
         link.write(publish_command(subject, reply, headers, payload))
         if link.is_full:

@@ -40,7 +40,8 @@ class StoreTrouble(TwinstreamError):
 class StoreCalls:
     """Calls a store; raises `StoreTrouble` for what passes, and other errors as they are.
 
-    Who is cancelled in a call is so at its end: what is claimed can be released then.
+    A cancellation during a call takes effect when the call has returned, so that what it claimed
+    can be released.
     """
 
     def __init__(self, store: OutboxStore) -> None:

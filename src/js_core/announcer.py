@@ -14,7 +14,8 @@ __all__ = ["Announcer"]
 class Announcer:
     """Passes events on in the order in which they come; `Closed` is the last.
 
-    Nobody waits: who comes while another thread passes one on leaves his to that.
+    Nobody waits: a thread that comes while another one passes an event on leaves its own event to
+    that thread.
     """
 
     def __init__(self, pass_on: Callable[[ConnectionEvent], None]) -> None:

@@ -44,7 +44,7 @@ class Batch(Sequence[M], Generic[M]):
         return len(self._messages)
 
     def __iter__(self) -> Iterator[M]:
-        # That of `Sequence` takes 85 ns a message in place of 6, of 2,000 for all that is done.
+        # `Sequence.__iter__` takes 85 ns a message, this one 6; fetching it takes 2,000.
         return iter(self._messages)
 
     @overload

@@ -34,7 +34,7 @@ _STATUS: Final = b"\r\nNATS/1.0 "
 
 
 class BulkAnswer:
-    """Bytes of one page. ``own`` is how a status to the request begins: `HMSG`, reply, sid."""
+    """Bytes of one page. ``mark`` stands in the control line of each of its messages."""
 
     def __init__(self, sid: bytes, reply: bytes, mark: bytes) -> None:
         self.sid: Final = sid
@@ -42,6 +42,7 @@ class BulkAnswer:
         self.is_over = False
         self.size = 0
         """How much is kept (bytes)."""
+        # How a status that answers the request begins.
         self._own: Final = b"HMSG %b %b " % (reply, sid)
         self._mark: Final = mark
         self._pieces: list[bytes] = []

@@ -1,6 +1,7 @@
-"""Nobody answers for a consumer, and the user may not ask whether it is gone.
+"""How long to wait while nobody answers for a consumer, and the user may not ask why.
 
-Without a leader nobody answers either, and that passes. So it is waited for, but not for ever.
+The consumer is deleted, or it has no leader for a moment. The second passes, so it is waited for,
+but not for ever.
 """
 
 from __future__ import annotations

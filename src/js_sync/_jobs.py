@@ -63,7 +63,7 @@ class JobsHere:
 
     def __init__(self, room: int) -> None:
         self._jobs: Final[dict[_Key, Job]] = {}
-        # With its deliveries then.
+        # How often a message had been delivered when it was done.
         self._over: Final[dict[_Key, int]] = {}
         # A delivery may wait behind as many in the buffer, and as many in the queue.
         self._most: Final = 2 * room

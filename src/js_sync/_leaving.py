@@ -18,7 +18,7 @@ LISTED: Final = 100
 
 
 class Leaving(ABC):
-    """Is closed at the end of its block."""
+    """The base of what is closed at the end of its `with` block."""
 
     @abstractmethod
     def close(self) -> None:
@@ -36,12 +36,12 @@ class Leaving(ABC):
 
 
 class SentWhileRead(Leaving):
-    """Sends while somebody goes through its outcomes, and nothing where nobody does."""
+    """The base of what sends only while somebody iterates over its outcomes."""
 
     _unread = ""
 
     def expect_reader(self, what: str) -> None:
-        """Warn in the end, unless somebody reads: `what` sent nothing."""
+        """Have a warning at the end that `what` sent nothing, unless somebody reads by then."""
         self._unread = what
 
     def is_read(self) -> None:

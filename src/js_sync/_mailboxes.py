@@ -23,8 +23,9 @@ __all__ = ["Mailboxes"]
 class Mailboxes:
     """The mailboxes by subscription id, and the words that tell a server of them.
 
-    Others open and close them while a link is made, which writes them all: each tells of his own
-    from the moment on that a server would understand it, and what was there before is the link's.
+    They may be opened and closed while a link is being made. The link tells the server of those
+    that are there when the server has logged us in; from then on (`is_open`) whoever opens or
+    closes one tells the server itself.
     """
 
     def __init__(self, link: Link) -> None:
@@ -78,10 +79,10 @@ class Mailboxes:
 
     def subscribe(self) -> None:
         """Tell the server of a new link of all there are."""
-        # Before they are looked through: what is opened from now on is told of by its owner.
+        # Set before the list is read: whoever opens a mailbox from now on tells the server itself.
         self.is_open = True
         for box in list(self.boxes.values()):
-            # Whether it may be is for this link to say.
+            # What an earlier server refused, this one may permit.
             box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
@@ -89,12 +90,12 @@ class Mailboxes:
                 self._link.write(unsubscribe_command(box.sid))
 
     def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:
-        """Note what the server refused; return the mailboxes into which nothing comes by that."""
+        """Note what the server refused; return the mailboxes that get no messages because of it."""
         boxes = list(self.boxes.values())
         if denied.subject:
             boxes = [box for box in boxes if box.is_refused(denied)]
         else:
-            # There were enough: it refuses the newest, and says so once for each.
+            # Too many subscriptions: the server refuses the newest one, with an error for each.
             boxes = [box for box in boxes if box.error is None][-1:]
         for box in boxes:
             box.refuse(error)

@@ -75,7 +75,7 @@ class PullChannel:
         box.signal.clear()
         if not transport.try_send(subject, reply, b"", body, True):
             transport.send(subject, reply, b"", body)
-        # While the server is at it.
+        # Made while the server works on the request.
         fetch = Fetch(limits, token, monotonic(), patience)
         try:
             if transport.epoch != epoch:

@@ -162,7 +162,7 @@ class Replies:
         token = self._token()
         self._answers[token] = answer = Answer(subject, token, Signal(), fits)
         try:
-            # Once the answer is noted: that the inbox is refused may be told at any moment.
+            # Looked at after the answer is listed: the inbox may be refused at any moment.
             box = self._box
             if box is not None and box.error is None:
                 reply = self._prefix + token
@@ -179,7 +179,7 @@ class Replies:
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
         try:
-            # Once the answer is noted: that the inbox is refused may be told at any moment.
+            # Looked at after the answer is listed: the inbox may be refused at any moment.
             if self._box is None or self._box.error is not None:
                 self.open()
             if not transport.try_send(subject, reply, headers, payload, now):
@@ -249,7 +249,7 @@ class Replies:
         return len(self._answers)
 
     def deny(self, denied: Denied, boxes: list[Box], error: TwinstreamError) -> None:
-        """Note what the server refused, and into which mailboxes nothing comes by that."""
+        """Note what the server refused, and which mailboxes get no messages because of it."""
         if denied.publishing:
             self._fail_subject(denied.subject, error)
             return
@@ -261,7 +261,7 @@ class Replies:
                 watcher.deny(box, error)
 
     def _fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
-        # In any case: nats-py puts the server's words into lower case.
+        # In any case of letters: nats-py puts the server's words into lower case.
         subject = subject.lower()
         for answer in list(self._answers.values()):
             if answer.subject.lower() == subject:

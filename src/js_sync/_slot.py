@@ -46,7 +46,7 @@ class Place:
     owner: str
     """What this program is called in records."""
     max_msg_size: int | None = None
-    """How many bytes the stream takes for a message, with its headers; None is what servers do."""
+    """The most bytes of a message with its headers; None where the stream sets no limit."""
 
 
 class Slots:

@@ -7,8 +7,8 @@ Up to 1,024 subjects are one direct get, which the answering replica looks up at
 end marker says how far the replica had come. That is a whole snapshot when the replica had at
 least what the leader had at the start.
 
-More subjects take several answers. A stream that keeps what was overwritten can be read up to a
-sequence that was its last one meanwhile, in peace: a consumer gives the last message of each
+More subjects take several answers. A stream that keeps what was overwritten can be read at
+leisure, up to a sequence that was its last one meanwhile: a consumer gives the last message of each
 subject and all that came since. A stream that keeps a limited number for each subject may lose a
 message before it was read, pushed out by one behind the end. So there the read goes on, in order,
 to a moment when nothing is left: no subject's last message can have been missed then, because it
