@@ -1,0 +1,73 @@
+"""Deadlines, and the durations that make them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from js_core import deadline
+from js_core.acks import nak
+from js_core.deadline import NEVER, Deadline, seconds
+from js_core.errors import BadArgument
+from js_core.lease import Terms
+from js_core.publish import PublishRequest, publish_headers
+from js_core.retry import TryLater
+from js_core.schedules import Schedule
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        nak,
+        TryLater,
+        Schedule.every,
+        lambda delay: Terms.of(delay, None),
+        lambda delay: Terms.period(delay, "keep"),
+        lambda delay: publish_headers(PublishRequest(subject="a", ttl=delay)),
+    ],
+)
+def test_no_server_is_asked_for_what_its_clock_cannot_hold(ask: Callable[[int], object]) -> None:
+    """It would be over at once there: a lock free for others, a message removed."""
+    ask(3_000_000_000)
+    with pytest.raises(BadArgument, match="at most 100 years"):
+        ask(8_000_000_000)
+
+
+def test_a_deadline_passes_when_its_time_is_over(clock: list[float]) -> None:
+    limit = Deadline.after(timedelta(seconds=2))
+    assert (limit.at, limit.remaining(), limit.expired()) == (102.0, 2.0, False)
+    assert repr(limit) == "Deadline(2.000s)"
+    clock[0] = 102.0
+    assert (limit.remaining(), limit.expired()) == (0.0, True)
+
+
+def test_the_deadline_never_does_not_pass(clock: list[float]) -> None:
+    assert Deadline.after(None) is NEVER
+    assert NEVER.remaining() == math.inf
+    assert not NEVER.expired()
+    assert repr(NEVER) == "Deadline(never)"
+    assert NEVER.earlier(5.0).at == 5.0
+    soon = Deadline.after(1)
+    assert soon.earlier(1000.0) is soon
+
+
+@pytest.mark.parametrize("value", [-0.1, float("nan"), timedelta(seconds=-1)])
+def test_a_duration_below_zero_or_nan_is_refused(value: float | timedelta) -> None:
+    with pytest.raises(BadArgument, match="patience must be"):
+        seconds(value, "patience")
+
+
+@pytest.mark.parametrize("value", ["5", None, "soon", b"1"])
+def test_a_duration_that_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(BadArgument, match="patience must be"):
+        seconds(value, "patience")  # type: ignore[arg-type]

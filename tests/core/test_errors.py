@@ -1,0 +1,75 @@
+"""The tree of errors, and the class for each code of the server."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from js_core import errors
+from js_core.answers import read_answer
+from js_core.errors import JetStreamError, PullRefused, api_error
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (10059, "StreamNotFound"),
+        (10014, "ConsumerNotFound"),
+        (10149, "ConsumerNotFound"),
+        (10037, "MessageNotFound"),
+        (10058, "StreamExists"),
+        (10148, "ConsumerExists"),
+        (10065, "SubjectOverlap"),
+        (10052, "InvalidConfig"),
+        (10071, "WrongLastSequence"),
+        (10164, "WrongLastSequence"),
+        (10070, "WrongLastMessageId"),
+        (10060, "WrongStream"),
+        (10077, "StoreRefused"),
+        (10039, "JetStreamNotEnabled"),
+        (10076, "JetStreamNotEnabled"),
+        (10999, "JetStreamError"),
+    ],
+)
+def test_an_error_in_an_answer_is_raised_as_the_class_of_its_code(code: int, name: str) -> None:
+    body = {"error": {"code": 400, "err_code": code, "description": "words of the server"}}
+    with pytest.raises(JetStreamError) as caught:
+        read_answer(json.dumps(body).encode(), "$JS.API.X")
+    error = caught.value
+    assert type(error) is getattr(errors, name)
+    assert (error.code, error.err_code) == (400, code)
+    assert str(error) == f"words of the server (err_code {code}) [$JS.API.X]"
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.err_code) == (type(error), str(error), code)
+
+
+def test_a_full_subject_is_told_from_a_full_stream() -> None:
+    full = {"err_code": 10077, "description": "maximum messages per subject exceeded"}
+    assert type(api_error(full)) is errors.MessageExists
+    assert isinstance(api_error(full), errors.StoreRefused)
+
+
+def test_an_error_without_members_gives_no_reason() -> None:
+    error = api_error({"code": "x"})
+    assert (error.code, error.err_code, str(error)) == (
+        0,
+        0,
+        "JetStream gave no reason (err_code 0)",
+    )
+
+
+def test_a_refused_pull_pickles() -> None:
+    error = PullRefused("max_batch", 3, "2", "409 Exceeded MaxRequestBatch of 2")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert (again.limit, again.asked, again.allowed) == ("max_batch", 3, "2")
+
+
+def test_every_error_is_in_the_tree_of_the_modules_text() -> None:
+    assert errors.__doc__
+    for name in errors.__all__:
+        if name[0].isupper():
+            assert issubclass(getattr(errors, name), errors.TwinstreamError)
+            assert name in errors.__doc__
