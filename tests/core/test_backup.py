@@ -117,7 +117,9 @@ def test_a_reply_that_an_import_rewrote_says_nothing() -> None:
         (b"nonsense nonsense", status_frame(204), BadAnswer, "does not begin"),
     ],
 )
-def test_bad_ends(data: bytes, end: Frame, error: type[Exception], said: str) -> None:
+def test_a_backup_that_ends_badly_is_refused_with_the_reason(
+    data: bytes, end: Frame, error: type[Exception], said: str
+) -> None:
     chunks = SnapshotChunks("S")
     chunks.take(chunk(data))
     with pytest.raises(error, match=said):

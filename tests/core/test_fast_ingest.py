@@ -251,7 +251,7 @@ def test_headers_that_cannot_be_used(name: str, told: str) -> None:
         check_headers(encode_headers({"Other": "x", name: "y"}))
 
 
-def test_arguments() -> None:
+def test_streams_gaps_and_windows_of_fast_ingest_are_checked() -> None:
     check_stream(StreamConfig(name="S", allow_batched=True))
     assert check_gaps("ok") == "ok"
     with pytest.raises(BadArgument, match="'maybe'"):

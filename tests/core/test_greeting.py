@@ -87,7 +87,9 @@ def test_what_connect_says() -> None:
         ({"jwt": "j"}, {"jwt": "j"}),
     ],
 )
-def test_credentials(given: dict[str, Any], wanted: dict[str, Any]) -> None:
+def test_credentials_become_members_of_connect(
+    given: dict[str, Any], wanted: dict[str, Any]
+) -> None:
     credentials = Credentials(**given)
     assert credentials.fields("nonce") == wanted
     assert credentials.is_empty is (not given)
@@ -222,6 +224,6 @@ def test_options_that_make_no_sense(given: dict[str, Any], told: str) -> None:
         options(**given)
 
 
-def test_tls_options() -> None:
+def test_a_tls_key_without_its_certificate_is_refused() -> None:
     with pytest.raises(BadArgument, match="key_file needs cert_file"):
         TlsOptions(key_file="k")

@@ -18,7 +18,7 @@ VALUES = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=[
 
 
 @given(st.lists(st.tuples(NAMES, VALUES)))
-def test_round_trip(pairs: list[tuple[str, str]]) -> None:
+def test_headers_survive_encoding_and_parsing(pairs: list[tuple[str, str]]) -> None:
     headers = Headers(pairs)
     block = encode_headers(headers)
     if not pairs:

@@ -161,7 +161,9 @@ def test_what_is_not_renewed_is_lost_for_good() -> None:
     ("record", "reason"),
     [(None, "its record is gone"), (found(9, tenure="you"), "o has it now")],
 )
-def test_somebody_took_it(record: SlotRecord | None, reason: str) -> None:
+def test_a_lease_is_lost_when_its_record_is_gone_or_replaced(
+    record: SlotRecord | None, reason: str
+) -> None:
     engine = held()
     engine.poll(3.0)
     engine.refused(3.1)
@@ -281,7 +283,7 @@ def test_a_final_record_that_finds_no_place_is_a_loss() -> None:
 # ---- terms
 
 
-def test_terms() -> None:
+def test_terms_are_whole_seconds_with_a_margin_up_to_half_of_them() -> None:
     assert Terms.of(15, None) == Terms(15, 1.0)
     assert Terms.of(2, None) == Terms(2, 0.5)
     assert Terms.of(timedelta(minutes=1), 5) == Terms(60, 5)
@@ -325,7 +327,7 @@ def test_a_foreign_record_is_nobody_we_know(data: bytes) -> None:
 # ---- streams
 
 
-def test_subjects() -> None:
+def test_subjects_of_slots_are_made_and_read_back() -> None:
     subjects = CoordinationSubjects("L")
     assert subjects.slot("lock", "a.b") == "L.held.lock.a.b"
     assert subjects.slot("rate", "a", 3) == "L.held.rate.a.3"

@@ -72,7 +72,7 @@ def test_what_a_consumer_must_promise(settings: dict[str, Any], holes: list[str]
     assert [hole.setting for hole in found] == holes
 
 
-def test_delays() -> None:
+def test_delays_are_one_number_or_several() -> None:
     assert delays(2) == (2.0,)
     assert delays([1, 0.5]) == (1.0, 0.5)
     for bad in ([], [-1]):

@@ -52,7 +52,9 @@ def names(holes: list[Any]) -> list[str]:
         ({"subject_transform": SubjectTransform(src=">", dest="x")}, ["subject_transform"]),
     ],
 )
-def test_insert(settings: dict[str, Any], holes: list[str]) -> None:
+def test_insert_names_each_setting_that_lets_a_message_be_forgotten(
+    settings: dict[str, Any], holes: list[str]
+) -> None:
     assert names(insert_holes(config(**settings))) == holes
 
 
@@ -84,7 +86,7 @@ def test_insert_for_a_while() -> None:
         ({"no_ack": True, "max_msgs_per_subject": 1}, NEW, ["no_ack"], ["no_ack"]),
     ],
 )
-def test_update_and_upsert(
+def test_update_and_upsert_name_each_setting_that_keeps_the_old_message(
     settings: dict[str, Any], server: tuple[int, int, int], update: list[str], upsert: list[str]
 ) -> None:
     assert names(update_holes(config(**settings), server)) == update
@@ -102,7 +104,9 @@ def test_update_and_upsert(
         ({"retention": "interest", "no_ack": True}, ["no_ack", "retention"]),
     ],
 )
-def test_identities(settings: dict[str, Any], holes: list[str]) -> None:
+def test_identities_name_each_setting_that_lets_a_repeat_in(
+    settings: dict[str, Any], holes: list[str]
+) -> None:
     assert names(identity_holes(config(**settings), 5.0)) == holes
 
 

@@ -87,7 +87,7 @@ def test_the_buffer_is_filled_again_at_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "after"), [(0, 10), (4, 6), (9, 1)])
-def test_thresholds(threshold: int, after: int) -> None:
+def test_the_buffer_is_refilled_at_its_threshold(threshold: int, after: int) -> None:
     bench = Bench(threshold_messages=threshold)
     bench.poll()
     bench.arrived(10)

@@ -125,7 +125,7 @@ def wanted(**changes: Any) -> Any:
     return read_request(**{**given, **changes})
 
 
-def test_filters() -> None:
+def test_filters_are_listed_once_and_none_where_one_takes_all() -> None:
     assert filters_of(None) == filters_of(">") == filters_of(["a", ">"]) == ()
     assert filters_of("a") == ("a",)
     assert filters_of(["b", "a", "b"]) == ("b", "a")
@@ -232,7 +232,9 @@ def test_why_a_range_is_complete() -> None:
         (ReadEnd.EMPTY, None, True),
     ],
 )
-def test_a_report(reason: ReadEnd, overtaken: int | None, complete: bool) -> None:
+def test_a_read_is_complete_unless_it_was_overtaken_or_closed(
+    reason: ReadEnd, overtaken: int | None, complete: bool
+) -> None:
     report = ReadReport(
         stream="S", start=1, end=9, messages=3, position=9, reason=reason, overtaken_at=overtaken
     )

@@ -28,7 +28,7 @@ def seconds(times: list[Timestamp]) -> list[float]:
     return [(each - Timestamp.of(NOON)).total_seconds() for each in times]
 
 
-def test_once() -> None:
+def test_a_schedule_at_a_moment_fires_once() -> None:
     berlin = timezone(timedelta(hours=1))
     schedule = Schedule.at(datetime(2026, 1, 31, 9, 0, 0, 250_000, berlin))
     assert schedule.pattern == "@at 2026-01-31T08:00:00.25Z"
@@ -42,7 +42,7 @@ def test_once() -> None:
         Schedule.at("tomorrow")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def test_again_and_again() -> None:
+def test_a_schedule_of_an_interval_fires_at_multiples_of_it() -> None:
     schedule = Schedule.every(90)
     assert (schedule.pattern, schedule.repeats) == ("@every 90s", True)
     assert seconds(schedule.next_times(NOON, 3)) == [90, 180, 270]
@@ -61,7 +61,7 @@ def test_again_and_again() -> None:
             Schedule.every(wrong)
 
 
-def test_by_cron() -> None:
+def test_a_cron_schedule_fires_in_its_time_zone() -> None:
     schedule = Schedule.cron("0 0 9 * * mon-fri", time_zone="Europe/Berlin")
     assert str(schedule) == "0 0 9 * * mon-fri (Europe/Berlin)"
     assert str(Schedule.cron("@daily")) == "@daily"
@@ -93,7 +93,7 @@ def test_what_the_server_would_refuse(pattern: str, time_zone: str | None, told:
         Schedule.parse(pattern, time_zone)
 
 
-def test_headers() -> None:
+def test_headers_carry_what_was_asked_for_and_nothing_else() -> None:
     daily = Schedule.cron("@daily", time_zone="Asia/Tokyo")
     assert schedule_headers(daily, "s", "t", source="u", ttl=60, rollup=True) == {
         "Nats-Schedule": "@daily",

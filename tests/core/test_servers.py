@@ -28,7 +28,7 @@ A, B, C = (ServerAddress(name) for name in "abc")
         ("nats://[fe80::1]", ServerAddress("fe80::1")),
     ],
 )
-def test_urls(url: str, wanted: ServerAddress) -> None:
+def test_a_url_is_read_as_an_address(url: str, wanted: ServerAddress) -> None:
     assert ServerAddress.parse(url) == wanted
     assert pickle.loads(pickle.dumps(wanted)) == wanted
 
@@ -71,7 +71,7 @@ def test_an_address_keeps_its_secret() -> None:
     assert str(ServerAddress("::1", 1)) == "[::1]:1"
 
 
-def test_several_servers() -> None:
+def test_several_servers_come_as_text_or_as_a_list() -> None:
     assert parse_servers("a, b,") == parse_servers(["a", "b"]) == (A, B)
     for nothing in ("", " , ", []):
         with pytest.raises(BadArgument, match="no server given"):

@@ -40,7 +40,7 @@ NEVER = [
 
 
 @pytest.mark.parametrize("subject", LITERAL)
-def test_literal_subjects(subject: str) -> None:
+def test_literal_subjects_are_taken_as_subjects_and_as_filters(subject: str) -> None:
     assert check_subject(subject) == check_filter(subject) == subject.encode()
 
 
@@ -90,7 +90,7 @@ def test_no_line_of_the_protocol_is_longer_than_a_server_reads() -> None:
             check("x" * 501)
 
 
-def test_queue_groups() -> None:
+def test_a_queue_group_is_one_word_or_none() -> None:
     assert check_queue("") == b""
     assert check_queue("workers.1") == b"workers.1"
     for bad in ("a b", "a\r\n", "\t", "\ud800"):
@@ -99,7 +99,7 @@ def test_queue_groups() -> None:
 
 
 @pytest.mark.parametrize("name", ["A", "a-b_c", "ü", "x" * 255, "$x", "a:b", "{}"])
-def test_names(name: str) -> None:
+def test_good_names_are_taken(name: str) -> None:
     assert check_name(name, "stream") == name
 
 
@@ -183,7 +183,7 @@ def test_every_call_checks_its_names() -> None:
             call()
 
 
-def test_domain_and_prefix() -> None:
+def test_the_prefix_of_the_api_comes_from_a_domain_or_is_given() -> None:
     assert ApiSubjects.of(domain=None, prefix=None).prefix == "$JS.API"
     assert ApiSubjects.of(domain="hub", prefix=None).prefix == "$JS.hub.API"
     assert ApiSubjects.of(domain=None, prefix="from.acme.").prefix == "from.acme"
