@@ -63,9 +63,10 @@ def from_nats(
     `domain` or `prefix` replace `$JS.API`; `timeout` is the default of all calls in seconds.
 
     With `own_parser` this package's parser takes the place of the client's, for all that uses the
-    client: reading is twice as fast, by a private attribute of nats-py, and a header that a message
-    has several times keeps all its values, of which nats-py gives one. Only releases are touched
-    whose inside is known (2.11 to 2.16); with another one a `RuntimeWarning` says that nothing was.
+    client: reading is twice as fast, and a header that a message has several times keeps all its
+    values, of which nats-py gives one. As this replaces a private attribute of nats-py, it is done
+    for releases whose inside is known (2.11 to 2.16) only; with another one the client keeps its
+    parser, and a `RuntimeWarning` says so.
     """
     transport = NatsPyTransport(client, timeout)
     if own_parser:

@@ -245,7 +245,7 @@ class Processing:
 
     async def _look_up(self, stream: Stream, since: Timestamp, ids: set[str]) -> dict[str, int]:
         state = (await stream.info(confirmed=True)).state
-        # As of the last message that there ever was: by now limits may have taken all.
+        # By the last message that was ever stored: limits may have removed all messages by now.
         if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
             return {}
         oldest = state.first_ts if state.messages else None

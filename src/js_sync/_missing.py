@@ -21,7 +21,7 @@ __all__ = ["DELETION", "Missing", "OnDeleted"]
 DELETION: Final = 0.25
 """Seconds from hearing that a consumer is gone until it is made anew.
 
-A server (2.15.1) tells waiting pulls first and removes the consumer's folder then, within 20 ms
+A server (2.15.1) first tells waiting pulls and then removes the consumer's folder, within 20 ms
 when it is busy. Of 600 consumers made in between, 113 had no folder: they worked, and were gone
 when the server was restarted. 13 went on with what the old one had delivered.
 """

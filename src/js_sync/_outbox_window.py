@@ -69,12 +69,12 @@ class OutboxWindow:
         """
         ids = self._store.call(lambda store: store.pending_ids())
         floor = self._store.call(lambda store: store.floor(self._key))
-        # From before the question: what it does not tell may be stored from then on.
+        # Taken before the question: what the answer does not show may have been stored since then.
         now = monotonic()
         info = self._stream.info(confirmed=True)
         last = info.state.last_seq
         if floor is None:
-            # Nobody has sent from this outbox to this stream, for the floor comes first.
+            # The floor is kept before anything is sent, so nothing was sent to this stream yet.
             floor = last
         if info.state.first_seq > floor + 1 and last > floor:
             raise OutcomeUnknown(

@@ -75,7 +75,7 @@ class PromisedStreams:
         return stream
 
     def forget(self, name: str) -> None:
-        """Ask anew the next time: the server answered in a way that the settings do not."""
+        """Ask anew the next time: the server's answer does not agree with the known settings."""
         self._known.pop(name, None)
 
     def _find(self, subject: bytes) -> Stream | None:

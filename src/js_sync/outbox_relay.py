@@ -79,7 +79,7 @@ class OutboxRelay:
         self.stored = 0
         """Events that were stored, by this relay or found stored."""
         self.refused = 0
-        """Events that were put by, for they cannot be stored."""
+        """Events that were set aside because they cannot be stored."""
 
     # ---- life
 
@@ -116,7 +116,7 @@ class OutboxRelay:
         self.stop()
 
     def wake(self) -> None:
-        """Look into the outbox at once, in place of at the next poll."""
+        """Look into the outbox now instead of at the next poll."""
         self._awake.set()
 
     def drain(self, timeout: Seconds | None = None) -> int:
@@ -202,7 +202,7 @@ class OutboxRelay:
             self.stored += window.found
 
     def _pages(self) -> TwinstreamError | None:
-        """Send page by page; what fails by itself alone does not keep off what is behind it."""
+        """Send page by page; an event that fails by its own fault does not hold up later ones."""
         passed: TwinstreamError | None = None
         after = 0
         held: set[str] = set()
@@ -261,7 +261,7 @@ class OutboxRelay:
                 self._window.forget(done)
 
     def _failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
-        """Put by what cannot be stored; return the trouble of what can, later."""
+        """Set an event aside if it can never be stored, else return its trouble."""
         if isinstance(error, Stored):
             return None
         if isinstance(error, ConnectionClosed):
@@ -278,7 +278,7 @@ class OutboxRelay:
             return
         if not isinstance(error, TwinstreamError):
             error = TwinstreamError(repr(error))
-        # It may be the very cause of the end.
+        # The report itself may have raised what ended the relay.
         with suppress(Exception):
             self._on_report(OutboxReport(error=error, ended=True))
 

@@ -49,7 +49,7 @@ class OutboxStore(Protocol):
         ...
 
     def refuse(self, number: int, reason: str) -> None:
-        """Put an event by: it cannot be stored."""
+        """Set an event aside: it cannot be stored."""
         ...
 
     def floor(self, stream: str) -> int | None:
