@@ -10,6 +10,7 @@ import pytest
 import js_async as js
 from js_models import StreamConfig
 from js_testing import FakePeer, FakeServer
+from tests._async.flow import eventually
 
 BOTH = pytest.mark.parametrize("direct", [False, True])
 
@@ -37,6 +38,12 @@ async def test_a_header_block_without_its_end_is_read_as_far_as_it_goes(server, 
             sock.sendall(b"PING\r\n")
             while b"PONG" not in sock.recv(4096):
                 pass
+
+        # Read from the link is not stored yet.
+        async def stored():
+            return (await stream.info()).state.messages == len(blocks)
+
+        await eventually(stored)
         reads = {
             "direct": [message async for message in stream.read(via="direct")],
             "leader": [message async for message in stream.read(via="leader")],

@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from js_models import StreamConfig
 from js_testing import FakePeer, FakeServer
+from tests._sync.flow import eventually
 
 BOTH = pytest.mark.parametrize("direct", [False, True])
 
@@ -38,6 +39,12 @@ def test_a_header_block_without_its_end_is_read_as_far_as_it_goes(server, name):
             sock.sendall(b"PING\r\n")
             while b"PONG" not in sock.recv(4096):
                 pass
+
+        # Read from the link is not stored yet.
+        def stored():
+            return (stream.info()).state.messages == len(blocks)
+
+        eventually(stored)
         reads = {
             "direct": [message for message in stream.read(via="direct")],
             "leader": [message for message in stream.read(via="leader")],
