@@ -177,7 +177,8 @@ def beside(rounds: int, calls: int, switch: float, pause: float, python: str, pa
                     raise click.ClickException(f"{name}: {done.stderr[-1500:]}")
                 found[name].append(json.loads(done.stdout))
     columns = ["client, µs", "idle p50", "idle p99", "busy p50", "busy p99"]
-    columns += ["busy p99 / idle p99", "busy mean / raw's", "busy p99 / raw's", "computing / alone"]
+    columns += ["busy p99 to idle p99", "busy mean to raw's", "busy p99 to raw's"]
+    columns += ["computing thread's speed to alone"]
     rows = [[name, *_row(found[name], found["raw"])] for name in CLIENTS]
     table = f"beside-{switch:g}" + ("-paced" if pause else "")
     note = f"Switch interval {switch:g} ms, medians of {rounds} rounds of {calls:,} requests"

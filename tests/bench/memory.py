@@ -19,9 +19,14 @@ from tests.bench.memory_work import WORK
 from tests.bench.page import show
 from tests.bench.suite import ROOT, suite
 
+TITLES: Final = {
+    "consume": "consume, ack each",
+    "pending": "publish, nobody answers",
+    "cycles": "fetch and cancel",
+}
 COLUMNS: Final = {
     "done": "done",
-    "under_way": "most under way",
+    "under_way": "most in flight",
     "peak_mib": "growth at its peak, MiB",
     "growth_mib": "growth at the end, MiB",
     "threads": "threads",
@@ -44,9 +49,9 @@ def _cell(value: object) -> str:
 
 
 @click.command()
-@click.option("--messages", default=1_000_000, show_default=True, help="To consume.")
-@click.option("--publishes", default=60_000, show_default=True, help="To who does not answer.")
-@click.option("--cycles", default=100_000, show_default=True, help="Of fetches.")
+@click.option("--messages", default=1_000_000, show_default=True, help="Messages to consume.")
+@click.option("--publishes", default=60_000, show_default=True, help="Without an answer.")
+@click.option("--cycles", default=100_000, show_default=True, help="Fetches to make.")
 @click.option("--page", is_flag=True, help="Write the table of docs/speed.md.")
 def memory(messages: int, publishes: int, cycles: int, page: bool) -> None:
     """Show what grew."""
@@ -56,9 +61,10 @@ def memory(messages: int, publishes: int, cycles: int, page: bool) -> None:
         measure.fill(messages, "file")
         for name in WORK:
             began = time.monotonic()
-            found = _run(name, measure.url, counts[name.partition("_")[0]])
+            kind, _, twin = name.partition("_")
+            found = _run(name, measure.url, counts[kind])
             cells = [_cell(found.get(key, "")) for key in COLUMNS]
-            rows.append([name, *cells, f"{time.monotonic() - began:.0f}"])
+            rows.append([f"{TITLES[kind]}: `js_{twin}`", *cells, f"{time.monotonic() - began:.0f}"])
     show("memory", ["work", *COLUMNS.values(), "seconds"], rows, page=page)
 
 

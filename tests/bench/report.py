@@ -22,7 +22,7 @@ BEGIN: Final = "<!-- figures, written by "
 END: Final = "<!-- end of figures -->\n"
 LIMITS: Final = {
     "raw": "a socket in plain Python that only counts",
-    "raw_asyncio": "a bare protocol of asyncio that does so",
+    "raw_asyncio": "a bare asyncio protocol that does the same",
 }
 SHOWN: Final = (
     "js_sync",
@@ -85,8 +85,8 @@ def table(measured: dict[str, Measured], of: dict[str, Any]) -> str:
     what = f"{of['size']}-byte messages{_extras(of)}, {of['storage']} storage"
     limits = ", ".join(f"`{name}` is {text}" for name, text in LIMITS.items() if name in clients)
     of_what = (
-        f"\nEach figure is the median of the ratios to nats-py within a round: a rate above 1 and a"
-        f" time below 1 are better. {what},"
+        f"\nEach figure is a ratio to nats-py: taken within each round, then the median of the"
+        f" rounds. For rates, above 1 is better; for times, below 1. {what},"
         f" nats-server {of['nats-server']}, Python {of['python']}, {of['processors']} processors;"
         f" {limits}.\n"
     )

@@ -90,8 +90,8 @@ def start(rounds: int, python: str, page: bool) -> None:
             for name, statement in able.items():
                 found[name].append((fresh.seconds(statement) - empty) * 1e3)
     rows = [[name, f"{median(times):.0f}", f"{min(times):.0f}"] for name, times in found.items()]
-    note = f"Of {rounds} rounds."
-    columns = ["import", "median, ms", "least, ms"]
+    note = f"Median and minimum of {rounds} rounds."
+    columns = ["import", "median, ms", "minimum, ms"]
     show("start", columns, rows, page=page, note=note, python=python)
 
 
