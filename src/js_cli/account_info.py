@@ -66,7 +66,7 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
 def _add(
     table: Table, name: str, used: int | None, limit: int | None, shown: Callable[[int], str]
 ) -> None:
-    # Of an account the server leaves out what is nothing, and writes -1 for no limit.
+    # For an account, the server leaves out what is zero, and writes -1 for no limit.
     count = used or 0
     if limit is None or limit < 0:
         table.add_row(name, shown(count), "none", "")

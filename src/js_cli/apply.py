@@ -34,11 +34,12 @@ def apply(
 ) -> None:
     """Create and update streams and consumers, so that the server has what FOLDER says.
 
-    Shows the plan and asks first. Nothing at all is done where one change is impossible or refused:
-    what loses messages or cannot be taken back needs --allow-loss, what cannot be changed in place
-    --allow-recreate. Streams and consumers that no file mentions are left alone.
+    Shows the plan and asks first. If a single change is impossible or refused, nothing at all is
+    done: a change that loses messages or cannot be undone needs --allow-loss, and one that cannot
+    be made in place needs --allow-recreate. Streams and consumers that no file mentions are left
+    alone.
 
-    Where the server refuses a step, or at Ctrl-C, the steps before it stay done.
+    If the server refuses a step, or at Ctrl-C, the steps before it stay done.
     """
     if as_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
@@ -67,11 +68,11 @@ def apply(
 def _apply(
     jet: JetStream, steps: list[Step], done: list[Step], *, ask: bool, quiet: bool
 ) -> Failure | None:
-    """Carry out what is due, up to the first failure, which is returned; tell what is done."""
+    """Carry out the steps that are due and print each; stop at a failure and return it."""
     due = [step for step in steps if step.verb in DONE]
     if due and ask:
         click.confirm("Carry this out?", abort=True, err=True)
-    with asked_to_stop() as stop:  # not between a removal and what comes in its place
+    with asked_to_stop() as stop:  # never between a removal and what replaces it
         for step in due:
             if stop.is_set():
                 return _stopped("interrupted", done, due)

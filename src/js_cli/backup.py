@@ -42,8 +42,8 @@ def backup(
 ) -> None:
     """Copy STREAM, with its consumers, into FOLDER.
 
-    FOLDER is there when the copy is whole, and not at all otherwise. `nats stream restore` reads
-    it too; its checksum is in SHA256SUMS.
+    FOLDER appears only when the copy is complete. `nats stream restore` can read it, too. The
+    checksum is in SHA256SUMS.
 
     \b
     twinstream backup ORDERS backups/orders
@@ -57,7 +57,7 @@ def backup(
         task = display.add_task(f"back up {stream}", total=None)
 
         def show(step: TransferProgress) -> None:
-            # The size of the archive is known at its end; how much of the stream it holds, before.
+            # The size of the archive is known only at its end, that of the stream from the start.
             display.update(task, completed=step.unpacked, total=max(step.expected, step.unpacked))
 
         source = target.jetstream(nc).get_stream(stream)
@@ -82,14 +82,14 @@ def backup(
 
 @click.command(short_help="Bring a stream back from a folder.")
 @click.argument("folder", type=_FOLDER)
-@click.option("--replicas", type=click.IntRange(1, 5), help="Instead of as many as before.")
+@click.option("--replicas", type=click.IntRange(1, 5), help="Copies; as many as before by default.")
 @json_option
 @server_options
 def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -> None:
-    """Bring back the stream whose backup is in FOLDER, also one of `nats stream backup`.
+    """Bring back the stream whose backup is in FOLDER; `nats stream backup` may have made it.
 
-    It gets the name that it had; a stream of this name must not be there. The backup is checked
-    before anything is sent.
+    It gets the name that it had; no stream may have that name now. The backup is checked before
+    anything is sent.
     """
     from js_models import evolve
     from js_sync import read_backup

@@ -47,7 +47,9 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
 @click.argument("stream")
 @click.argument("consumer", required=False)
 @click.option("--create", is_flag=True, help="Make the durable CONSUMER if it is not there.")
-@click.option("--subject", "subjects", multiple=True, metavar="FILTER", help="Of a new consumer.")
+@click.option(
+    "--subject", "subjects", multiple=True, metavar="FILTER", help="What a new consumer gets."
+)
 @click.option(
     "--from",
     "start",
@@ -112,7 +114,7 @@ def consume(
                     message.ack()
             nc.flush()
         finally:
-            # Also where the link broke: so many are out.
+            # Also after the link broke: that many were printed.
             if not as_json:
                 notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
         if consumer is None:

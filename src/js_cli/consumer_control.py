@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @json_option
 @server_options
 def rm(target: Target, stream: str, consumer: str, yes: bool, as_json: bool) -> None:
-    """Delete CONSUMER of STREAM, and with it what it knows of deliveries and acknowledgements."""
+    """Delete CONSUMER of STREAM, with its record of deliveries and acknowledgements."""
     with target.connect() as nc:
         handle = target.jetstream(nc).get_consumer(stream, consumer)
         sure(f"Delete {_described(handle)}?", yes=yes)
@@ -61,7 +61,7 @@ def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
 @click.command(short_help="Start a consumer again from a sequence.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.option("--seq", type=lengths.SEQUENCE, help="Deliver from this one on.")
+@click.option("--seq", type=lengths.SEQUENCE, help="The first to deliver.")
 @yes_option
 @json_option
 @server_options
@@ -70,8 +70,8 @@ def reset(
 ) -> None:
     """Let CONSUMER of STREAM forget what is pending, and start again (server 2.14).
 
-    From --seq on, or just above what is acknowledged without gaps. Messages that programs have in
-    hand come again.
+    It starts at --seq, or after the last message up to which all are acknowledged. Messages that
+    programs have in hand are delivered again.
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).get_consumer(stream, consumer)
@@ -98,7 +98,7 @@ def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool)
 @click.command("step-down", short_help="Let another server lead a consumer.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.option("--prefer", metavar="SERVER", help="Who is to lead (server 2.11).")
+@click.option("--prefer", metavar="SERVER", help="The one that is to lead (server 2.11).")
 @json_option
 @server_options
 def step_down(

@@ -16,10 +16,10 @@ from js_models import encode
 @json_option
 @server_options
 def ls(target: Target, stream: str, as_json: bool) -> None:
-    """List the consumers of STREAM with what they have before them.
+    """List the consumers of STREAM and how far each has come.
 
     Consumers that the server cannot describe now are named on standard error. With --json there is
-    one line for each consumer, with "undescribed" and the reason where it is not described.
+    one line for each consumer: as the server describes it, or with the reason in "undescribed".
     """
     with target.connect() as nc:
         listing = target.jetstream(nc).bind_stream(stream).consumers()

@@ -32,7 +32,7 @@ _OPTIONS: Final = (
 
 
 def letters_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add what says whose dead letters are meant."""
+    """Add the options that say whose dead letters are meant."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -69,7 +69,7 @@ def opened(
 @click.command(short_help="Make dead letters of failures, until stopped.")
 @letters_options
 @click.option(
-    "--failures", metavar="STREAM", help="Captures the advisories; STREAM-failures by default."
+    "--failures", metavar="STREAM", help="Keeps the advisories; STREAM-failures by default."
 )
 @click.option("--once", is_flag=True, help="Deal with what was captured so far, then end.")
 @server_options
@@ -83,8 +83,8 @@ def run(
 ) -> None:
     """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
 
-    Makes the two streams that it needs. Failures are captured from then on, also while this does
-    not run. Several may run at once. Ctrl-C ends in good order.
+    Makes the two streams that it needs. From then on failures are captured even while this command
+    does not run. Several may run at once. Ctrl-C ends in good order.
     """
     with opened(target, stream, consumer, letters, failures) as dead, asked_to_stop() as stop:
         dead.prepare()

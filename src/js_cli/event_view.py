@@ -41,7 +41,7 @@ _DONE = {"create": "created", "modify": "changed", "delete": "deleted"}
 
 
 def as_json(event: Event) -> dict[str, object]:
-    """Return an event as a JSON object: its members, and what is known about its way here."""
+    """Return an event as a JSON object: its members, its subject, and what was lost before it."""
     about: dict[str, object] = {"subject": event.subject, **encode(event.record)}
     if event.problem:
         about |= {"problem": event.problem, "raw": event.raw.decode("utf-8", "replace")}

@@ -44,7 +44,7 @@ _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quo
     metavar="SECONDS",
     help="Stop when nothing came for so long; without it, wait for ever.",
 )
-@click.option("--table", is_flag=True, help="A table of the kinds that grows, instead of lines.")
+@click.option("--table", is_flag=True, help="A growing table of the kinds, instead of lines.")
 @json_option
 @server_options
 def events(

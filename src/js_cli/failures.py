@@ -37,7 +37,7 @@ def reported() -> Generator[None]:
 
 @contextmanager
 def arguments_judged() -> Generator[None]:
-    """Turn what speaks against an argument into wrong usage, which has an exit code of its own."""
+    """Turn a `ValueError` about an argument into a usage error, which has its own exit code."""
     try:
         yield
     except ValueError as error:
@@ -54,7 +54,7 @@ def _expected(error: Exception) -> bool:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    if "pyspark" not in sys.modules:  # a second's work, which no other command needs
+    if "pyspark" not in sys.modules:  # importing it takes a second, and few commands need it
         return False
     from pyspark.errors import PySparkException
 

@@ -48,10 +48,18 @@ def _time(text: str) -> datetime | None:
 @click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
 @click.option("--each", is_flag=True, help="The last message of each subject.")
 @click.option(
-    "--from", "start", callback=moment, metavar="SEQ|TIME", help="The messages from here on …"
+    "--from", "start", callback=moment, metavar="SEQ|TIME", help="Messages from here on …"
 )
-@click.option("--to", "end", callback=moment, metavar="SEQ|TIME", help="… and before here.")
-@click.option("--subject", "subjects", multiple=True, metavar="FILTER", help="Only these.")
+@click.option(
+    "--to", "end", callback=moment, metavar="SEQ|TIME", help="… up to, but without, this one."
+)
+@click.option(
+    "--subject",
+    "subjects",
+    multiple=True,
+    metavar="FILTER",
+    help="Only messages of these subjects.",
+)
 @click.option("--count", "-n", type=click.IntRange(min=1), help="No more than so many.")
 @json_option
 @server_options
@@ -69,8 +77,8 @@ def get(
 ) -> None:
     """Print messages of STREAM as they are stored: all, a range, the last ones, or one.
 
-    Nothing is consumed or changed, also in work queues. With --json there is one line for each.
-    --from and --to take a sequence, or a time with its zone.
+    Nothing is consumed or changed, not even in a work queue. --from and --to take a sequence, or a
+    time with its zone. With --json there is one line for each message.
 
     \b
     twinstream get ORDERS --seq 17
@@ -92,7 +100,7 @@ def get(
         elif each:
             found = source.snapshot(subjects or None, timeout=target.timeout).values()
         else:
-            # Left before its end, it gives back what the server keeps for it.
+            # On leaving before the end, it frees what the server keeps for it.
             found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
         printed = _print(found, count, as_json)
     if not as_json:

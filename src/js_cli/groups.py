@@ -122,7 +122,7 @@ class LazyGroup(click.Group):
 
 
 class LockGroup(LazyGroup):
-    """A group where whatever is no subcommand is the name of a lock to run a command under."""
+    """A group that takes a word that is no subcommand for the lock to run a command under."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` in front of a name, or of its options."""
@@ -135,7 +135,7 @@ lock = LockGroup(
     "lock",
     LOCK_COMMANDS,
     "Run a command while holding a lock: twinstream lock NAME -- COMMAND ...\n\n"
-    "A lock named as a subcommand is reached by `lock run`.",
+    "If a lock has the name of a subcommand, use `lock run`.",
 )
 schedule = LazyGroup(
     "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."

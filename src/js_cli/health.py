@@ -31,7 +31,7 @@ _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between the two looks that show what moves.",
+    help="Pause between two looks, which show what moves.",
 )
 @click.option("--watch", is_flag=True, help="Look again and again, until stopped.")
 @json_option

@@ -28,9 +28,9 @@ def asked_to_stop() -> Generator[threading.Event]:
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Generator[None]:
-    """Let SIGTERM and SIGHUP, too, unwind what is under way; a second one ends it at once.
+    """Let SIGTERM and SIGHUP unwind what is under way, as Ctrl-C does; a second one kills at once.
 
-    Those of them that somebody set to be ignored, as nohup does, still are.
+    A signal that was set to be ignored, as by nohup, stays ignored.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -17,7 +17,7 @@ SEQUENCE: Final = click.IntRange(1, LAST_SEQUENCE)
 
 
 class Finite(click.FloatRange):
-    """A number within a range. `nan` is in none, and nothing takes `inf` seconds."""
+    """A number within a range, but neither `nan` nor `inf`."""
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -25,12 +25,12 @@ class Finite(click.FloatRange):
         """Return the number."""
         found = float(super().convert(cast("float", value), param, ctx))
         if not isfinite(found):
-            self.fail(f"{value} is no number to reckon with", param, ctx)
+            self.fail(f"{value} is not a finite number", param, ctx)
         return found
 
 
 def length(_: click.Context, __: click.Parameter, text: str) -> float:
-    """Return the seconds of an argument, more than none; a callback of click."""
+    """Return the seconds, more than zero, that an argument names; a callback of click."""
     found = parse_go_duration(text)
     if found is None or found <= 0:
         raise click.BadParameter(f"{text!r} is no length of time, such as 90s, 30m or 1h30m")

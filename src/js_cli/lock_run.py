@@ -31,7 +31,7 @@ _LOOK: Final = 0.05
 @click.option("--create", is_flag=True, help="Make the stream where there is none.")
 @click.option("--ttl", type=click.IntRange(min=2), default=15, show_default=True)
 @click.option("--wait", type=Finite(min=0), help="Seconds to wait; for ever unless given.")
-@click.option("--note", default="", help="Shown to those who look who holds the lock.")
+@click.option("--note", default="", help="Shown by `lock ls`; COMMAND by default.")
 @server_options
 def run(
     target: Target,
@@ -43,11 +43,11 @@ def run(
     wait: float | None,
     note: str,
 ) -> None:
-    """Run COMMAND while holding the lock NAME, and end as it does.
+    """Run COMMAND while holding the lock NAME, and exit with its exit code.
 
-    Exit code 1 also says that the lock was not got in time, or was lost: then the command and what
-    it started get SIGTERM, and SIGKILL before another can have the lock. TWINSTREAM_LOCK_TOKEN
-    holds the fencing token.
+    The exit code is 1, too, when the lock was not to be had in time, or was lost. If it is lost,
+    COMMAND and all that it started get SIGTERM, and SIGKILL before another can have the lock.
+    COMMAND finds the fencing token in the variable TWINSTREAM_LOCK_TOKEN.
 
     \b
     twinstream lock nightly --wait 0 -- ./backup.sh --all
@@ -95,7 +95,7 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], grace: float | None) -> None:
-    """End the command and what it started; without a grace it may take its time."""
+    """Ask the command and what it started to end, and kill them after `grace` seconds, if given."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
         process.wait(grace)

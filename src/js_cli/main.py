@@ -24,9 +24,9 @@ def main() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Read and write nothing where whoever started this closed a standard stream.
+    """Put the null device in the place of standard streams that were closed by our caller.
 
-    Otherwise the next file or socket would get its number, and be written to in its place.
+    Otherwise the next file or socket would get the number of such a stream, and its output.
     """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is not None:

@@ -50,7 +50,7 @@ def _content(message: Message | StreamMessage) -> dict[str, object]:
 
 
 def payload(data: bytes) -> dict[str, str]:
-    """Return a payload as a member of a JSON object: text, or what is no UTF-8 in base64."""
+    """Return a payload as a member of a JSON object: as text if it is UTF-8, else in base64."""
     try:
         return {"data": data.decode()}
     except UnicodeDecodeError:

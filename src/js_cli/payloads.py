@@ -40,7 +40,7 @@ class Draft:
         return filled
 
     def message_id_of(self, number: int) -> str | None:
-        """Return the id by which the server knows message ``number`` again."""
+        """Return the id by which the server recognises message ``number``."""
         return self.message_id and self.message_id.replace(PLACEHOLDER, str(number))
 
 
@@ -59,7 +59,7 @@ def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 Separator = bytes | None
-"""What stands between two messages: a line end, NUL, or nothing where the whole is one."""
+"""What stands between two messages: a line end, NUL, or None where all data is one message."""
 
 _READ_SIZE: Final = 1 << 16
 
@@ -70,7 +70,7 @@ def payloads(
     """Yield the payload of each message.
 
     Without ``data`` and ``files`` (or with ``-``) standard input is read; a separator cuts it, as
-    it comes, into several messages. The whole is sent ``count`` times.
+    it comes, into several messages. All of it is sent ``count`` times.
     """
     if data is not None and data != "-":
         sources = [argument(data)]
@@ -95,7 +95,7 @@ def _parts(source: bytes, separator: Separator) -> list[bytes]:
 
 
 def _cut(source: BinaryIO, separator: bytes) -> Iterator[bytes]:
-    """Cut as it comes, so that a pipe that goes on for ever is sent on as well."""
+    """Cut the data while it comes, so that a pipe that never ends is sent, too."""
     if separator == b"\n":
         yield from (line.rstrip(b"\r\n") for line in source)
         return

@@ -17,7 +17,7 @@ from js_cli.target import Target, json_option, server_options
 
 @click.command(short_help="Show how a server differs from a folder of configurations.")
 @plan_options
-@click.option("--check", is_flag=True, help="Exit with 1 also where something would change.")
+@click.option("--check", is_flag=True, help="Exit with 1 also if something would change.")
 @json_option
 @server_options
 def plan(
@@ -26,10 +26,10 @@ def plan(
     """Compare the streams and consumers in FOLDER with those of the server; change nothing.
 
     Configurations are compared as the server stores them, so that defaults make no difference.
-    Steps stand in an order in which subjects and filters can move from one to another; where there
-    is none, or no room for what is new, they are refused.
-    Exits with 1 where a change is impossible or refused. Streams and consumers that no file
-    mentions are left alone.
+    The steps are in an order that lets subjects and filters move from one stream or consumer to
+    another. Steps for which there is no such order, or no room for what is new, are refused.
+    Exits with 1 if a change is impossible or refused. Streams and consumers that no file mentions
+    are left alone.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)

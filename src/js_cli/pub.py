@@ -57,7 +57,7 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
 @click.option(
     "--stream", "expected_stream", metavar="NAME", help="Fail if another stream takes it."
 )
-@click.option("--last-seq", type=_SEQ, metavar="SEQ", help="Fail unless the stream's last is this.")
+@click.option("--last-seq", type=_SEQ, metavar="SEQ", help="Fail unless the stream ends at this.")
 @click.option(
     "--last-subject-seq",
     type=_SEQ,
@@ -65,7 +65,7 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
     help="Fail unless the subject's last sequence is this; 0 for none yet.",
 )
 @click.option(
-    "--last-subject", metavar="SUBJECT", help="Whose last sequence is meant, if another's."
+    "--last-subject", metavar="SUBJECT", help="The one of --last-subject-seq, if not SUBJECT."
 )
 @click.option("--last-msg-id", metavar="ID", help="Fail unless the stream's last id is this.")
 @json_option
@@ -94,7 +94,7 @@ def pub(
 
     Returns when the server has stored each message, and says where. In SUBJECT, DATA, header
     values and the message id, {n} stands for the number of the message. With --json there is
-    one line for each message. Ctrl-C sends no more and waits for what is under way.
+    one line for each message. After Ctrl-C no more is sent, and what is under way is waited for.
 
     \b
     twinstream pub orders.new '{"id": {n}}' --count 1000 --msg-id 'order-{n}'
@@ -106,7 +106,7 @@ def pub(
     if lines and nul:
         raise click.UsageError("give --lines or --nul, not both")
     if last_subject is not None and last_subject_seq is None:
-        raise click.UsageError("--last-subject says of which subject: give --last-subject-seq too")
+        raise click.UsageError("--last-subject needs --last-subject-seq: it says of which subject")
     if ttl is not None:
         with arguments_judged():
             finite_seconds(ttl, "--ttl")

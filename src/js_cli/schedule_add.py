@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option("--source", metavar="SUBJECT", help="Publish the last message of this subject.")
 @click.option("--ttl", metavar="DURATION", help="How long what is published lives.")
-@click.option("--rollup", is_flag=True, help="What is published replaces what was there.")
+@click.option("--rollup", is_flag=True, help="What is published replaces what DESTINATION held.")
 @click.option("--lifetime", metavar="DURATION", help="How long the schedule itself lives.")
 @click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'")
 @json_option

@@ -19,7 +19,7 @@ from js_models import json_schema, schema_names
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write into this file."
 )
 def schema(name: str | None, listed: bool, plain: bool, out: Path | None) -> None:
-    """Print one JSON Schema document (2020-12) that needs no other.
+    """Print a JSON Schema document (2020-12) that refers to no other.
 
     As a whole it describes files of stream and consumer configurations, so that an editor completes
     them and underlines misspelt settings; below "$defs" it has every type of the JetStream API.

@@ -27,18 +27,18 @@ PIPE_WIDTH: Final = 120
 
 
 class _Screen(Console):
-    """Prints a string letter by letter: names, notes and subjects come from strangers.
+    """Prints text as it is, without markup: names, notes and subjects come from strangers.
 
-    Markup is for those who ask for it and print nothing else.
+    Markup is for those who ask for it and print no stranger's text.
     """
 
     def render_str(self, text: str, *args: Any, **options: Any) -> Text:
-        """Take out what would do something to a terminal."""
+        """Escape what would act on a terminal."""
         return super().render_str(harmless(text), *args, **options)
 
 
 def harmless(text: str) -> str:
-    """Return a stranger's text with escapes for all that does something to a terminal."""
+    """Return a stranger's text with escapes for every character that would act on a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
 
 
@@ -55,9 +55,9 @@ def results(*, markup: bool = False) -> Console:
 
 
 def _write_anything(stream: TextIO) -> None:
-    """Let escapes stand for halves of letters, which JSON files and names of files can have.
+    """Have lone surrogates, which JSON files and names of files can hold, written as escapes.
 
-    Within JSON they mean what they stand for.
+    In JSON such an escape is read as the surrogate again.
     """
     if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors="backslashreplace")

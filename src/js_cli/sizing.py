@@ -12,7 +12,7 @@ SECONDS_A_DAY = 86_400
 
 @frozen(kw_only=True)
 class Planned:
-    """What the user asks about; None for what the stream has, or for one message."""
+    """What the user asks about; None for what the stream has, or without one, for the default."""
 
     messages: int | None
     max_bytes: int | None
@@ -27,7 +27,7 @@ class Estimate:
     """One message, on average."""
 
     overhead: int | None
-    """What of it is neither payload nor headers; not known of a live stream."""
+    """The part of it that is neither payload nor headers; not known of a live stream."""
 
     messages: int
     bytes: int
@@ -56,7 +56,7 @@ def calculated(
 
 
 def measured(info: StreamInfo, planned: Planned) -> Estimate:
-    """Return the sizes of messages like those in a stream. Raises :class:`Failure` for none."""
+    """Return the sizes of messages like those in a stream. Raises `Failure` if it is empty."""
     state, config = info.state, info.config
     if not state.messages:
         raise Failure(f"stream {config.name} is empty; describe a message with --payload")
@@ -81,7 +81,7 @@ def measured(info: StreamInfo, planned: Planned) -> Estimate:
 
 
 def _bytes_a_second(state: StreamState) -> float | None:
-    """Return how fast a stream grew, None where it has no two moments to tell."""
+    """Return how fast a stream grew; None if its messages do not span any time."""
     if state.first_ts is None or state.last_ts is None:
         return None
     span = (state.last_ts - state.first_ts).total_seconds()

@@ -18,9 +18,9 @@ from js_models import StreamInfo, encode
 def ls(target: Target, subject: str | None, as_json: bool) -> None:
     """List the streams of a server with what they hold.
 
-    Streams that the server cannot describe now, because nobody leads them, say, are named on
-    standard error. With --json there is one line for each stream, as the server describes it, and
-    "undescribed" with the reason where it does not.
+    Streams that the server cannot describe now, for example because they have no leader, are named
+    on standard error. With --json there is one line for each stream: as the server describes it,
+    or with the reason in "undescribed".
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)

@@ -11,7 +11,7 @@ from js_cli.target import Target, json_option, server_options
 
 @click.command("step-down", short_help="Let another server lead a stream.")
 @click.argument("stream")
-@click.option("--prefer", metavar="SERVER", help="Who is to lead (server 2.11).")
+@click.option("--prefer", metavar="SERVER", help="The one that is to lead (server 2.11).")
 @json_option
 @server_options
 def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) -> None:
@@ -36,7 +36,7 @@ def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) ->
 def peer_remove(target: Target, stream: str, peer: str, yes: bool, as_json: bool) -> None:
     """Take the copy of STREAM from SERVER (a name or a peer id); another server gets one.
 
-    Until that one has caught up, the stream has a copy fewer.
+    Until that one has caught up, the stream has one copy fewer.
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_stream(stream)

@@ -24,7 +24,7 @@ def subjects(
 ) -> None:
     """Show the subjects of STREAM that match FILTER, those with most messages first.
 
-    Without --all the first 20. With --json there is a line for each of them all.
+    These are the first 20, unless --all is given. With --json there is a line for every subject.
     """
     with target.connect() as nc:
         counted = target.jetstream(nc).get_stream(stream).subjects(filter_subject)

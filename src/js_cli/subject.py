@@ -59,7 +59,7 @@ def transform(
 @click.argument("keys", nargs=-1, required=True)
 @json_option
 def partition(partitions: int, keys: tuple[str, ...], as_json: bool) -> None:
-    """Show which of so many PARTITIONS each of KEYS belongs to, as the server reckons.
+    """Show which of the PARTITIONS (a number) each of KEYS belongs to, as the server does it.
 
     A key is a token, or several put together as `{{partition(n,1,2)}}` puts them, or a whole
     subject as `{{partition(n)}}` takes it. With --json there is one line for each.

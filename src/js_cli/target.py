@@ -72,7 +72,7 @@ _OPTIONS: Final = (
         metavar="URL",
         show_default=True,
         show_envvar=True,
-        help="Address of the server; several with commas between.",
+        help="Address of the server, or several with commas.",
     ),
     *(
         click.option(
@@ -112,7 +112,7 @@ _OPTIONS: Final = (
         default="_INBOX",
         metavar="SUBJECT",
         show_default=True,
-        help="Where answers come to.",
+        help="First tokens of the subjects for answers.",
     ),
 )
 

@@ -17,6 +17,6 @@ def undescribed(listing: Listing[Any]) -> dict[str, str]:
 
 
 def note_undescribed(listing: Listing[Any]) -> None:
-    """Name them on standard error."""
+    """Name what a list lacks on standard error, each with the reason."""
     for name, reason in undescribed(listing).items():
         notes().print(f"{name} cannot be described: {reason}", style="yellow", soft_wrap=True)

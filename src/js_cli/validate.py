@@ -43,12 +43,12 @@ def validate(
 ) -> None:
     """Check the stream and consumer configurations in FILES (YAML or JSON; - is standard input).
 
-    Of a folder, all such files below it. They may be what people write, requests, answers, and what
-    the nats command writes and reads.
-    The first problem of each configuration is the error that a server would answer with; its code
-    stands in brackets. A consumer is checked together with its stream when one of the files holds
-    that. Exits with 1 if there is a problem. What only a server can tell, and warnings of what is
-    legal but surprising, are shown and are none.
+    For a folder, all such files below it are checked. They may hold configurations as people write
+    them, requests or answers of the API, or what the nats command reads and writes.
+    The first problem of each configuration is the error that a server would answer with, its code
+    in brackets. A consumer is checked together with its stream if one of the files holds it.
+    Exits with 1 if there is a problem. What only a server can tell, and warnings of what is legal
+    but surprising, are shown, too, and do not count as problems.
     """
     if "-" in files and len(files) > 1:
         raise click.UsageError("read standard input alone, without other files")

@@ -417,7 +417,7 @@ def test_push_consumers_are_made_and_kept(run: Run, write: Write, stream: str) -
     ("configs", "message"),
     [
         ([{"name": "a b", "subjects": ["x"]}], "the name has the character ' '"),
-        ([stream_of("X"), stream_of("X")], "stream 'X' stands in "),
+        ([stream_of("X"), stream_of("X")], "stream 'X' is in "),
         ([{"durable_name": "C"}], "the consumer 'C' does not say its stream."),
         ([{"stream_name": "S", "config": {"ack_policy": "all"}}], "the consumer has no name."),
     ],

@@ -118,7 +118,7 @@ def test_help_imports_no_large_package() -> None:
 def test_numbers_that_mean_nothing_are_wrong_usage(command: list[str], number: str) -> None:
     result = CliRunner().invoke(twinstream, [*command, number])
     assert result.exit_code == 2
-    assert f"{number} is no number to reckon with" in result.stderr
+    assert f"{number} is not a finite number" in result.stderr
 
 
 def test_every_subcommand_loads_with_a_click_whose_types_have_no_parameters() -> None:

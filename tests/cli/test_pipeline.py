@@ -128,7 +128,7 @@ def test_replay_asks_first(run: Run, config: Path) -> None:
         (["run", "--once", "--every", "5s"], "give --once or --every"),
         (["run", "--every", "soon"], "must be a duration"),
         (["replay", "--from", "9", "--to", "5", "--yes"], "is 5, below --from 9"),
-        (["replay", "--from", "9", "--source", "x", "--yes"], "'x' is none of orders"),
+        (["replay", "--from", "9", "--source", "x", "--yes"], "'x' is not one of orders"),
         (["compact", "--size", "big"], "must be a size"),
         (["vacuum", "--json"], "--json cannot ask"),
     ],

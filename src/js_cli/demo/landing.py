@@ -27,7 +27,7 @@ def land(scene: Scene, _: JetStream) -> None:
     remark(scene.console, "Starting Spark takes some seconds.")
     spark = local_session("twinstream demo")
     try:
-        # Not before: Java writes to the screen when it starts.
+        # Only now: Java writes to the screen when it starts.
         with progress(scene.console) as display:
             task = display.add_task("land the orders", total=3)
             orders = _orders(scene, spark)

@@ -29,7 +29,7 @@ def _nothing_settled() -> list[Settled]:
 
 @define
 class Ledger:
-    """Counts deliveries by what became of them.
+    """Counts deliveries by how they ended.
 
     An event is settled when it was acknowledged, terminated, or has failed ``max_deliver``
     times. ``expected`` is how many events there are; :attr:`complete` is set with the last.

@@ -59,7 +59,7 @@ def _consumer(jet: JetStream, step: Step) -> None:
 
 @contextmanager
 def _removed(step: Step) -> Generator[None]:
-    """Say what is no more, where what comes in its place cannot be made."""
+    """Say that the old one is gone if the one that replaces it cannot be made."""
     try:
         yield
     except Exception as error:
@@ -68,17 +68,17 @@ def _removed(step: Step) -> Generator[None]:
 
 
 def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None:
-    """Update a consumer, twice where the first time leaves it with an end that is to go.
+    """Update a consumer, twice if the first update leaves an inactive_threshold it should not have.
 
-    A server that makes a consumer durable fills in the threshold of those that are not, as the old
-    one was none. An update of what is durable takes it away again.
+    An ephemeral consumer that is made durable still gets the server's default threshold for
+    ephemeral ones. A second update, now of a durable consumer, takes that away again.
     """
     stream = step.config.stream_name
     consumer = jet.update_consumer(stream, config)
     changes = {change.path: change.new for change in step.plan.changes}
     lasting = "inactive_threshold" in changes and changes["inactive_threshold"] is None
     if lasting and _may_end(consumer) and _may_end(jet.update_consumer(stream, config)):
-        raise Failure(f"{step.title} keeps an inactive_threshold that its file has not")
+        raise Failure(f"{step.title} keeps an inactive_threshold that its file does not set")
 
 
 def _may_end(consumer: Consumer) -> bool:

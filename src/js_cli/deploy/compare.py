@@ -81,11 +81,11 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
 def _held_by_others(
     jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return which subjects that steps take belong to streams of which no file says anything."""
+    """Return the subjects that steps take from streams that no file mentions."""
     from js_sync import TwinstreamError
 
     found: dict[str, list[str]] = {}
-    with suppress(TwinstreamError):  # what a user may not ask for stops no plan
+    with suppress(TwinstreamError):  # without the permission to ask, the plan goes on
         for step in steps:
             if step.verb in ("nothing", "refused"):
                 continue
@@ -133,7 +133,7 @@ class Parent:
     """The stream of some consumers, as it is when their turn comes."""
 
     config: JsonObject | StreamConfig
-    """As the file says, or as the server has it."""
+    """Its config, from the file or, without one, from the server."""
 
     typed: StreamConfig | None
     consumers: Mapping[str, ConsumerConfig]
@@ -168,7 +168,7 @@ def _consumer_step(
 
 
 def _lost(stream: JsonObject | StreamConfig) -> str:
-    """Return what goes with a consumer: where only interest keeps messages, they do, too."""
+    """Return what is lost with a consumer: with interest retention, that includes messages."""
     retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
     if retention == "interest":
         return "its position and the messages that only it still wants"
@@ -192,5 +192,5 @@ def _has_origin(step: Step) -> bool:
 
 
 def _copies(step: Step) -> int:
-    """Return how many copies there are of a stream that is made; 1 where none is."""
+    """Return the replicas of the stream that a step creates; 1 if it creates none."""
     return stream_config(step.config).num_replicas or 1 if step.verb == "create" else 1

@@ -32,7 +32,7 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     """
     files = configs_below(paths)
     found = load_configs(files, server=server)
-    # Whether a stream may be sealed depends on whether it is there, which the plan says.
+    # Whether a stream may be sealed depends on whether it exists: the plan finds that out.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
     problems = errors + list(_misfits(found.configs))
     streams = [one for one in found.configs if one.kind == "stream"]
@@ -65,7 +65,7 @@ def _is_config(inner: Path, file: Path) -> bool:
 
 
 def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
-    """Find what is fine by itself but cannot be brought to a server from a folder."""
+    """Find configurations that are valid by themselves but that `apply` cannot use."""
     seen: dict[tuple[str, str, str], FileConfig] = {}
     for one in configs:
         if one.kind == "consumer" and not one.name:
@@ -78,7 +78,7 @@ def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
             before = seen.setdefault(key, one)
             if before is not one:
                 where = f"{before.file}:{before.line}"
-                yield _misfit(one, f"{one.kind} {one.name!r} stands in {where} too.", "Keep one.")
+                yield _misfit(one, f"{one.kind} {one.name!r} is in {where}, too.", "Keep one.")
 
 
 def _misfit(config: FileConfig, message: str, hint: str) -> FileProblem:

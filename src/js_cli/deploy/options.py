@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def plan_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the folder and what is allowed, which the command gets as ``paths`` and ``allowed``."""
+    """Add the folder and the --allow options; the command gets ``paths`` and ``allowed``."""
 
     @functools.wraps(command)
     def with_allowed(*args: Any, **options: Any) -> object:
@@ -35,7 +35,7 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--allow-recreate",
             is_flag=True,
-            help="Remove and make anew what cannot be changed in place, without its messages.",
+            help="Remove and make anew, without its messages, what cannot be changed in place.",
         ),
         click.option(
             "--allow-loss",

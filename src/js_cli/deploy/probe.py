@@ -1,10 +1,10 @@
 """Finding out whether a server takes a stream before the old one is removed for it.
 
-A stream that has to be made anew goes with its messages, and some reasons to refuse the new one are
-the server's alone: a cycle of origins, no peers for its replicas, no room for its limits, subjects
-of others. Two requests find them. One makes the stream under its own name: a server judges the
-whole config before it says that the name is taken. What it judges after that, it judges for a
-stream of another name, which is removed again.
+A stream that has to be made anew loses its messages, and only the server can tell some reasons to
+refuse the new one: a cycle of origins, no peers for its replicas, no room for its limits, subjects
+of other streams. Two requests find them. The first creates the stream under its own name: a server
+judges the whole config before it says that the name is taken. What a server judges only after that
+is found by creating a stream of another name, which is then removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _NAME_MAX: Final = 200
-"""Letters of a name that a probe takes over; what it adds has to fit into the 255 of a server."""
+"""Letters of the name that a probe keeps, so that with its suffix it stays within the 255."""
 
 
 _NO_ROOM: Final = frozenset(
@@ -37,7 +37,7 @@ _NO_ROOM: Final = frozenset(
 
 
 def probe(jet: JetStream, config: StreamConfig) -> None:
-    """Raise :class:`Failure` where ``config`` would be refused in the place of a stream."""
+    """Raise :class:`Failure` if ``config`` would be refused once the old stream is removed."""
     from js_sync import TwinstreamError
 
     try:
@@ -52,7 +52,7 @@ def probe(jet: JetStream, config: StreamConfig) -> None:
 def _check_settings(jet: JetStream, config: StreamConfig) -> None:
     from js_sync import StreamExists
 
-    with suppress(StreamExists):  # the config is good; nothing but the name is in its way
+    with suppress(StreamExists):  # the config is good: only the name is taken
         jet.create_stream(config)
 
 
@@ -69,7 +69,7 @@ def _check_room(jet: JetStream, old: StreamConfig, config: StreamConfig) -> None
 
 
 def _more_bytes(old: StreamConfig, new: StreamConfig) -> int | None:
-    """Return the bytes to reserve beyond those of the old stream, None where it gives none back."""
+    """Return the bytes to reserve beyond those that the old stream frees; None if it frees none."""
     given, wanted = old.max_bytes or 0, new.max_bytes or 0
     same = (old.storage or "file", old.num_replicas or 1) == (
         new.storage or "file",
@@ -84,7 +84,7 @@ def _make_and_remove(jet: JetStream, trial: StreamConfig) -> None:
     try:
         jet.create_stream(trial)
     except TwinstreamError:
-        with suppress(TwinstreamError):  # after an answer that came too late, it may be there
+        with suppress(TwinstreamError):  # it may exist although the answer came too late
             jet.delete_stream(trial.name or "")
         raise
     jet.delete_stream(trial.name or "")
@@ -118,5 +118,5 @@ def _trial(config: StreamConfig) -> StreamConfig:
 def _left_alone(config: StreamConfig, reason: str) -> Failure:
     name = config.name
     message = f"stream {name} was left as it is, because a new one could not be made: {reason}"
-    hint = f"where the old one takes up the room, `twinstream stream rm {name}` makes it first"
+    hint = f"if the old one takes up the room, `twinstream stream rm {name}` frees it first"
     return Failure(f"{message}\n{hint}")

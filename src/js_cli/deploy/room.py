@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @define
 class Room:
-    """A number that creations may not go beyond."""
+    """How many streams or consumers there may be, and how many there are."""
 
     most: int
     """No limit below 1."""
@@ -24,7 +24,7 @@ class Room:
     whose: str
 
     def judged(self, step: Step) -> Step:
-        """Count a step; refuse one that makes what would be too many."""
+        """Count a step; refuse it if it creates one too many."""
         if step.verb != "create":
             return step
         if 0 < self.most <= self.there:
@@ -36,7 +36,7 @@ class Room:
 
 @frozen
 class Account:
-    """What the account has and may have; nothing is known of it where the user may not ask."""
+    """What the account uses and may use; empty if the user has no permission to ask."""
 
     info: AccountInfo
 
@@ -62,7 +62,7 @@ def _limits(use: AccountInfo | AccountTier) -> AccountLimits:
 
 
 def account_of(jet: JetStream) -> Account:
-    """Ask for the account. What a user may not ask for stops no plan."""
+    """Ask for the account; without the permission to ask, the plan goes on without limits."""
     from js_sync import TwinstreamError
 
     try:

@@ -35,7 +35,7 @@ _DURATIONS: Final = {
 
 
 def print_plan(console: Console, steps: Iterable[Step]) -> None:
-    """Print each step with its changes, its losses and what speaks against it."""
+    """Print each step with its changes, its losses, its problems and why it is refused."""
     for step in steps:
         mark, colour = MARKS[step.verb]
         line = Text(f"{mark} {step.title}", style=colour)

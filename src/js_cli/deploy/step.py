@@ -24,7 +24,7 @@ class Step:
 
     @property
     def title(self) -> str:
-        """The thing by its name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
+        """What the step is about, by name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
         if self.config.kind == "stream":
             return f"stream {self.config.name}"
         return f"consumer {self.config.stream_name}/{self.config.name}"
@@ -35,16 +35,16 @@ class Allowed:
     """What the user permits beyond harmless changes."""
 
     loss: bool = False
-    """Changes that remove messages, or cannot be taken back."""
+    """Changes that remove messages, or cannot be undone."""
 
     recreation: bool = False
     """Removing and making anew what cannot be changed in place."""
 
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
-    """Decide on one config: ``plan`` is for what exists, ``creation`` for a fresh start.
+    """Decide on one config: ``plan`` is for what exists, ``creation`` for making it anew.
 
-    ``lost`` names what goes when it is removed and made anew.
+    ``lost`` names what is lost when it is removed and made anew.
     """
     step = _judged(config, plan, creation, allowed, lost)
     odd = [] if step.verb in ("nothing", "refused") else untyped(config)

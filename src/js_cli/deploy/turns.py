@@ -1,8 +1,8 @@
-"""In which order steps take subjects of which nobody else may have any.
+"""In which order steps can take subjects that only one stream or consumer may have.
 
 No two streams capture the same subject, and no two consumers of a work queue are given the same
-message. So one that takes a subject has to wait until whoever has it gave it up. Whichever step can
-be done is done: what it takes would be in the way of a later one at the end, too.
+message. So a step that takes a subject has to wait until its holder has given it up. Any step that
+can be done is done at once, for waiting helps nobody: it has to have its subjects in the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Holders:
     subjects: dict[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
 
     def rival(self, claim: Claim) -> tuple[str, str] | None:
-        """Return who has what the claim takes, and the subject; None where nobody has."""
+        """Return who holds a subject that the claim takes, and which; None if nobody does."""
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
         if not taken:
@@ -52,9 +52,9 @@ class Holders:
 
 
 def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
-    """Return the steps in an order in which each can be done, as near to their own as may be.
+    """Return the steps in an order in which each can be done, as near to the given one as possible.
 
-    Those that no order helps come last, and are refused.
+    Steps that can be done in no order come last, and are refused.
     """
     claims = list(claims)
     done: list[Step] = []
@@ -104,13 +104,13 @@ def consumer_claim(step: Step, holders: Holders) -> Claim:
 
 
 def subjects_of(config: StreamConfig) -> Sequence[str]:
-    """Return what a stream captures: its name, where it says nothing and copies nothing."""
+    """Return what a stream captures: by default its name, unless it copies other streams."""
     default = [] if config.mirror or config.sources else [config.name or ""]
     return config.subjects or default
 
 
 def filters_of(config: ConsumerConfig) -> Sequence[str]:
-    """Return what a consumer is given: everything, where it says nothing."""
-    if config.direct:  # it reads along for a copy, and the server does not count it
+    """Return the subjects of a consumer: by default all of them."""
+    if config.direct:  # it feeds a copy of the stream, and the server does not count it
         return ()
     return [config.filter_subject] if config.filter_subject else config.filter_subjects or [">"]

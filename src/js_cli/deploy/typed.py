@@ -1,7 +1,7 @@
 """The typed config of a step.
 
-Some spellings are good for the server and for nobody else, such as a null among the metadata. A
-plan has to say so before anything is carried out, because a folder is to be done whole or not.
+The server takes some spellings that have no typed form, such as a null among the metadata. A plan
+has to say so before anything is carried out, because a folder is applied as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def consumer_config(config: FileConfig) -> ConsumerConfig:
     """Return the consumer config of a file; ``DecodeError`` where it has no typed form."""
     typed = decode(config.members, ConsumerConfig)
     if typed.ack_policy is None:
-        # A file says what the server is told; the SDK's own default for programs is another.
+        # For a file the server's default holds, not the one that the SDK has for programs.
         typed = evolve(typed, ack_policy=AckPolicy.NONE)
     return typed
 

@@ -57,7 +57,7 @@ class JsonLines:
 
 
 class Lines:
-    """A line for each thing, with its time."""
+    """A line for each happening, with its time."""
 
     def __init__(self, console: Console) -> None:
         self._console: Final = console
@@ -95,7 +95,7 @@ class _Row:
 
 
 class Board:
-    """A table of all sources that changes in place; troubles stay above it."""
+    """A table of all sources that is updated in place, below the troubles so far."""
 
     def __init__(self, config: PipelineConfig, console: Console) -> None:
         self._rows: Final = {each.name: _Row() for each in config.sources}
@@ -146,7 +146,7 @@ class Board:
 
 
 def told(happening: Happening) -> str:
-    """Return a sentence."""
+    """Say what happened, in one sentence."""
     from js_spark.pipeline import happenings
 
     match happening:

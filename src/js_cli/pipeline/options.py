@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def config_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the pipeline's file to a command, which gets it read as ``config``."""
+    """Add the option for the pipeline's file to a command, which gets its content as ``config``."""
 
     @functools.wraps(command)
     def with_config(*args: Any, **options: Any) -> object:
@@ -36,8 +36,8 @@ def config_options(command: Callable[..., object]) -> Callable[..., object]:
             "--server",
             "-s",
             metavar="URL",
-            help="Address of the server, over the one in the file; without any of them"
-            f" {SERVER_VARIABLES[0]} is taken.",
+            help="Address of the server, instead of the one in the file; without either,"
+            f" {SERVER_VARIABLES[0]} is used.",
         ),
         click.option(
             "--config",
@@ -78,7 +78,9 @@ def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
             raise click.UsageError(f"say which source with --source: {', '.join(names)}")
         return config.sources[0]
     if name not in names:
-        raise click.BadParameter(f"{name!r} is none of {', '.join(names)}", param_hint="--source")
+        raise click.BadParameter(
+            f"{name!r} is not one of {', '.join(names)}", param_hint="--source"
+        )
     return config.source(name)
 
 
@@ -87,7 +89,7 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
     """Start Spark as the file says, and stop it at the end.
 
     Spark reports each failure with tracebacks. Without ``verbose`` they go to a file, which is
-    named where the command fails: the command itself says in one line what went wrong.
+    named if the command fails; the command itself says in one line what went wrong.
     """
     from pyspark.sql import SparkSession
 

@@ -152,7 +152,7 @@ class _Axis:
         return [Series(source, values[source]) for source in sources]
 
     def peaks(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
-        """Return the most that was left behind after a batch in each piece of time."""
+        """Return, for each piece of time, the largest backlog after one of its batches."""
         found: dict[str, dict[int, float]] = {source: {} for source in sources}
         for batch in batches:
             column, known = self.column(batch.ended), found[batch.source]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @config_options
 @click.option("--source", metavar="NAME", help="Which source; not needed when there is one.")
 @click.option("--from", "low", type=SEQUENCE, required=True, metavar="SEQ")
-@click.option("--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; the end if not told.")
+@click.option("--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; by default the end.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def replay(
@@ -31,11 +31,11 @@ def replay(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Read the batches that hold the sequences from the stream again, and replace their rows.
+    """Land the batches that hold the sequences anew from the stream, and replace their rows.
 
-    For messages that became dead letters because of a wrong schema, or files that were damaged.
-    Refuses a batch whose messages the stream does not hold any more. The pipeline must not run
-    meanwhile. Doing it twice changes nothing.
+    This is for messages that became dead letters because of a wrong schema, or for files that were
+    damaged. A batch whose messages the stream does not hold any more is refused. The pipeline must
+    not run meanwhile. Doing it twice changes nothing.
     """
     from js_spark.pipeline.replay import batches_of
     from js_spark.pipeline.replay import replay as replay_batches

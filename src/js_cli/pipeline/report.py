@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The page to write; the pipeline's name with .html if not told.",
+    help="The page to write; by default the pipeline's name with .html.",
 )
 @json_option
 def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Land streams as tables, once or for good.")
 @config_options
-@click.option("--once", is_flag=True, help="End when all is landed that the streams hold now.")
+@click.option("--once", is_flag=True, help="Land what the streams hold now, then end.")
 @click.option(
-    "--every", metavar="TIME", help="How often a batch begins, such as 60s; 10s if not told."
+    "--every", metavar="TIME", help="How often a batch begins, such as 60s; by default 10s."
 )
 @click.option(
-    "--recover", is_flag=True, help="Go on behind the journal where a checkpoint is gone."
+    "--recover", is_flag=True, help="If a checkpoint is gone, go on where the journal ends."
 )
 @click.option("--verbose", "-v", is_flag=True, help="Let Spark's own messages through.")
 @json_option
@@ -40,9 +40,9 @@ def run(
     """Land the streams that a file names as Parquet or Delta tables, exactly once.
 
     Goes on where the last run ended, however it ended. Without --once it runs until Ctrl-C or
-    SIGTERM, and ends between two batches. A source that fails is started again after a pause that
-    doubles; one whose error would come again ends, while the others go on, and the exit code is 1.
-    With --json there is one line for each thing that happens.
+    SIGTERM, and ends between two batches. A source that fails is started again, after a pause that
+    doubles each time. If the same error would come again, the source ends for good: the others go
+    on, and the exit code is 1. With --json there is one line for each thing that happens.
 
     \b
     twinstream pipeline run --config orders.toml --once

@@ -1,7 +1,7 @@
-"""What Spark's processes print: kept in a file, for it would run across the board.
+"""Keeps what Spark's processes print in a file, so that it does not spoil the board.
 
-Java and the Python processes below it print the traceback of each failure, also of those that
-another attempt mends. The command itself says in a line what failed.
+Java and the Python processes below it print a traceback for each failure, even for those that a
+second attempt mends. The command itself says in one line what failed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["SparkWords"]
 
 
 class SparkWords:
-    """A file of this user alone; it stays, and is named, where the command fails."""
+    """A file that only this user can read; if the command fails, it is kept, and named."""
 
     def __init__(self) -> None:
         self._number, name = tempfile.mkstemp(prefix="twinstream-spark-", suffix=".log")
@@ -31,7 +31,7 @@ class SparkWords:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         os.close(self._number)
-        # Java greets some versions of itself in a line.
+        # A single line is no failure: Java prints one when it starts with some options.
         if isinstance(error, Exception) and self._file.read_bytes().count(b"\n") > 1:
             click.echo(f"What Spark's processes printed is in {self._file}", err=True)
         else:

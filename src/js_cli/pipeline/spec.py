@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 def spec(config: PipelineConfig, output: Path, as_json: bool) -> None:
     """Write a project for `spark-pipelines run`: a streaming table for each stream.
 
-    Misfits have a table beside it; advisories are one table with a column a kind. Bookmarks,
-    purges and the commands that look after tables are for `twinstream pipeline run` alone.
+    Beside it there is a table for messages that do not fit. Advisories make one table with a column
+    for each kind. Bookmarks, purges, and the commands that look after tables, need tables of
+    `twinstream pipeline run`.
     """
     from js_spark.pipeline.declarative import write_project
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Remove files that no table names any more.")
 @config_options
-@click.option("--keep", default="7d", show_default=True, help="Keep what was replaced since then.")
+@click.option(
+    "--keep", default="7d", show_default=True, help="Keep what was replaced within this time."
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option

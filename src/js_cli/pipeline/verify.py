@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 def verify(config: PipelineConfig, as_json: bool) -> None:
     """Check that every message of the streams is in the tables, once, batch by batch.
 
-    Reads the tables without Spark and the sequences that the streams hold now. Messages that left
-    a stream since they were landed cannot be compared; gaps are sequences that neither has. Exits
-    with 1 when anything is missing, doubled or not as the journal says.
+    Reads the tables, without Spark, and the sequences that the streams hold now. Messages that have
+    left their stream since they were landed cannot be compared. Gaps are sequences that neither the
+    tables nor the stream have. Exits with 1 if anything is missing, doubled or not as the journal
+    says.
     """
     from js_spark.pipeline.verify import verify as verify_pipeline
 
