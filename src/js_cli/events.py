@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Final
 
@@ -69,7 +71,6 @@ def events(
     if table and as_json:
         raise click.UsageError("give --table or --json, not both")
     shown = 0
-    board = Board() if table else None
     with ExitStack() as stack:
         nc = stack.enter_context(target.connect())
         stop = stack.enter_context(asked_to_stop())
@@ -80,18 +81,14 @@ def events(
         # Whoever waits for this remark misses nothing that happens after it.
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
-        live = stack.enter_context(Live(console=results(), auto_refresh=False)) if table else None
+        show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
         epoch = nc.epoch
         while count is None or shown < count:
             event = _next(source, wait, stop)
             if event is None:
                 break
             shown += 1
-            if board is not None and live is not None:
-                board.enter(event)
-                live.update(board.table(), refresh=True)
-            else:
-                _print(event, as_json)
+            show(event)
         mended = nc.is_connected
         broken = not mended or nc.epoch != epoch
     notes().print(f"{shown:,} event{'' if shown == 1 else 's'}", style="dim")
@@ -99,6 +96,19 @@ def events(
         raise Failure("the link to the server broke; nothing was heard since")
     if broken:
         notes().print("the link broke meanwhile: events may be missing", style="yellow")
+
+
+@contextmanager
+def _board() -> Generator[Callable[[Event], None]]:
+    """Give what shows each event in a table that changes in place."""
+    board = Board()
+    with Live(console=results(), auto_refresh=False) as live:
+
+        def show(event: Event) -> None:
+            board.enter(event)
+            live.update(board.table(), refresh=True)
+
+        yield show
 
 
 def _next(source: Events, wait: float | None, stop: Flag) -> Event | None:

@@ -103,8 +103,7 @@ def pub(
     """  # noqa: D301  # click wants the character
     if data not in (None, "-") and files:
         raise click.UsageError("give the data once: as DATA or with --file")
-    if lines and nul:
-        raise click.UsageError("give --lines or --nul, not both")
+    separator = _separator(lines=lines, nul=nul)
     if last_subject is not None and last_subject_seq is None:
         raise click.UsageError("--last-subject needs --last-subject-seq: it says of which subject")
     if ttl is not None:
@@ -120,7 +119,6 @@ def pub(
         "rollup": rollup,
         "ttl": ttl,
     }
-    separator: Separator = b"\n" if lines else b"\0" if nul else None
     streaming = separator is not None
     tally = Tally()
     shown = (count > 1 or len(files) > 1 or streaming) and not as_json
@@ -142,12 +140,15 @@ def pub(
                     _print_outcome(outcome)
     if not as_json:
         tally.show(results())
-    if tally.failed and tally.sent == 1:
-        raise Failure(str(tally.error))
-    if tally.failed:
-        raise Failure(f"{tally.failed:,} of {tally.sent:,} not stored; the first: {tally.error}")
-    if asked.is_set():
-        raise Failure(f"interrupted after {tally.sent:,} messages, all of which are stored")
+    _raise_unless_all_stored(tally, interrupted=asked.is_set())
+
+
+def _separator(*, lines: bool, nul: bool) -> Separator:
+    if lines and nul:
+        raise click.UsageError("give --lines or --nul, not both")
+    if lines:
+        return b"\n"
+    return b"\0" if nul else None
 
 
 def _requests(
@@ -165,6 +166,15 @@ def _requests(
             msg_id=draft.message_id_of(number),
             **promises,
         )
+
+
+def _raise_unless_all_stored(tally: Tally, *, interrupted: bool) -> None:
+    if tally.failed and tally.sent == 1:
+        raise Failure(str(tally.error))
+    if tally.failed:
+        raise Failure(f"{tally.failed:,} of {tally.sent:,} not stored; the first: {tally.error}")
+    if interrupted:
+        raise Failure(f"interrupted after {tally.sent:,} messages, all of which are stored")
 
 
 def _print_outcome(outcome: PubAck | PublishFailure) -> None:
