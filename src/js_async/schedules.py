@@ -72,13 +72,13 @@ class Schedules:
         msg_id: str | None = None,
         timeout: Seconds | None = None,
     ) -> PubAck:
-        """Store a schedule under a subject of its own, in the place of the one that is there.
+        """Store a schedule under a subject of its own; one that is there is replaced.
 
         At its times the server publishes `data` with `headers` to `target`, another subject of the
-        same stream; or, with `source`, what is the last message of that subject then (2.14).
+        same stream; or, with `source`, whatever is the last message of that subject then (2.14).
         What is published lives for `ttl` seconds, the schedule itself for `lifetime` (both need
-        `allow_msg_ttl`); `rollup` replaces what the target held (2.14). On a stream with interest
-        retention a schedule stays only where a consumer covers its subject.
+        `allow_msg_ttl`). With `rollup` it replaces what the target held (2.14). A stream with
+        interest retention keeps a schedule only if some consumer's filter covers its subject.
 
         Raises `Unsupported`, `BadArgument`, and what `JetStream.publish` raises.
         """
@@ -165,6 +165,6 @@ def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:
     both: dict[str, str | Iterable[str]] = {}
     for name in headers:
         if name in own or name.startswith("Nats-Schedule"):
-            raise BadArgument(f"header {name} belongs to the schedule, leave it out")
+            raise BadArgument(f"header {name} is set by the schedule itself: leave it out")
         both[name] = headers.get_all(name) if isinstance(headers, Headers) else headers[name]
     return both | own

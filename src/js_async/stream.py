@@ -70,10 +70,10 @@ class Stream:
     async def info(self, *, deleted_details: bool = False, confirmed: bool = False) -> StreamInfo:
         """Ask for configuration and state. Raises `StreamNotFound`.
 
-        `deleted_details` lists the sequences that are missing within the stream, which is heavy
-        where they are many. While a replica of a stream knows of no leader it answers as well, with
-        what it has (server 2.11 to 2.15), which may lack acknowledged messages; `confirmed` asks
-        until the answer is the leader's for sure, or raises `RequestTimeout`.
+        `deleted_details` lists the sequences that are missing within the stream, which is heavy if
+        there are many. A replica that knows of no leader answers, too, with what it has (server
+        2.11 to 2.15), and that may lack acknowledged messages. With `confirmed` the stream is asked
+        until the answer is surely the leader's; else `RequestTimeout` is raised.
         """
         body = {"deleted_details": True} if deleted_details else None
         if confirmed:
@@ -86,8 +86,8 @@ class Stream:
     def subjects(self, filter_subject: str = ">") -> Generated[tuple[str, int]]:
         """Iterate over the subjects that are stored, each with its number of messages.
 
-        The server answers 100,000 a page; what changes between two pages may move a subject across
-        the border, so that it comes twice or not at all.
+        The server answers in pages of 100,000. A change between two pages may move a subject from
+        one to the other, so that it comes twice or not at all.
         """
         from js_async import _paging
 
@@ -103,15 +103,16 @@ class Stream:
     async def change(self, edit: Callable[[StreamConfig], StreamConfig]) -> StreamInfo:
         """Read the configuration, let `edit` return a changed copy, and store that.
 
-        What this release does not know stays as it is. Nothing is sent when nothing changes. The
-        server knows no condition for this: of two that change at once, the later one wins whole.
+        Settings that this release does not know stay as they are. Nothing is sent if nothing
+        changes. The server cannot check for conflicts: of two changes at once, the later one
+        overwrites the earlier.
         """
         config = (await self.info()).config
         changed = edit(config)
         return self.cached_info if changed == config else await self.update(changed)
 
     async def seal(self) -> StreamInfo:
-        """Let nothing be added or removed from now on, limits included. There is no way back."""
+        """Have nothing added or removed any more, not even by limits. There is no way back."""
         return await self.change(lambda config: js_models.evolve(config, sealed=True))
 
     async def purge(
@@ -119,8 +120,8 @@ class Stream:
     ) -> int:
         """Remove messages and return how many.
 
-        All of them, or those of a `subject` filter, below `before_seq`, or but the last `keep`.
-        Raises `BadArgument` for both bounds at once.
+        These are all messages, or those of a `subject` filter; with `before_seq` only those below
+        that sequence, with `keep` all but the last so many. Raises `BadArgument` if both are given.
         """
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
@@ -137,9 +138,9 @@ class Stream:
     ) -> StreamMessage:
         """Return one message by sequence. Raises `MessageNotFound`.
 
-        The leader answers, which knows every acknowledged write. With `direct` any replica does,
-        which spreads the load and may be behind; where the stream has no `allow_direct` that
-        falls back to the leader. Without `headers` the message comes without its headers.
+        The leader answers, which knows every acknowledged write. With `direct` any replica may
+        answer, which spreads the load but may be behind; if the stream has no `allow_direct`, the
+        leader is asked all the same. With `headers=False` the message comes without its headers.
         """
         from js_async._gets import get_message
         from js_core.direct_get import seq_request
@@ -171,8 +172,8 @@ class Stream:
     ) -> StreamMessage:
         """Return the first message of a subject filter at or after `seq`, or `start_time`.
 
-        Wildcards are allowed; without `seq` and `start_time` (server 2.11) it is the first of
-        all. `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
+        Wildcards are allowed. `start_time` needs server 2.11; without it and `seq` it is the first
+        message of all. `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
         """
         from js_async._gets import get_message
         from js_core.direct_get import next_request
@@ -195,15 +196,15 @@ class Stream:
     ) -> StreamRead:
         """Return an iterator over a range of the stream, complete even where replicas lag.
 
-        From the sequence `start` (or what was stored since `start_time`) up to, not including,
-        `end` (or `end_time`); by default all that the stream holds when the read begins. Only
-        messages of `subjects` (filters). Times need server 2.11. Nothing is sent before the first
-        message is asked for, nothing is consumed.
+        The range goes from the sequence `start` (or what was stored since `start_time`) up to, not
+        including, `end` (or `end_time`); by default it is all that the stream holds when the read
+        begins. `subjects` are filters. Times need server 2.11. Nothing is sent before the first
+        message is asked for, and nothing is consumed.
 
-        `via` is how: `direct` gets (`allow_direct`, server 2.11), an ephemeral `consumer`, or one
-        by one from the `leader`, which always works; by default the fastest that is harmless.
-        Pages hold at most `page_messages` and about `page_bytes`; one is read ahead. `timeout` in
-        seconds is how long there may be no progress.
+        `via` is how to read: by `direct` gets (`allow_direct`, server 2.11), by an ephemeral
+        `consumer`, or one by one from the `leader`, which always works; by default it is the
+        fastest way that is harmless. Pages hold at most `page_messages` and about `page_bytes`; one
+        is read ahead. `timeout` is how many seconds there may be no progress.
         """
         from js_async.stream_read import StreamRead
         from js_core.read_request import read_request
@@ -231,11 +232,12 @@ class Stream:
     ) -> Snapshot:
         """Return the last message of each subject, all of them as of one sequence.
 
-        Of all subjects, or those of `subjects` (filters). It knows every write that was
-        acknowledged before the call; or it is the state after the message `at_seq`, or as it was
-        before `at_time` (server 2.11), as far as the stream still has it. A message that is
-        deleted or expires meanwhile may be in it or not. `timeout` in seconds is how long there
-        may be no progress. Raises `StreamNotFound`, another `JetStreamError`, `RequestTimeout`.
+        `subjects` are filters; by default it is of all subjects. The snapshot includes every write
+        that was acknowledged before the call. With `at_seq` it is the state right after that
+        message, with `at_time` (server 2.11) the state before that moment, as far as the stream
+        still has it. A message that is deleted or expires meanwhile may be in it or not. `timeout`
+        is how many seconds there may be no progress. Raises `StreamNotFound`, another
+        `JetStreamError`, `RequestTimeout`.
         """
         from js_async._snapshot import take_snapshot
         from js_core.read_request import snapshot_request
@@ -268,11 +270,11 @@ class Stream:
     ) -> Backup:
         """Copy the stream as it is now into the folder `path`, whole or not at all.
 
-        The folder is one that the `nats` command can restore, with checksums besides. It must be
-        new or empty, unless `overwrite` replaces the backup in it. With `consumers` they are in
-        it with their state; `check` lets the server verify all messages first, which may take
-        long. `chunk_size` and `window_size` (server 2.12.5) are bytes; `timeout` in seconds is
-        how long nothing may come.
+        The `nats` command can restore the folder, too; checksums are added. It must be new or
+        empty, unless `overwrite` replaces the backup in it. With `consumers` it includes them and
+        their state. With `check` the server verifies all messages first, which may take long.
+        `chunk_size` and `window_size` (server 2.12.5) are bytes; `timeout` is how many seconds may
+        pass without data.
 
         Raises `ConnectionLost` when the link breaks meanwhile, `BadArgument`, `JetStreamError`
         (before server 2.15 for streams in memory), `OSError` from the disk.
@@ -296,12 +298,12 @@ class Stream:
     # ---- consumers
 
     async def create_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:
-        """Create a consumer; an equal one that exists is fine.
+        """Create a consumer; one that exists with the same configuration is fine.
 
         Without a name it gets one; without `ack_policy` it wants explicit acknowledgement (the
-        server's own default is none). A name that is no `durable_name` makes a consumer that
-        vanishes after 5 idle seconds. With `pedantic` the server refuses what it would have to
-        change (2.11). Raises `ConsumerExists` for another configuration.
+        server's own default is none). With `name` instead of `durable_name` the consumer vanishes
+        after 5 idle seconds. With `pedantic` the server refuses a configuration that it would have
+        to change (2.11). Raises `ConsumerExists` if it exists with another configuration.
         """
         return await Consumer.create(self._api, self._name, config, "create", pedantic=pedantic)
 
@@ -325,8 +327,8 @@ class Stream:
     ) -> OrderedMessages:
         """Return an endless read in order, each message once, through any trouble (ADR-17).
 
-        All of the stream, or only `subjects` (filters); from the beginning, or as
-        `deliver_policy`, `start_seq` or `start_time` say. Its `position` is where to resume.
+        It reads all of the stream, or only `subjects` (filters), and starts at the beginning, or
+        where `deliver_policy`, `start_seq` or `start_time` say. Its `position` is where to resume.
         Buffering is as in `Consumer.messages`.
         """
         from js_async.ordered import OrderedMessages
@@ -351,9 +353,9 @@ class Stream:
     ) -> Opening[PushMessages]:
         """Create a push consumer and iterate over what it sends.
 
-        Without a `deliver_subject` it gets one of its own. With a `deliver_group` those who give
-        the same subject and group share the messages. `flow_control` needs `idle_heartbeat`,
-        which is 5 s where it is not given for a consumer without a name and group.
+        Without a `deliver_subject` it gets one of its own. With a `deliver_group`, all programs
+        that give the same subject and group share the messages. `flow_control` needs an
+        `idle_heartbeat`; a consumer without a name and group has one of 5 s by default.
         """
         return opening(self._push(config, None, on_report))
 
@@ -398,7 +400,7 @@ class Stream:
         await Consumer(self._api, self._name, name, None).delete()
 
     def consumers(self) -> Listing[ConsumerInfo]:
-        """Iterate over the infos of all consumers; its `missing` and `offline` tell of the rest."""
+        """Iterate over the infos of all consumers; `missing` and `offline` name those without."""
         from js_async import _paging
 
         return _paging.ConsumerInfos(self._api, self._name)

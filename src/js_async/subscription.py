@@ -59,7 +59,7 @@ class Subscription:
 
     def _drop(self) -> None:
         self.dropped += 1
-        # Told at 1, 2, 4, 8 …: a flood must not become a flood of events.
+        # Reported at 1, 2, 4, 8 …: a flood of messages must not become a flood of events.
         if self.dropped & (self.dropped - 1) == 0:
             self._tell(MessagesDropped(self.subject, self.dropped))
 
@@ -81,8 +81,8 @@ class Subscription:
     async def next(self, timeout: Seconds | None = None) -> CoreMessage:
         """Return the next message within `timeout` seconds; None waits for ever.
 
-        Raises `RequestTimeout`; `PermissionDenied`, or another `ServerError` where the user has as
-        many subscriptions as he may; `ConnectionClosed` when none can come.
+        Raises `RequestTimeout`; `PermissionDenied`, or another `ServerError` if the user has too
+        many subscriptions; `ConnectionClosed` when no message can come any more.
         """
         message = await self._next(Deadline.after(timeout))
         if message is None:
@@ -105,18 +105,18 @@ class Subscription:
             self._emptied.set()
             if self._ends(box):
                 return None
-            # Somebody else who waits may have lowered the flag, and taken what came.
+            # Another one who waits may have lowered the flag and taken the message.
             if not await self._transport.wait(box.signal, deadline) and deadline.expired():
                 raise RequestTimeout(f"{self.subject}: no message in time")
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Tell whether it was closed; raises why nothing comes any more."""
+        """Tell whether it was closed; raises the error by which nothing comes any more."""
         closed, error = self._closed, box.error
         if error is None and self._transport.is_closed:
             error = self._transport.closed_error()
         if closed or error is not None:
-            # For all who wait: each lowers the flag before he looks.
+            # For all who wait: each of them lowers the flag before looking.
             box.signal.set()
         if error is not None and not closed:
             raise error
@@ -142,11 +142,11 @@ class Subscription:
 
     @property
     def box(self) -> Box | None:
-        """Where its messages wait; a connection that drains closes it."""
+        """The mailbox where its messages wait; a connection that drains closes it."""
         return self._box
 
     def end(self) -> None:
-        """End iterations after what is here; whoever closed the mailbox does it."""
+        """End iterations after what is here; called by whoever closed the mailbox."""
         self._closed = True
         if self._box is not None:
             self._box.signal.set()

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["Worker"]
 
 _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
-# Seconds between two looks at the consumer's settings, which redeliveries give reason for.
+# Redeliveries are a reason to look at the consumer's settings, once in so many seconds at most.
 _BETWEEN_LOOKS: Final = 5.0
 
 
@@ -55,7 +55,7 @@ class Worker:
     """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
 
     `run` works until the program is told to end. Or use it in a `with` block, or `start` and
-    `stop` it. A message is acknowledged when its handler returned, unless that did so itself.
+    `stop` it. A message is acknowledged when its handler returns, unless the handler did so itself.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        """Messages that are here and not worked on now."""
+        """Messages that are here and wait to be worked on."""
         return self._queue.waiting
 
     # ---- life
@@ -127,7 +127,7 @@ class Worker:
             try:
                 await self._ended.sleep(NEVER)
             except BaseException:
-                # Nothing may go on behind the back of who was cancelled or interrupted.
+                # Once the caller was cancelled or interrupted, nothing may go on unseen.
                 await self.stop(timeout)
                 raise
         await self.stop(timeout)
@@ -143,7 +143,7 @@ class Worker:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
         self._outcomes = Outcomes(self._settings, config)
-        # No more: whatever goes back unseen at the end counts as delivered all the same.
+        # No more than needed: what goes back unhandled at the end counts as delivered all the same.
         messages = consumer.messages(
             max_messages=self._settings.room, on_report=self._outcomes.report
         )
@@ -163,7 +163,7 @@ class Worker:
         return await self._jet.create_consumer(self._stream, self._wanted)
 
     def ask_to_stop(self) -> None:
-        """Have `run` end; for handlers and other threads, returns at once."""
+        """Have `run` end, and return at once; for handlers and other threads."""
         set_from_anywhere(self._ended, self._home)
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
@@ -193,13 +193,13 @@ class Worker:
             raise error
 
     async def _confirm(self) -> None:
-        """Ask something, so that what was acknowledged before is known to have arrived."""
+        """Ask the server anything: its answer shows that it has all acknowledgements before."""
         try:
             if self._consumer is not None and self._error is None:
                 await self._consumer.info()
         except _NOT_NOW:
-            # Without a link, or the right to ask, nothing can be confirmed; what was lost comes
-            # again.
+            # Without a link, or the permission to ask, nothing can be confirmed. A message whose
+            # acknowledgement was lost is delivered again.
             return
 
     def _stop_taking(self) -> None:
@@ -217,8 +217,9 @@ class Worker:
         async with self._lock:
             jobs = self._queue.clear()
         if jobs and self._settings.is_ordered:
-            # The server drops the pulls of the closed inbox when it is asked about them. Found by
-            # a redelivery, they would have sent its message to the end of the line (2.11 to 2.15).
+            # When asked for the consumer, the server drops the pulls of the closed inbox. If it met
+            # them with a message to deliver again, that would go to the end of the line (2.11 to
+            # 2.15).
             await self._confirm()
         for job in sorted(jobs, key=_place):
             await self._outcomes.give_back(job)
@@ -254,9 +255,9 @@ class Worker:
             self._fail(error)
 
     async def _is_known(self, messages: Messages, message: Message) -> bool:
-        """Tell whether the message is here already: what is said of it counts for all deliveries.
+        """Tell whether an earlier delivery of the message is here; its outcome counts for both.
 
-        The link was broken for long, or somebody shortened the consumer's ack_wait.
+        That happens when the link was broken for long, or the consumer's ack_wait was shortened.
         """
         if not is_repeated(message):
             return False
@@ -290,7 +291,7 @@ class Worker:
             messages.hurry(ack_wait)
 
     async def _has_room(self) -> bool:
-        """Return when there is room for another message; tell whether it is still wanted."""
+        """Return once there is room for another message; False when none is wanted any more."""
         while not self._stopping:
             self._emptied.clear()
             if len(self._queue) < self._settings.room:
@@ -315,7 +316,7 @@ class Worker:
                     return
                 await self._handle(*taken)
         except BaseException as error:
-            # Also of a handler that exits: who waits for the end is who exits then.
+            # Also for a handler that raises `SystemExit`: who waits for the end gets it.
             self._fail(error)
 
     async def _next(self) -> tuple[Hashable, Job] | None:
@@ -355,7 +356,7 @@ class Worker:
             self._emptied.set()
 
     async def _attempt(self, job: Job) -> float | None:
-        """Run the handler once; return after how many seconds to do it again here, or None."""
+        """Run the handler once; return the seconds until the next try here, or None for none."""
         message = job.message
         if message.is_late and not job.tries:
             # The server delivers it anew, or has done so.
@@ -363,7 +364,7 @@ class Worker:
         try:
             await call(self._handler, message)
         except WrongHandler:
-            # No message would fare better with it.
+            # The handler is wrong for every message.
             raise
         except Exception as error:
             return await self._outcomes.failed(job, error)

@@ -124,7 +124,7 @@ _NEEDED: Final[tuple[tuple[str, tuple[object, ...], str], ...]] = (
     ("max_bytes", (-1, None), "records that are valid are dropped at the limit"),
     ("subject_delete_marker_ttl", (None, 0), "a marker takes the slot of what ran out"),
     ("deny_delete", (False, None), "nothing can be released"),
-    ("no_ack", (False, None), "nobody learns what he holds"),
+    ("no_ack", (False, None), "no holder learns that it holds a slot"),
     ("mirror", (None,), "nothing can be published into it"),
     ("sources", (None,), "messages of other streams take slots"),
     ("subject_transform", (None,), "records land on other subjects"),

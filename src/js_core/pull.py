@@ -14,16 +14,19 @@ is a list of actions: send a pull, report something, finish.
 * A new link is a new epoch: the server forgot the requests, so all are void.
 * Requests that end without a message back off, so that a limit or a message too big for the
   bytes asked can never become a tight loop. An end that means "ask again" is believed once.
-* A request beyond a limit of the consumer, before any was accepted, is a wrong setting: waiting
-  would be for ever, so it ends the iteration with the limit's name.
-* The watchdog compares the time the reader last heard anything with two heartbeats, and barks
-  after its owner has waited: whoever was away may have kept the reader from reading.
-* The same trouble is told once, until something went well again.
-* The buffer is bounded by age too: where the consumer's ack_wait is known, no more is asked for
-  than the user's pace can take in half of it. Until a pace is known the buffer starts small.
-* So it does until a size is known, for a buffer by count holds long messages up to a number of
-  bytes only: a server keeps so much for one client (64 MiB unless configured otherwise) and cuts
-  off who takes it too slowly, and what is under way then is late, or lost without acknowledgements.
+* If a request is beyond a limit of the consumer, before any was accepted, a setting is wrong.
+  Waiting would never help, so this ends the iteration with the limit's name.
+* The watchdog compares the silence since the reader last heard anything with two heartbeats. It
+  barks only after the owner has waited: an owner that was busy may have kept the reader from
+  reading.
+* The same trouble is reported once, until something went well again.
+* The buffer is bounded by age, too: where the consumer's ack_wait is known, no more is asked for
+  than the program can take, at its pace, within half of it. Until a pace is known the buffer is
+  small.
+* It is also small until the size of messages is known, because a buffer by count is bounded in
+  bytes as well. A server holds only so many bytes for one client (64 MiB unless configured
+  otherwise) and cuts off a client that reads too slowly; what is under way then is late, or lost if
+  the consumer wants no acknowledgements.
 """
 
 from __future__ import annotations
@@ -50,14 +53,14 @@ __all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
-# A request that lived so long was accepted; its end starts no hurry (seconds).
+# A request that lived so long (seconds) was accepted: pulling again after its end is no hurry.
 _LONG_LIFE: Final = 1.0
 _ASK_AGAIN: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
-# Bytes that a buffer by count holds, by the size of the messages that came. A server counts what it
-# is just writing as held back until all of it is written: so twice that may be on its books.
+# The most bytes in a buffer by count, estimated from the messages that came. A server counts what
+# it is just writing as pending until all of it is written, so it may count twice as many.
 _MOST_BYTES: Final = 1 << 24
-# Requests that are full by our books and may yet be ended by a status, which mostly none is: they
-# must not pile up while there is always another one open.
+# How many requests to remember that are full by our books. A status may still end one of them, but
+# mostly none comes: they must not pile up while there is always another request open.
 _REMEMBERED: Final = 64
 # With no known pace or size: enough to learn them, few enough to hold for a while.
 _SMALL_START: Final = 32
@@ -109,7 +112,7 @@ class PullEngine:
         self._limits: Final = limits
         self._tokens: Final = tokens
         self._requests: dict[bytes, _Request] = {}
-        # Full by our books while others were open; their own status may tell otherwise.
+        # Full by our books while others were open; a status of theirs may show that they were not.
         self._presumed_full: dict[bytes, _Request] = {}
         self.buffered = 0
         self.buffered_bytes = 0
@@ -203,9 +206,9 @@ class PullEngine:
         self._told = ""
 
     def grant(self) -> int:
-        """Return how many messages may be given away before `due` can turn true.
+        """Return how many messages may be handed over before `due` can turn true.
 
-        The owner tells of them together: asking for each costs as much as parsing it.
+        The owner reports them together: asking before each would cost as much as parsing it.
         """
         if self._limits.max_bytes is not None or not self.buffered:
             return 0
@@ -214,9 +217,9 @@ class PullEngine:
         return granted if self.still_wanted is None else min(granted, self.still_wanted)
 
     def may_pass(self) -> bool:
-        """Tell whether the next message may be given away before this is told of it.
+        """Tell whether the next message may be handed over before this engine is told of it.
 
-        That is while `due` does not turn true by it.
+        That is so unless `due` would then be true.
         """
         limits = self._limits
         if limits.max_bytes is not None or limits.priority is not None or self.buffered:
@@ -232,8 +235,8 @@ class PullEngine:
 
     def _note_pace(self, now: float, count: int, max_age: float) -> None:
         if self._handed_at:
-            # A moving mean over some eight messages. It counts waiting for messages too, which
-            # errs on the side of asking for fewer, and a full stream has no such waits.
+            # A moving mean over some eight messages. It includes waiting for messages, so it errs
+            # on the side of asking for fewer; with a full stream there are no such waits.
             mean = (now - self._handed_at) / count
             self._pace += (mean - self._pace) * min(1.0, count / 8)
             fitting = int(max_age / self._pace) if self._pace > 0 else self._limits.max_messages
@@ -256,19 +259,19 @@ class PullEngine:
         if request is None:
             request = self._presumed_full.pop(status.token, None)
         if request is None:
-            # An end that came late: nothing of ours is open under that token.
+            # The status came late: no request is open under that token any more.
             return
         self._settle(request, status)
         if now - request.sent_at >= _LONG_LIFE:
             self._pause = _FIRST_PAUSE
             self._hasty_ends = 0
-        # A request that got nothing is what must not loop.
+        # Only a request that got nothing could turn into a tight loop.
         self._react(status, request.sent_behind == self._arrived, now)
 
     def _settle(self, request: _Request, status: Status) -> None:
         if status.pending_messages is None or not self._requests:
             return
-        # Messages that the books gave to this request belonged to the others, or the reverse.
+        # Messages that the books counted for this request belonged to others, or the reverse.
         oldest = next(iter(self._requests.values()))
         oldest.left = max(0, oldest.left + request.left - status.pending_messages)
         if oldest.bytes_left is not None and status.pending_bytes is not None:
@@ -287,7 +290,7 @@ class PullEngine:
                 self._warn(f"the pull ended with {status}; trying again", status)
             case Kind.TOO_BIG if fruitless:
                 self._back_off(now)
-                # Behind a buffer that is in the way there will be more room later.
+                # With messages in the buffer there will be more room once they are handed over.
                 if self.buffered == 0:
                     self._warn(f"the pull ended with {status}; trying again", status)
             case Kind.NO_MESSAGES if fruitless:
@@ -324,7 +327,7 @@ class PullEngine:
         self._presumed_full.clear()
 
     def go_on(self, now: float, at_least: float = 0.0) -> float:
-        """Pull again after an end that the owner mends, ever later; return when."""
+        """Pull again after an end that the owner mends, each time later; return when."""
         self._stopped = False
         self._void()
         self._back_off(now)
@@ -350,7 +353,7 @@ class PullEngine:
         return actions
 
     def put_back(self, actions: Iterable[Action]) -> None:
-        """Take back actions that were not done, because the owner was cancelled, say."""
+        """Take back actions that were not done, for example because the owner was cancelled."""
         self._actions = [*actions, *self._actions]
 
     def wake_at(self) -> float:
@@ -385,14 +388,14 @@ class PullEngine:
         return wanted <= self._threshold() and wanted < self._allowed
 
     def _threshold(self) -> int:
-        """Return at how many messages, here or asked for, more are asked for."""
+        """Return the number of messages, buffered or outstanding, at which more are asked for."""
         threshold = self._limits.threshold
         if self._allowed < self._limits.max_messages:
             return min(threshold, self._allowed // 2)
         return threshold
 
     def _room(self) -> int:
-        """Return how many messages may be asked for before there are as many as are wanted."""
+        """Return how many more messages may be asked for before enough are here or under way."""
         if self.still_wanted is None:
             return self._limits.max_messages
         return self.still_wanted - self.buffered - self.outstanding

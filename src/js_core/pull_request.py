@@ -26,7 +26,7 @@ MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0
 # Less than ADR-37's half of `expires`: a consumer whose leader changes may forget a pull without a
-# word (9 of 30 times on server 2.15.1), and two heartbeats of silence are all that tells of it.
+# word (9 of 30 times on server 2.15.1), and only two missing heartbeats show that.
 _HEARTBEAT: Final = 5.0
 _GROUP: Final = re.compile(r"[A-Za-z0-9/_=-]{1,16}")
 # Below this a lost answer is noticed by the deadline as early as by missed heartbeats.
@@ -43,7 +43,7 @@ def _group(value: str) -> str:
 
 def _not_negative(value: int | None) -> int | None:
     if value is not None and value < 0:
-        raise BadArgument(f"min_pending and min_ack_pending must be from 0 up, got {value}")
+        raise BadArgument(f"min_pending and min_ack_pending may not be negative, got {value}")
     return value
 
 
@@ -96,7 +96,7 @@ def _positive(value: int, name: str) -> int:
     return value
 
 
-# Programs ask for the same again and again: it need be checked and written only once.
+# Programs ask for the same again and again: it is checked and written only once.
 _remembered = lru_cache(maxsize=256, typed=True)
 
 

@@ -128,7 +128,7 @@ class RangeRead:
         self._kept = 0
         self._first = 0
         self._last = 0
-        #: How the range is known to be complete; `CLOSED` as long as it is not.
+        #: How the range is known to be complete; `CLOSED` until it is.
         self.reason = ReadEnd.CLOSED if end > start else ReadEnd.EMPTY
         self._step: Step = self._page_or_finish()
 

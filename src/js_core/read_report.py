@@ -22,7 +22,7 @@ class ReadEnd(Enum):
     """The stream's leader was asked, because the last messages of the range are not there."""
 
     CLOSED = "the read was closed before its end"
-    """What was not handed over was not read; `ReadReport.position` is where to go on."""
+    """The rest of the range was not read; `ReadReport.position` is where to go on."""
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""What a read of a stream wants, and the way that it goes."""
+"""What a read of a stream asks for, and by which way it reads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DIRECT_SINCE: Final = (2, 11, 0)
 
 @frozen(kw_only=True)
 class ReadRequest:
-    """A range of a stream; `end` is the sequence behind the last one, None is the end of today."""
+    """A range of a stream; `end` is the sequence behind it, None is where the stream ends now."""
 
     start: int | None = None
     end: int | None = None
@@ -54,7 +54,7 @@ class ReadRequest:
 
 @frozen(kw_only=True)
 class SnapshotRequest:
-    """Which subjects, and as of when; neither `at_seq` nor `at_time` is now."""
+    """Which subjects, and as of when: without `at_seq` and `at_time`, as of now."""
 
     subjects: tuple[str, ...] = ()
     at_seq: int | None = None
@@ -117,10 +117,10 @@ def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     filters = (subjects,) if isinstance(subjects, str) else tuple(subjects)
     if not filters:
-        raise BadArgument("subjects is empty; leave it out to have all")
+        raise BadArgument("subjects is empty; leave it out to get all of them")
     for each in filters:
         check_filter(each)
-    # A filter that lets everything pass makes the others idle.
+    # Beside a filter that lets everything pass, the others make no difference.
     return () if ">" in filters else tuple(dict.fromkeys(filters))
 
 
@@ -135,11 +135,11 @@ def _moment(value: datetime | None, name: str) -> Timestamp | None:
 
 
 def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:
-    """Return the way that a read of so many filters goes; it must be possible if it is wished.
+    """Return the way to read a stream with so many filters: `via`, or the best one.
 
-    A direct get is stateless but takes one filter, a consumer takes several; beside a work queue
-    or an interest stream a consumer would change what the stream keeps, so the leader is asked.
-    Raises `BadArgument` or `Unsupported` for a wish that cannot be.
+    A direct get leaves no state but takes one filter; a consumer takes several. On a work queue or
+    an interest stream a consumer would change what the stream keeps, so the leader is asked.
+    Raises `BadArgument` or `Unsupported` if the stream or server cannot be read by `via`.
     """
     new_enough = version >= DIRECT_SINCE
     if via == "direct":

@@ -2,9 +2,8 @@
 
 A cluster whose meta leader changes forgets the requests that it was handling: no answer ever comes
 (seen on server 2.15.1 for 2 of 100 creations while the leader stepped down every second). A request
-that does the same when it comes twice is therefore sent again, under the same reply subject. One
-that comes while there is no leader is refused, and is sent again as well. So is one that a broken
-link took along.
+that does the same when it comes twice is therefore sent again, under the same reply subject. So is
+one that was refused because there was no leader, and one that was lost with a broken link.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ __all__ = ["ASK_AGAIN", "is_repeatable", "pause_before_repeat"]
 ASK_AGAIN: Final = 1.0
 """Seconds without an answer before a request is sent again; doubles with each time."""
 
-# The cluster has no leader, or too few of its servers are there.
+# The cluster has no leader, or too few of its servers are up.
 _PASSING: Final = frozenset({10008, 10009})
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 
-# Reads, and the creation of a stream: the same configuration again is answered like the first time.
-# Updates are not among them: by then somebody else may have made a later one.
+# Reads, and creating a stream: the same configuration sent again gets the same answer. Updates are
+# not among them: somebody else may have made a later one meanwhile.
 _VERBS: Final = (
     "INFO",
     "STREAM.CREATE.",

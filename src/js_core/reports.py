@@ -1,4 +1,4 @@
-"""What an iteration over messages tells beside the messages."""
+"""What an iteration over messages reports besides the messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ __all__ = [
 class PullWarning:
     """Something went wrong and is being mended; `status` is the server's word for it, if any.
 
-    `again`: it was told before, and nothing went well since. Iterations keep that to themselves.
+    `again` says that it was reported before and nothing went well since; iterations do not pass
+    such a warning on.
     """
 
     text: str

@@ -17,7 +17,7 @@ __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 class TryLater(TwinstreamError):
     """A handler raises this to have the message again after `delay` seconds.
 
-    It does not count as a failure in the report, but as an attempt.
+    It is not reported as a failure, but it counts as an attempt.
     """
 
     def __init__(self, delay: Seconds, reason: str = "") -> None:
@@ -35,10 +35,10 @@ def _seconds(value: Seconds) -> float:
 
 @frozen(kw_only=True)
 class Retry:
-    """Try failed work again, later and later.
+    """Try failed work again, after longer and longer pauses.
 
-    `attempts` in all, None for ever; `first` seconds after the first failure, then `factor` times
-    as long each time, `longest` seconds at most.
+    There are `attempts` in all, None is without end. The first pause is `first` seconds, each
+    further one `factor` times as long, at most `longest` seconds.
     """
 
     attempts: int | None = 5
@@ -62,7 +62,7 @@ class Retry:
         return min(delay, self.longest)
 
     def is_last(self, attempt: int) -> bool:
-        """Tell whether there is none after this attempt."""
+        """Tell whether this attempt is the last one."""
         return self.attempts is not None and attempt >= self.attempts
 
 
@@ -73,9 +73,9 @@ RETRY: Final = Retry()
 def nak_delay(wanted: float, deliveries: int, backoff: Sequence[timedelta] | None) -> float:
     """Return the delay to ask for in a NAK, so that the next delivery comes after `wanted` seconds.
 
-    With a backoff the server adds its step for this delivery and takes away the first step (2.11
-    to 2.15; tried). Where that alone is longer than what is wanted, the least that can be asked
-    for is returned, and the delivery comes that much later.
+    If the consumer has a backoff, the server adds its step for this delivery to the delay and
+    subtracts the first step (2.11 to 2.15; tried). Where that sum alone is longer than `wanted`,
+    the smallest possible delay is returned, and the delivery comes later than wanted.
     """
     if not backoff:
         return wanted

@@ -1,4 +1,4 @@
-"""The frames of an S2 stream: enough of them to tell a whole archive from one that was cut short.
+"""The frames of an S2 stream, read just enough to tell a whole archive from one cut short.
 
 Nothing is unpacked. S2 is an extension of Snappy with the same framing: a kind, three bytes of
 length, the body; compressed bodies tell their unpacked length.
@@ -15,7 +15,7 @@ _PLAIN: Final = 0x01
 _BEGIN: Final = 0xFF
 _HEAD: Final = 4
 _CHECKSUM: Final = 4
-# What of a frame must be there before it is known: head, checksum, and a length in base 128.
+# Bytes of a frame that tell all about it: its head, a checksum, and a length in base 128.
 _ENOUGH: Final = _HEAD + _CHECKSUM + 5
 _NAMES: Final = (b"S2sTwO", b"sNaPpY")
 
@@ -23,8 +23,8 @@ _NAMES: Final = (b"S2sTwO", b"sNaPpY")
 class S2Frames:
     """Walks over the frames of an archive that comes in pieces.
 
-    `unpacked` counts the bytes that the frames seen so far hold; `trouble` tells what makes the
-    bytes no S2 stream, and is empty as long as all is well.
+    `unpacked` counts the unpacked bytes of the frames seen so far; `trouble` says why this is not
+    an S2 stream, and is empty as long as all is well.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class S2Frames:
 
     @property
     def whole(self) -> bool:
-        """Whether what came so far ends where a frame ends."""
+        """Whether the data so far ends at the end of a frame."""
         return self._begun and not (self.trouble or self._rest or self._skip)
 
     def feed(self, data: bytes) -> None:

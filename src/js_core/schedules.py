@@ -1,8 +1,8 @@
 """Schedules (ADR-51): messages that the server publishes later, or again and again.
 
 A schedule is a message on a subject of its own whose headers tell when to publish, and to which
-subject of the same stream. Its time is one of three: `@at` a moment (server 2.12), `@every` so
-often, or a cron pattern (both 2.14).
+subject of the same stream. There are three kinds: `@at` a moment (server 2.12), `@every` interval,
+and a cron pattern (both 2.14).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Schedule:
 
     @classmethod
     def at(cls, moment: datetime) -> Schedule:
-        """Publish once, at a moment with a time zone; at once when that is over."""
+        """Publish once, at a moment with a time zone; immediately if that is in the past."""
         try:
             return cls(f"{_AT}{Timestamp.of(moment).astimezone(UTC).rfc3339()}")
         except (TypeError, ValueError) as error:
@@ -85,7 +85,7 @@ class Schedule:
         else:
             ns = round(number * _SECOND)
         if ns < _SECOND:
-            raise BadArgument(f"a schedule repeats every second at most, got {interval!r}")
+            raise BadArgument(f"a schedule repeats at most once a second, got {interval!r}")
         whole, rest = divmod(ns, _SECOND)
         return cls(f"{_EVERY}{whole}s" + (f"{rest}ns" if rest else ""))
 
@@ -107,7 +107,7 @@ class Schedule:
 
     @classmethod
     def _checked(cls, schedule: Schedule) -> Schedule:
-        # Finding the first time is how the server checks, and it refuses what never comes.
+        # The server checks a schedule by computing its first time, and refuses one without any.
         schedule.next_times(datetime(2026, 1, 1, tzinfo=UTC), 1)
         return schedule
 
@@ -124,9 +124,10 @@ class Schedule:
     ) -> list[Timestamp]:
         """Return the next times, in UTC, at which the server publishes after a moment.
 
-        Computed without the server, by its rules; it may be some tenths of a second late, and
-        publishes once for all times that it missed. What `@every` gives depends on when it was
-        `started`, which is `after` unless told. Of `@at` it is the one moment, even if it is over.
+        They are computed here, by the server's rules. The server itself may be some tenths of a
+        second late, and publishes only once for all times that it missed. The times of `@every`
+        depend on when the schedule was `started`, by default at `after`. For `@at` it is the one
+        moment, even if that is in the past.
         """
         begin = Timestamp.of(after).ns
         times = self._times(begin, begin if started is None else Timestamp.of(started).ns)
@@ -136,7 +137,7 @@ class Schedule:
             raise
         except (OverflowError, ValueError) as error:
             what = f"schedule {self.pattern!r} from {after} on"
-            raise BadArgument(f"{what}: times are reckoned within the years 1 to 9999") from error
+            raise BadArgument(f"{what}: times must be in the years 1 to 9999") from error
 
     def _times(self, after: int, started: int) -> Iterator[int]:
         if self.time_zone is not None and self.pattern.startswith((_AT, _EVERY)):
@@ -182,8 +183,8 @@ def _zone(name: str | None) -> ZoneInfo:
         return ZoneInfo("UTC" if name is None else name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise BadArgument(
-            f"time zone {name!r} is not known here; it is a name such as Europe/Berlin"
-            " (where a system has no time zones, install tzdata)"
+            f"time zone {name!r} is not known here; give a name such as Europe/Berlin"
+            " (if the system has no time zones, install tzdata)"
         ) from error
 
 
@@ -197,7 +198,7 @@ class StoredSchedule:
     target: str
     """Where the server publishes."""
     source: str | None
-    """The subject whose last message is published; None is the schedule's own."""
+    """The subject whose last message is published; None: the schedule's own data is."""
     ttl: str | None
     """How long published messages live, as the server has it."""
     rollup: bool
@@ -219,7 +220,7 @@ def check_schedules(config: StreamConfig) -> None:
     if not config.allow_msg_schedules:
         raise BadArgument(
             f"stream {config.name} has no schedules: set allow_msg_schedules=True, which cannot be"
-            " taken back"
+            " undone"
         )
 
 
@@ -232,7 +233,7 @@ def schedule_headers(
     ttl: Seconds | None = None,
     rollup: bool = False,
 ) -> dict[str, str]:
-    """Return the headers of a schedule on a subject; `BadArgument` tells what does not fit."""
+    """Return the headers of a schedule on a subject. Raises `BadArgument`."""
     check_subject(target)
     if target == subject:
         raise BadArgument(f"the target {target} is the schedule's own subject: use another one")
@@ -268,7 +269,7 @@ def check_schedule_server(
 
 
 def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
-    """Return the headers of a message that cancels a schedule, if it is still the one."""
+    """Return the headers of a message that cancels a schedule if that was not replaced."""
     return {
         SCHEDULER: schedule.subject,
         NEXT: PURGE,
@@ -286,7 +287,7 @@ def _whole_seconds(ttl: Seconds) -> str:
 
 
 def explained(error: JetStreamError, target: str, source: str | None) -> JetStreamError | None:
-    """Return a server's refusal of a schedule with what it leaves unsaid, None where nothing is."""
+    """Return the server's refusal with a hint that it lacks; None if there is no hint for it."""
     hints = {
         10166: "ttl and lifetime need allow_msg_ttl on the stream",
         10190: f"{target} must be a subject of the same stream",

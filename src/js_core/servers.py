@@ -31,11 +31,11 @@ class ServerAddress:
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     alias: str | None = None
-    """The name of another server of its cluster, where `host` is a number that one told."""
+    """The name of the server that told of this one, if `host` is an IP address."""
 
     @property
     def name(self) -> str:
-        """What its certificate should be for: clusters share one that tells names, not numbers."""
+        """The name to expect in its certificate: those of clusters hold names, not addresses."""
         return self.alias or self.host
 
     def told(self, host: str, port: int) -> ServerAddress:
@@ -70,7 +70,7 @@ class ServerAddress:
             port,
             parts.scheme == "tls",
             unquote(parts.username) if parts.username else None,
-            # An empty one is one; none makes the user a token.
+            # An empty password is a password; without any, the user is a token.
             unquote(parts.password) if parts.username and parts.password is not None else None,
         )
 
@@ -83,7 +83,7 @@ def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
     """Read one URL, several separated by commas, or a list of them."""
     urls = servers.split(",") if isinstance(servers, str) else servers
     if isinstance(urls, bytes) or not isinstance(urls, Iterable):
-        # Not what it is: it may hold a password.
+        # The value is not shown: it may hold a password.
         raise BadArgument(f"servers must be a URL or a list of them, got {type(urls).__name__}")
     found = tuple(ServerAddress.parse(url.strip()) for url in urls if url.strip())
     if not found:
@@ -116,7 +116,8 @@ class ServerPool:
     """The servers to try, in the order of this client.
 
     The given ones are shuffled, discovered ones are added behind, the last good one is tried first.
-    Whoever reads discovers; the rest is for who makes the links, perhaps in another thread.
+    `discover` is called where the link is read, all else where links are made, perhaps in another
+    thread.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class ServerPool:
     ) -> None:
         self._given: Final = tuple(servers)
         self._servers = list(servers)
-        # Replaced as a whole: nothing that is being put in order changes.
+        # Always replaced as a whole: a round that is being put in order does not change under it.
         self._found: tuple[ServerAddress, ...] = ()
         if shuffle is not None:
             shuffle(self._servers)
@@ -148,7 +149,7 @@ class ServerPool:
     def discover(self, urls: Iterable[str], current: ServerAddress) -> list[ServerAddress]:
         """Take the servers that the current one named; return the new ones.
 
-        Those that were discovered before and are not among them have left the cluster.
+        Servers that were discovered earlier and are not named now have left the cluster.
         """
         known = {(each.host, each.port): each for each in (*self._given, *self._found)}
         found: dict[tuple[str, int], ServerAddress] = {}
@@ -156,7 +157,7 @@ class ServerPool:
             try:
                 named = ServerAddress.parse(url)
             except BadArgument:
-                # A hint that nobody can use is no reason to give up the link it came over.
+                # An address that nobody can use is no reason to give up the link it came over.
                 continue
             place = named.host, named.port
             found[place] = known.get(place) or current.told(named.host, named.port)

@@ -1,7 +1,7 @@
 """One page of stored messages, read from the frames that answer a range request.
 
-Messages are kept in columns of raw parts, because whoever reads a range of a stream wants many:
-text and times are decoded later, in bulk, and only where somebody looks at them.
+Messages are kept in columns of raw parts, because a range of a stream holds many: text and times
+are decoded later, in bulk, and only where somebody looks at them.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
 
 
 def _glued_tail(block: bytes) -> re.Match[bytes] | None:
-    """Return it where stored headers lack their empty line, which servers take from anybody.
+    """Do as `direct_tail` where the stored headers lack their empty line.
 
-    Of every block a server cuts the last two bytes, and appends its own lines to what is left.
+    Servers take such headers from any publisher. They cut the last two bytes of every block and
+    append their own lines, which then begin in the middle of a line.
     """
     start = block.rfind(_TAIL_START[2:])
     if start < _NO_HEADERS:
@@ -129,7 +130,7 @@ class DirectAnswer:
     """Moves the answers of one direct get batch into a page.
 
     ``reply`` is the subject that they come to: frames that answer another request (an abandoned
-    page) are passed over. ``matches`` chooses by subject what the server could not.
+    page) are passed over. ``matches`` filters by subject where the server could not.
     """
 
     def __init__(
@@ -152,8 +153,8 @@ class DirectAnswer:
     def take(self, frames: list[Frame]) -> PageEnd | None:
         """Take what arrived; return the end of the page when it came.
 
-        Raises `BadAnswer` for what is no such answer, also when the server took no notice of the
-        batch (before 2.11).
+        Raises `BadAnswer` for anything else, also if the server does not know batches (before
+        2.11).
         """
         accept, page, matches = self._read.accept, self._page, self._matches
         for subject, _, header_size, body in frames:

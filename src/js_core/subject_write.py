@@ -1,9 +1,9 @@
 """Insert, update and upsert: what came of a write, and when to write again.
 
-A write goes out with an identity, so that a message found under its subject can be told to be this
-very one. Servers differ in what they say to a repeat of a write that was stored (an acknowledgement
-marked as duplicate, or a refusal, when the condition is judged first: 2.12 to 2.15 unreplicated),
-so a refusal is no proof that somebody else was faster: the message that is there is looked at.
+A write goes out with an identity, by which a message found under its subject is recognised as this
+very one. When a write that was stored is repeated, servers differ: some acknowledge it as a
+duplicate, others (2.12 to 2.15, unreplicated) judge the condition first and refuse it. So a refusal
+is no proof that somebody else was faster: the message that is there is looked at.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 MSG_ID: Final = "Nats-Msg-Id"
 
 _IN_PROCESS: Final = 10158
-# In process elsewhere, leader not ready, overloaded, cluster in motion: the same write may pass
-# a moment later.
+# Being processed already, leader not ready, overloaded, cluster changing: the same write may
+# succeed a moment later.
 _PASSING: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
 
 
@@ -51,8 +51,8 @@ class Stored:
 class AlreadyThere:
     """The subject holds another message, and nothing was stored.
 
-    `message` is what it holds; None when this `msg_id` was stored at `seq` before, was removed
-    since, and the duplicate window is not over.
+    `message` is what it holds. It is None if a message with this `msg_id` was stored at `seq`
+    before and has been removed, and the duplicate window is not over.
     """
 
     stream: str
@@ -64,7 +64,7 @@ class Refusal(Enum):
     """What an error of an attempt to write means."""
 
     HELD = auto()
-    """The condition does not hold, or the subject is full: look what is there."""
+    """The condition does not hold, or the subject is full: look which message is there."""
 
     IN_PROCESS = auto()
     """The server has seen the id and cannot say more: look, then try again."""

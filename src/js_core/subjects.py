@@ -27,9 +27,9 @@ __all__ = [
 _NOT_IN_SUBJECT: Final = re.compile(r"[\s\0]")
 _NOT_IN_NAME: Final = re.compile(r"[\s\0.*>/\\]")
 _MAX_NAME: Final = 255
-# A server reads protocol lines of up to 4096 bytes (max_control_line) and closes the connection
-# at a longer one, also when the line is sent again. Beside the subject a line holds a reply
-# subject and sizes, or a queue group.
+# A server reads protocol lines of up to 4096 bytes (max_control_line). It closes the connection at
+# a longer one, and would do so again when the line is repeated on a new link. Besides the subject a
+# line holds a reply subject and sizes, or a queue group.
 _MAX_SUBJECT: Final = 3000
 _MAX_QUEUE: Final = 500
 _MAX_PREFIX: Final = 200
@@ -46,7 +46,7 @@ def check_subject(subject: str) -> bytes:
 
 
 def known_subject(subject: str) -> bytes:
-    """Do as `check_subject`, remembering the last thousand: programs publish to few again."""
+    """Do as `check_subject`, remembering the last thousand: programs publish to the same few."""
     return _remembered(subject) if isinstance(subject, str) else check_subject(subject)
 
 
@@ -92,7 +92,7 @@ def check_queue(queue: str) -> bytes:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return what subjects of a kind begin with (inboxes, API calls), or raise `BadArgument`."""
+    """Return the prefix of inboxes or of API subjects, or raise `BadArgument`."""
     if len(check_subject(prefix)) > _MAX_PREFIX:
         raise BadArgument(f"prefix {prefix[:20]!r}… is longer than {_MAX_PREFIX} bytes")
     return prefix
@@ -114,7 +114,7 @@ def check_name(name: str, kind: str) -> str:
 
 @frozen
 class ApiSubjects:
-    """The subjects of the JetStream API under one prefix (`$JS.API` unless told)."""
+    """The subjects of the JetStream API under one prefix, by default `$JS.API`."""
 
     prefix: str = field(default="$JS.API", converter=check_prefix)
 
@@ -168,7 +168,7 @@ class ApiSubjects:
     def create_consumer(self, stream: str, name: str, filters: list[str]) -> str:
         """Return the create subject: it carries the filter when there is exactly one (2.9).
 
-        A filter that makes it too long stays in the request alone, as several ones do.
+        A filter that makes it too long is only in the request, as several filters are.
         """
         subject = self.consumer("CREATE", stream, name)
         if len(filters) != 1:

@@ -1,4 +1,4 @@
-"""Texts of errors and people, made fit for the wire: nothing fails for how its reason reads."""
+"""Texts of errors and of users, made fit for the wire: no text in a header makes a call fail."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _CONTROL: Final = re.compile(r"[\0-\x1f\x7f-\x9f]+")
 
 
 def valid(text: str) -> str:
-    """Return text that UTF-8 can hold; lone surrogates, as of file names, become `?`."""
+    """Return text that UTF-8 can hold; lone surrogates, as in file names, become `?`."""
     return text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str) -> str:
-    """Return valid text without control characters; blanks are in their place."""
+    """Return valid text with a blank in the place of control characters."""
     return _CONTROL.sub(" ", valid(text))

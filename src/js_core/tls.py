@@ -25,9 +25,9 @@ class TlsOptions:
     server_name: str | None = None
     """The name that the server's certificate must have; None: the host connected to.
 
-    For a server of the cluster that is known by its number alone, the host that told of it."""
+    If a server of the cluster is known by its IP address only, the host that told of it."""
     verify: bool = True
-    """False trusts anybody: for tests alone."""
+    """False trusts any server: for tests only."""
 
     def __attrs_post_init__(self) -> None:
         if self.key_file is not None and self.cert_file is None:

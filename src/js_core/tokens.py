@@ -40,7 +40,7 @@ class Tokens:
         return str(next(self._numbers))
 
     def next_bytes(self) -> bytes:
-        """Return such a token as it stands on the wire."""
+        """Return such a token as bytes for the wire."""
         return b"%d" % next(self._numbers)
 
     def inbox(self) -> str:

@@ -1,4 +1,4 @@
-"""The attempts of one write under one deadline: what is unknown so far, and when to try again."""
+"""The attempts of one write under one deadline: when to try again, and with which error to end."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from js_core.errors import OutcomeUnknown, TwinstreamError
 
 __all__ = ["Tries"]
 
-# Seconds between attempts that were answered; doubles up to the last. A new leader takes about
-# a second, a lost one four.
+# Seconds between attempts that were answered; the last one is repeated. A leader that steps down is
+# replaced in about a second, one that was lost in about four.
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
-# A lost answer may not eat the time that the next attempt needs.
+# An attempt waits for a third of the whole time at most: if its answer is lost, the next one needs
+# some, too.
 _SHARE: Final = 3.0
 _SHORTEST: Final = 0.5
 
@@ -25,7 +26,7 @@ class Tries:
         self._patience: Final = max(deadline.remaining() / _SHARE, _SHORTEST)
         self._answered = 0
         self.unknown = False
-        """Whether an attempt was made of which nothing is known."""
+        """Whether there was an attempt whose outcome is unknown."""
 
     def patience(self) -> float:
         """Return how many seconds the next attempt may wait for its answer."""
@@ -47,7 +48,7 @@ class Tries:
         return pause
 
     def end(self, error: TwinstreamError, what: str) -> TwinstreamError:
-        """Return the error that the write ends with, when it ends with `error` now."""
+        """Return the error to raise if the write ends now, after `error`."""
         if not self.unknown:
             return error
         unknown = OutcomeUnknown(f"{what}: an answer was lost, and then: {error}")

@@ -1,7 +1,7 @@
-"""What waits for a worker: messages in the order that was asked for, and those to be tried again.
+"""What waits for a worker: messages in the wanted order, and those to be tried again.
 
-Messages of one key are worked on one after the other, in the order in which they were put. A key
-whose message is to be tried again waits with it; other keys go on.
+Messages of one key are worked on one after the other, in the order in which they were put. While a
+message waits to be tried again, so do all others of its key; other keys go on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class WorkQueue(Generic[T]):
-    """Items by key. A key is free, or its item is in hand, or it sleeps until its next try.
+    """Items by key. A key is free, or one of its items is in hand, or it sleeps until a next try.
 
     Not safe between threads: whoever shares it holds a lock.
     """

@@ -23,7 +23,7 @@ _NO_RESPONDERS: Final = 503
 
 
 class Watcher(Protocol):
-    """Somebody with an inbox of his own who is told why answers will not come."""
+    """Has an inbox of its own, and is told why answers will not come."""
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
         """Take the news that requests to a subject, or all if None, get no answer.
@@ -33,7 +33,7 @@ class Watcher(Protocol):
         ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Take the news that the server refused a subscription, his own perhaps."""
+        """Take the news that the server refused a subscription, perhaps the watcher's own."""
         ...
 
 
@@ -239,7 +239,7 @@ class Replies:
         self._watchers.append(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Tell him no more; he may be gone already."""
+        """Tell a watcher no more; it may be gone already."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 

@@ -280,7 +280,7 @@ class Messages(Iteration[Message]):
         if error is None and not self._drained and self._transport.is_closed:
             error = self._transport.closed_error()
         if error is not None or self._drained:
-            # For all who wait: each lowers the flag before he looks.
+            # For all who wait: each of them lowers the flag before looking.
             channel.box.signal.set()
         if error is not None:
             raise error

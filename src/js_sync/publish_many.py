@@ -107,7 +107,7 @@ class PublishMany(SentWhileRead):
                 if self._closed:
                     return
         except (Exception, GeneratorExit):
-            # Who is cancelled or interrupted knows that he did not wait.
+            # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):
                 warn_of_unseen("publish_many", len(order))
             raise

@@ -35,14 +35,15 @@ __all__ = ["PushMessages", "with_heartbeats"]
 
 _STALLED: Final = "Nats-Consumer-Stalled"
 _HEARTBEAT: Final = timedelta(seconds=5)
-# Seconds of silence after which a consumer without heartbeats is looked for.
+# Seconds of silence after which to check that a consumer without heartbeats still exists.
 _SILENCE: Final = 10.0
 
 
 def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
-    """Return a configuration with heartbeats, by which the end of the consumer is noticed.
+    """Return a configuration with heartbeats, which show that the consumer still exists.
 
-    One with a name may be there already, as it is; members of a group would miss each other's.
+    A consumer with a name may exist with other settings already, and of a group only one member
+    would get each heartbeat: those configurations stay as they are.
     """
     shared = config.durable_name or config.name or config.deliver_group
     if shared or config.idle_heartbeat is not None:
@@ -54,10 +55,11 @@ class PushMessages(Iteration[Message]):
     """Iterates over what a push consumer sends, until it is closed.
 
     Made by `Stream.subscribe` (creates the consumer) and `Stream.bind_push` (joins one that
-    exists). Answers flow control when everything before it was taken, so a slow program slows the
-    server instead of losing messages. Raises `ConsumerDeleted` when heartbeats stop and the
-    consumer is gone; where the user may not ask for that, `NoResponders` after a minute of silence.
-    A consumer without heartbeats is looked for every ten seconds of silence, if the user may.
+    exists). It answers flow control once all messages before that were taken, so that a slow
+    program slows the server down instead of losing messages. Raises `ConsumerDeleted` when
+    heartbeats stop and the consumer is gone; if the user has no permission to look for it,
+    `NoResponders` after a minute of silence. A consumer without heartbeats is looked for after
+    every ten seconds of silence, if permitted.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class PushMessages(Iteration[Message]):
             # The flag goes down before the mailbox is looked into: nothing is missed.
             box.signal.clear()
             if self._closed:
-                # Whoever closes may have raised it already, for somebody else who waits, too.
+                # This may have lowered the flag of `close`, which is for others who wait, too.
                 box.signal.set()
                 break
             while box.frames:
@@ -120,7 +122,7 @@ class PushMessages(Iteration[Message]):
             if error is None and self._api.transport.is_closed:
                 error = self._api.transport.closed_error()
             if error is not None:
-                # For all who wait: each lowers the flag before he looks.
+                # For all who wait: each of them lowers the flag before looking.
                 box.signal.set()
                 raise error
             self._watch(box)
@@ -138,7 +140,7 @@ class PushMessages(Iteration[Message]):
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode()
         if where:
-            # Without this right the server waits for ever, and nothing more comes.
+            # If the user may not publish there, the server waits for ever, and nothing more comes.
             box.asks = where
             self._api.transport.send(where, b"", b"", b"")
 
@@ -177,7 +179,7 @@ class PushMessages(Iteration[Message]):
             raise unknown
 
     def close(self) -> None:
-        """Stop listening. A consumer that wants acknowledgements sends its open messages anew."""
+        """Stop listening. Messages that still need an acknowledgement are delivered again later."""
         self._closed = True
         if self._box is not None:
             self._box.signal.set()

@@ -33,7 +33,7 @@ from js_sync._io import sleep
 
 __all__ = ["PageSource", "RangeReader"]
 
-# Another try after a leader that did not answer, in seconds: elections take some tenths.
+# Seconds before the leader is asked again when it did not answer: elections take some tenths.
 _RETRY_PAUSE: Final = 0.1
 
 
@@ -45,7 +45,7 @@ class PageSource(Protocol):
         ...
 
     def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
-        """Read one page into `page`, each sequence by leave of `read`."""
+        """Read one page into `page`: the messages whose sequences `read` accepts."""
         ...
 
     def close(self) -> None:
@@ -56,10 +56,10 @@ class PageSource(Protocol):
 class RangeReader:
     """Reads what `read` asks for from one stream.
 
-    `filters` are those that the source reads by, for the question to the leader. `timeout` in
-    seconds is how long the read may go without progress, not how long it may take. With `ahead`
-    the next page is asked for before the last one is handed over, so that one page waits in
-    memory while another is worked on. With `direct` the source reads by direct get.
+    `filters` are those of the source, needed to ask the leader. `timeout` is how many seconds the
+    read may go without progress, not how long it may take. With `ahead` the next page is asked for
+    before the last one is handed over, so that one page waits in memory while another is worked
+    on. `direct` says that the source reads by direct get.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RangeReader:
         self._filters: Final = tuple(filters) or (">",)
         self._timeout: Final = timeout
         self._ahead: Final = ahead
-        # Whether it is still to be seen that the stream allows what the source does.
+        # Whether to check, at the first trouble, that the stream allows direct gets.
         self._look_at_config = direct
         self._deadline = Deadline.after(timeout)
         # What was read when the reader was cancelled: it belongs to whoever reads on.
@@ -142,7 +142,7 @@ class RangeReader:
         if end.failure:
             self._trouble = end.failure
             if end.missing:
-                # Nobody serves the page: the leader tells a missing stream from a moving one.
+                # Nobody serves the page: the leader knows whether the stream is gone or moving.
                 self._ask_leader(step.seq)
                 self._require_direct()
             self._read.page_failed()
@@ -152,14 +152,14 @@ class RangeReader:
         return page
 
     def _require_direct(self) -> None:
-        """Raise `BadArgument` when nobody will ever serve direct gets of the stream."""
+        """Raise `BadArgument` if the stream does not allow direct gets: then none will succeed."""
         if not self._look_at_config:
             return
         target = self._api.subjects.stream("INFO", self._stream)
         try:
             info = self._api.call(target, None, StreamInfoResponse)
         except TwinstreamError:
-            # Not now, or not for this user: the read goes on until its timeout.
+            # No answer now, or no permission to ask: the read goes on until its timeout.
             return
         self._look_at_config = False
         if not info.config.allow_direct:

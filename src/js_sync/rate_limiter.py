@@ -51,8 +51,8 @@ class RateLimiter:
     def acquire(self, timeout: Seconds | None = None) -> Permit:
         """Get a permit within `timeout` seconds; None waits for ever.
 
-        Raises `RequestTimeout`, and what `JetStream.publish` raises that waiting cannot mend. After
-        a timeout a permit may be spent that nobody got: never too many are given.
+        Raises `RequestTimeout`, and errors of `JetStream.publish` that waiting cannot mend. After a
+        timeout a permit that nobody got may be used up; there are never too many permits.
         """
         return self._permit(self._asking().wait(Deadline.after(timeout)))
 

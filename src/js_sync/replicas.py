@@ -18,7 +18,7 @@ __all__ = ["Replicas"]
 
 
 class Replicas:
-    """Leads and moves the copies of a stream in a cluster; `Stream.replicas` is one.
+    """Changes the leader and the places of a stream's copies; `Stream.replicas` is one.
 
     The server answers when the change has begun. `Stream.info` shows in `cluster` who leads, who
     follows and how far behind. Raises `JetStreamError` 10010 on a server without a cluster.
@@ -35,9 +35,9 @@ class Replicas:
         cluster: str | None = None,
         tags: Sequence[str] = (),
     ) -> None:
-        """Hand the leadership over: to any follower, or to the one that is described (2.11).
+        """Hand the leadership over to any follower, or to one that the arguments choose (2.11).
 
-        `preferred` names a server. Publishing and pulling find no leader for a moment.
+        `preferred` names a server. For a moment publishing and pulling will find no leader.
         """
         subject = self._api.subjects.stream("LEADER.STEPDOWN", self._stream)
         kind = js_models.StreamLeaderStepdownResponse
@@ -52,7 +52,7 @@ class Replicas:
         self._api.call(subject, {"peer": _peer(peer)}, js_models.StreamRemovePeerResponse)
 
     def evacuate(self, peer: str) -> None:
-        """Move a copy away from a server without being one short meanwhile (server 2.15)."""
+        """Move a copy away from a server; the old one stays until the new one is there (2.15)."""
         self._api.require((2, 15, 0), "evacuating a peer")
         subject = self._api.subjects.stream("PEER.EVACUATE", self._stream)
         self._api.call(subject, {"peer": _peer(peer)}, js_models.StreamEvacuatePeerResponse)

@@ -1,5 +1,5 @@
 # Generated from src/js_async/sqlite_outbox.py by codegen/twin.py. Edit that file instead.
-"""An outbox in a SQLite database, beside the data that its events tell of."""
+"""An outbox in a SQLite database, beside the data that its events are about."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class SqliteOutbox:
 
     `add` writes within a transaction of the program's own: the event is there if and only if the
     rest of the transaction is. A relay reads through a connection of its own. The tables are made
-    by `create`, or by the first relay. A lock file, `<path>.<table>.relay`, keeps a second relay
-    off; it is an empty SQLite database.
+    by `create`, or by the first relay. The lock file `<path>.<table>.relay`, an empty SQLite
+    database, keeps a second relay from working at the same time.
     """
 
     def __init__(self, path: str, *, table: str = "outbox") -> None:
@@ -61,7 +61,7 @@ class SqliteOutbox:
     # ---- for the program
 
     def create(self, db: sqlite3.Connection) -> None:
-        """Make the tables where they are not there yet."""
+        """Make the tables unless they exist."""
         for statement in _SCHEMA.format(table=self._table).split("\nCREATE")[1:]:
             db.execute(f"CREATE{statement}")
 
@@ -111,11 +111,11 @@ class SqliteOutbox:
         return [(_event(row[:6]), str(row[6])) for row in rows]
 
     def retry(self, number: int) -> None:
-        """Let a refused event wait again, when what stood against it is mended."""
+        """Have a refused event sent again, once the reason for the refusal is mended."""
         self._change(f"UPDATE {self._table} SET refused = NULL WHERE number = ?", number)
 
     def drop(self, number: int) -> None:
-        """Give a refused event up; those of its key that wait behind it go on."""
+        """Give a refused event up; events of its key that wait behind it are sent then."""
         self._change(f"DELETE FROM {self._table} WHERE number = ? AND refused IS NOT NULL", number)
 
     def _change(self, text: str, number: int) -> None:
@@ -188,7 +188,7 @@ class SqliteOutbox:
             db.executemany(text, [(number,) for number in numbers])
 
     def refuse(self, number: int, reason: str) -> None:
-        """Put an event by: it cannot be stored."""
+        """Set an event aside: it cannot be stored."""
         with self._db as db:
             text = f"UPDATE {self._table} SET refused = ? WHERE number = ?"
             db.execute(text, (reason, number))

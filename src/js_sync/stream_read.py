@@ -31,7 +31,7 @@ __all__ = ["StreamRead"]
 
 @frozen
 class _Range:
-    """What a read turned out to be when it began."""
+    """The bounds of a read, and the way it goes, as decided when it began."""
 
     start: int
     end: int
@@ -44,10 +44,10 @@ class _Range:
 class StreamRead:
     """Iterates over the messages of a range in order, each once; made by `Stream.read`.
 
-    It ends when the range is complete, which `report` explains. Raises `StreamNotFound`, also at
-    the end when the stream was deleted and made anew meanwhile, another `JetStreamError`, or
-    `RequestTimeout` when there was no progress for the whole timeout.
-    Close it, best by using it as a context manager, where it may be left before its end.
+    It ends when the range is complete; `report` tells how that is known. Raises `StreamNotFound`
+    (at the end, too, if the stream was deleted and made anew meanwhile), another `JetStreamError`,
+    or `RequestTimeout` when there was no progress for the whole timeout. If you may leave it before
+    its end, close it, best by using it as a context manager.
     """
 
     def __init__(self, api: Api, stream: str, request: ReadRequest) -> None:
@@ -184,23 +184,23 @@ class StreamRead:
         return page.has_gaps or page.seqs[0] > self._asked
 
     def _prove_the_same(self) -> None:
-        """Raise `StreamNotFound` when what was read is of two streams, one after the other."""
+        """Raise `StreamNotFound` if what was read is of two streams of this name."""
         if not self._messages:
             return
         try:
             info = self._info()
         except StreamNotFound:
-            # Deleted by now: what was read is no less complete.
+            # It was deleted after the read: what was read is complete all the same.
             return
         self._check_created(info)
 
     def _check_created(self, info: StreamInfo) -> None:
-        # A stream that was made anew counts from 1 again, so that a read goes on in it.
+        # A stream that was made anew counts from 1 again, so a read may go on in it unnoticed.
         if self._range is None or info.created == self._range.created:
             return
         raise StreamNotFound(
             f"stream {self._stream} was deleted and made anew at {info.created} while it was read:"
-            " what was read is of both; read again",
+            " what was read is a mixture of both; read again",
             code=404,
             err_code=STREAM_NOT_FOUND,
         )

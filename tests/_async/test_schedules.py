@@ -150,7 +150,7 @@ async def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, 
             await schedules.finish(current, result, b"again")
         with pytest.raises(js.BadArgument, match="another one"):
             await schedules.finish(current, subject)
-        with pytest.raises(js.BadArgument, match="belongs to the schedule"):
+        with pytest.raises(js.BadArgument, match="is set by the schedule itself"):
             await schedules.finish(current, result, headers={"Nats-Schedule-Next": "purge"})
 
 
@@ -174,7 +174,7 @@ async def test_what_does_not_fit_is_told(opened, name):
         for target, headers, told in (
             (f"{name}.s", {}, "own subject"),
             (f"{name}.*", {}, "wildcard"),
-            (f"{name}.t", {"Nats-Schedule": "@daily"}, "belongs to the schedule"),
+            (f"{name}.t", {"Nats-Schedule": "@daily"}, "is set by the schedule itself"),
         ):
             with pytest.raises(js.BadArgument, match=told):
                 await schedules.add(f"{name}.s", once, target, headers=headers)

@@ -210,5 +210,5 @@ def test_refusals_are_explained() -> None:
 def test_no_times_are_told_beyond_the_calendar(
     pattern: str, zone: str | None, after: datetime
 ) -> None:
-    with pytest.raises(BadArgument, match="within the years 1 to 9999"):
+    with pytest.raises(BadArgument, match="in the years 1 to 9999"):
         Schedule.parse(pattern, zone).next_times(after, 2)
