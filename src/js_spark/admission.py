@@ -20,8 +20,8 @@ __all__ = ["admit", "is_too_little", "read_limit"]
 def read_limit(options: SourceOptions) -> ReadLimit:
     """Return the limit that the options ask for.
 
-    Spark knows single limits only. This one tells Spark that there is a limit; all that the
-    options say holds as soon as Spark asks for any but everything.
+    Spark knows single limits only. This one just tells Spark that there is a limit: all limits of
+    the options apply whenever Spark does not ask for everything.
     """
     if options.max_messages_per_trigger is not None:
         return ReadMaxRows(options.max_messages_per_trigger)
@@ -45,9 +45,9 @@ def admit(
 ) -> dict[str, int]:
     """Return how many sequences of each stream's backlog the next batch takes.
 
-    ``sizes`` are mean bytes of a message. Limits count sequences, which are at least as many as
-    messages; a limit never stops a read altogether: one sequence passes in any case. Streams
-    share a limit in proportion to what waits in them.
+    ``sizes`` are the mean bytes of a message. Limits count sequences, of which there are at least
+    as many as messages. One sequence is taken in any case, so that a limit never stops a read
+    altogether. Streams share a limit in proportion to what waits in them.
     """
     admitted = dict(backlog)
     most = options.max_messages_per_trigger

@@ -16,7 +16,7 @@ BATCH_FOLDER: Final = "batch_id="
 def batch_folders(table: Path) -> dict[int, Path]:
     """Return the folders of a table by the number of the (last) batch in it, ascending.
 
-    Raises `JournalError` for a folder that readers take for a batch and that is none.
+    Raises `JournalError` for a folder that is not one of a batch but that readers take for one.
     """
     if not table.is_dir():
         return {}
@@ -25,7 +25,7 @@ def batch_folders(table: Path) -> dict[int, Path]:
 
 
 def reaches(table: Path, number: int) -> bool:
-    """Tell whether a table has batches numbered so or higher."""
+    """Tell whether a table has a batch with this number or a higher one."""
     return max(batch_folders(table), default=-1) >= number
 
 

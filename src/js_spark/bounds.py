@@ -23,7 +23,7 @@ __all__ = ["Bound", "SeqAt", "Strategy"]
 _Word: TypeAlias = Literal["earliest", "latest"]
 
 Strategy: TypeAlias = Literal["error", "latest"]
-"""What a start means at whose time or later a stream holds nothing."""
+"""What to do if a stream holds nothing at or after the time of a start."""
 
 SeqAt: TypeAlias = Callable[[str, datetime], int | None]
 """Returns the first sequence of a stream at or after a time; None when there is none."""
@@ -85,8 +85,8 @@ class Bound:
     def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
         """Return the sequence: inclusive as a start, exclusive as an end.
 
-        Raises `OptionError` for a time at or after which the stream holds nothing, where that is
-        not to mean the latest.
+        Raises `OptionError` if the stream holds nothing at or after a time, unless the options say
+        that this means the latest.
         """
         time = self.by_time.get(state.name)
         if time is not None:
@@ -110,7 +110,7 @@ class Bound:
 
     @property
     def is_explicit(self) -> bool:
-        """Tell whether somebody gave sequences, so that what lies there was promised."""
+        """Tell whether sequences were given: then the messages there have to exist."""
         return bool(self.by_stream)
 
 

@@ -1,8 +1,8 @@
 """Whether a stream still is what the checkpoint remembers, and holds what was promised.
 
-Five things are told apart: messages that the stream's limits removed before they were read, a
-stream that was deleted and made again, one that was put back to an earlier state and keeps its time
-of creation, a filter that was changed, and streams that were added to or taken out of the read.
+Five cases are told apart: messages that the stream's limits removed before they were read, a stream
+that was deleted and made again, one that was put back to an earlier state and keeps its time of
+creation, a filter that was changed, and streams that were added to or taken out of the read.
 With ``failOnDataLoss=false`` the read goes on with what there is.
 """
 
@@ -42,9 +42,9 @@ class Continuity:
             )
 
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
-        """Return where a streaming read begins, at the end at most. Raises `OptionError`.
+        """Return where a streaming read begins; raises `OptionError` for a start beyond the end.
 
-        No later batch could tell a start beyond it from a stream that was put back.
+        Later batches could not tell such a start from a stream that was put back.
         """
         if self._strict and start > state.next:
             raise OptionError(
@@ -64,7 +64,7 @@ class Continuity:
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return where the next batch begins in each stream of the read.
 
-        ``since`` is set where the offset before does not say it.
+        ``since`` is set where the previous offset does not say it.
         """
         gone = start.streams.keys() - states.keys()
         if gone and self._strict:
@@ -75,7 +75,7 @@ class Continuity:
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
     def _begin(self, position: Position | None, state: StreamState) -> Position:
-        # As with a new partition of a topic: all it holds is new.
+        # As with a new partition of a Kafka topic: all that it holds is new.
         if position is None or self._is_other(position, state):
             return self._anew(state)
         if position.filter != self._filter and self._strict:
@@ -86,7 +86,7 @@ class Continuity:
             )
         if state.first > position.next:
             self._refuse_overtaken(position.next, state)
-            return self._anew(state)  # not through the gap, batch by batch of nothing
+            return self._anew(state)  # without empty batches for the gap
         return evolve(position, since=None)
 
     def _anew(self, state: StreamState) -> Position:
@@ -97,8 +97,8 @@ class Continuity:
     ) -> StreamState | None:
         """Return the state of a stream that a batch reads, after it was planned.
 
-        None where the stream is another one by now, and going on is fine: what it holds under these
-        sequences belongs to the next batch, which begins at its first message.
+        It is None if the stream is another one by now and going on is allowed: what it holds under
+        these sequences belongs to the next batch, which begins at its first message.
         """
         if state is None:
             raise CheckpointError(
@@ -112,7 +112,7 @@ class Continuity:
         return state
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
-        """Tell whether a stream is not the one that ``position`` speaks of, where that is fine."""
+        """Tell whether a stream is not the one of ``position``; raises unless that is allowed."""
         if position.created != state.created:
             self._refuse_other(position, state)
             return True

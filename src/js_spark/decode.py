@@ -1,7 +1,7 @@
 """Decode JSON payloads to typed columns: vectorised first, message by message where that fails.
 
-A block of messages is parsed in one go by Arrow's JSON reader, which is as strict as wanted but
-refuses the whole block for one bad message. A refused block is cut into pieces, and only the
+A block of messages is parsed in one go by Arrow's JSON reader, which is strict enough but refuses
+the whole block for one bad message. A refused block is cut into pieces, and only the
 pieces that are refused again are decoded message by message. A message that does not fit gets
 a reason instead of a row; nothing is dropped and nothing is guessed.
 """
@@ -33,8 +33,8 @@ from js_spark.scalars import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT
 
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 
-#: Pieces that a refused block is cut into. Few broken messages then send a few percent of a block
-#: the slow way, and a block where every message is unusual costs one vain attempt more.
+#: Pieces that a refused block is cut into. With few broken messages only a few percent of the block
+#: go the slow way; a block of nothing but unusual messages costs one more attempt in vain.
 _PIECES: Final = 16
 
 _NANOSECONDS: Final = r"(\.\d{6})\d+"
@@ -78,7 +78,7 @@ class JsonDecoder:
         self._fast = _FastPath(columns, keep_extras) if _is_plain(columns) else None
 
     def decode(self, payloads: pa.Array) -> Decoded:
-        """Decode a block; every payload is answered for at its position."""
+        """Decode a block; each payload has its outcome at its position."""
         if self._fast is not None:
             rows = self._fast.decode(payloads)
             if rows is not None:
@@ -136,7 +136,7 @@ class _FastPath:
         self._parse = pj.ParseOptions(
             explicit_schema=pa.schema([pa.field(f.name, _parsed(f.dataType)) for f in columns]),
             # Never "infer": it builds a column for every unknown name, and a deeply nested value
-            # ends the process.
+            # crashes the process.
             unexpected_field_behavior="error" if keep_extras else "ignore",
         )
 
@@ -254,7 +254,7 @@ def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _within(array: pa.Array, number: pa.DataType, first: int, last: int) -> pa.Array:
-    """Return moments or days that readers in Python have, too: none before the year 1."""
+    """Return moments or days unless Python cannot hold one, such as one before the year 1."""
     ends = pc.min_max(array.cast(number)).as_py()
     if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
         raise _CloserLook("a moment or day before the year 1 or beyond 9999")

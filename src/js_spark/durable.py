@@ -1,6 +1,6 @@
-"""What is on the disk when a call returns: folders, and small files of JSON written in one step.
+"""Folders and small JSON files that are on the disk when a call returns, written in one step.
 
-A rename or a new file outlives a power cut only when the folder that names it is synced, too.
+A rename or a new file survives a power cut only if the folder that it is in is synced, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def make_folders(folder: Path) -> None:
 
 @contextmanager
 def synced_below(folder: Path) -> Generator[None]:
-    """Sync what the block makes below a folder, for writers that wait for no disk."""
+    """Sync what the block makes below a folder, for writers that do not sync by themselves."""
     before = set(folder.rglob("*"))
     yield
     made = set(folder.rglob("*")) - before
@@ -70,5 +70,5 @@ def write_json(file: Path, value: dict[str, Any]) -> None:
             os.fsync(out.fileno())
         building.replace(file)
     finally:
-        building.unlink(missing_ok=True)  # there is none but after a failure
+        building.unlink(missing_ok=True)  # only there after a failure
     sync([file.parent])

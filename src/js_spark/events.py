@@ -56,7 +56,7 @@ class EventDecoder:
         self._decoders: dict[str, JsonDecoder] = {}
 
     def decode(self, payloads: pa.Array) -> EventRows:
-        """Decode a block; every payload is answered for at its position."""
+        """Decode a block; each payload has its outcome at its position."""
         types, misfits = self._types(payloads)
         kinds: list[str | None] = [None if t is None else t.rpartition(".")[2] for t in types]
         extras: list[str | None] = [None] * len(payloads)

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FencedBatch", "may_be_sent_again"]
 
-#: A new leader knows nothing of what was staged before it, and too many open batches (of attempts
-#: that died) are forgotten after ten seconds.
+#: A new leader knows nothing of what was staged at the old one; and when there are too many open
+#: batches (of attempts that died), the server forgets them after ten seconds.
 _PASSING: Final = frozenset({BATCH_INCOMPLETE, BATCH_TOO_MANY})
 
 
 def may_be_sent_again(error: TwinstreamError) -> bool:
     """Tell whether the same batch may be stored a moment later; it may be stored already, too.
 
-    To send it again is safe: whichever attempt comes second meets a moved fence.
+    Sending it again is safe: whichever attempt comes second finds that the fence has moved.
     """
     if isinstance(error, JetStreamError) and error.err_code in _PASSING:
         return True
@@ -74,7 +74,7 @@ class FencedBatch:
 def _ask(nc: Connection, request: PublishRequest, timeout: float) -> dict[str, Any]:
     headers = _header_map(request)
     answer = nc.request(request.subject, request.data, headers=headers, timeout=timeout)
-    # A message that is only staged is answered with nothing.
+    # The answer to a message that is only staged is empty.
     return read_answer(answer.data, request.subject) if answer.data else {}
 
 

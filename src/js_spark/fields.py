@@ -101,7 +101,7 @@ def is_required(field: StructField) -> bool:
 
 
 def is_nullable(field: StructField) -> bool:
-    """Tell whether null is a proper value of a member that must be present."""
+    """Tell whether a member that must be present may be null."""
     return not is_required(field) or bool(field.metadata.get(_NULLABLE))
 
 
@@ -114,5 +114,5 @@ def _field(name: str, kind: DataType, comment: str, extra: dict[str, bool]) -> S
     metadata: dict[str, object] = {**extra}
     if comment:
         metadata["comment"] = comment
-    # Columns are nullable throughout: a dead letter has its row too, with null in every one.
+    # All columns are nullable: a message that does not fit has a row, too, with null in each.
     return StructField(name, kind, nullable=True, metadata=metadata)

@@ -1,7 +1,7 @@
 """Sequences that a range lacks: found while it is read, at no cost where there are none.
 
-A hole is normal: messages were deleted, or a filter passes them over. It is none of that where the
-stream begins above it by now, for then limits or a purge may have been quicker than the read.
+A hole is normal: messages were deleted, or a filter passes them over. But if the stream now begins
+above the hole, limits or a purge may have removed messages before they were read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Holes:
 
 
 def _run(seqs: pa.Array, low: int) -> int:
-    """Return how many sequences from ``low`` on stand one after the other at the beginning."""
+    """Return how many of the first sequences follow each other without a gap, from ``low`` on."""
     found, beyond = 0, len(seqs)
     while found < beyond:
         middle = (found + beyond) // 2

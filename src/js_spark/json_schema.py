@@ -1,8 +1,8 @@
 """Turn a JSON Schema into Spark columns.
 
-Objects with named members become structs, objects of one value type become maps, what has no
-fixed shape becomes JSON text, and nothing is refused that can be kept as text. Numbers follow
-their bounds: unsigned 64-bit ones are ``bigint`` (a larger value is a dead letter) or, on wish,
+Objects with named members become structs, objects of one value type become maps, and all that has
+no fixed shape is kept as JSON text rather than refused. Numbers follow their bounds: unsigned
+64-bit ones are ``bigint`` (a larger value is a dead letter) or, if wanted,
 ``decimal(20,0)``. Every member is a nullable column; whether it must be present is checked when
 a message is decoded.
 """

@@ -1,11 +1,11 @@
 """Land a range of a stream: Spark's tasks read it and write the Parquet files themselves.
 
-No message passes through Java. A worker has the messages as Arrow columns, and Arrow writes those
-for less than it costs to hand them over: 1,000,000 messages of 200 bytes, typed, took 4.1 s and 7.8
+No message passes through Java. A worker has the messages as Arrow columns, and writing those with
+Arrow costs less than handing them over: 1,000,000 messages of 200 bytes, typed, took 4.1 s and 7.8
 CPU seconds, through a data frame 6.1 and 12.1 (`python -m tests.bench.spark --only landing`).
 
-Spark plans, spreads and repeats the tasks. A repeated task writes new files; only those that an
-attempt reports when it has come to its end are taken.
+Spark plans, spreads and repeats the tasks. A repeated task writes new files; only files that an
+attempt reports at its end are used.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
 class LandJob:
     """Lands sequences of one stream as files in ``folder``, divided among tables.
 
-    ``folder`` must exist, and all tasks and the driver must see the same. ``batch`` is the number
-    that goes into a column of each row, without one there is no such column.
+    ``folder`` must exist, and be the same for all tasks and the driver. ``batch`` is the number
+    that goes into a column of each row; without it there is no such column.
     """
 
     options: SourceOptions
@@ -59,8 +59,8 @@ class LandJob:
 
         count = len(ranges)
         numbers = spark.range(0, count, 1, count)
-        # Spark may run a function twice a row that it takes for one without effects. Without Arrow,
-        # for which it would want pandas: a row a task tells of files, no more.
+        # Nondeterministic: Spark may call other functions twice for a row. Not by Arrow, for which
+        # Spark would want pandas: there is one row for each task.
         run = udf(task, _REPORT, useArrow=False).asNondeterministic()
         found = numbers.select(run("id").alias("files")).collect()
         return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]
@@ -98,11 +98,11 @@ def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
 def ranges_of(
     leader: Leader, options: SourceOptions, start: int, end: Position
 ) -> list[SequenceRange]:
-    """Split the range that was planned of a read's only stream; empty when it holds nothing.
+    """Split the planned range of a read's only stream; the list is empty if it holds nothing.
 
-    ``end`` also tells the stream from one of the same name that was made later, and from an earlier
-    state of it. Raises `DataLossError` when it is another one now, or when it has lost messages of
-    the range, unless ``failOnDataLoss`` is false.
+    Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream has lost messages of
+    the range, or is not the one that ``end`` describes: one that was made later, or put back to an
+    earlier state.
     """
     (state,) = leader.states()
     continuity = Continuity(options, leader.time_at)

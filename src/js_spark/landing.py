@@ -100,7 +100,7 @@ class Landing:
         )
 
     def _refuse_filter(self, before: Plan | None) -> None:
-        """Refuse a filter that changed: what it passed over before would never be landed."""
+        """Refuse a filter that changed: what the old one passed over would never be landed."""
         if before is None or before.filter in {None, self._filter}:
             return
         if self.options.fail_on_data_loss:

@@ -1,7 +1,7 @@
 """The columns that a read offers, and the payload's part of them.
 
-Raw reads offer the message as it is. Typed reads offer the payload's own columns, and beside them
-the message's parts with a leading underscore, the members without a column, and what does
+Raw reads offer the message as it is. Typed reads offer the payload's own columns. Besides these
+there are the message's parts with a leading underscore, the members without a column, and what does
 not fit.
 """
 
@@ -111,7 +111,7 @@ def _refuse_clash(payload: StructType, beside: StructType) -> None:
 
 
 def _refuse_not_null(requested: StructType) -> None:
-    """Refuse what no row of a message that does not fit could hold: it is null throughout."""
+    """Refuse NOT NULL: the row of a message that does not fit has null in every column."""
     strict = next(_not_null(requested, ""), None)
     if strict is not None:
         raise SchemaError(

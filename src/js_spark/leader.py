@@ -50,7 +50,7 @@ class Leader:
             try:
                 return handle.get_next_message(start_time=time).seq
             except MessageNotFound:
-                # It may come from one that does not lead any more.
+                # "None" may come from a server that does not lead any more.
                 handle.info(confirmed=True)
             try:
                 return handle.get_next_message(start_time=time).seq

@@ -9,16 +9,16 @@ the atomic batch is, and the hash of them all. It is published with the sequence
 before it as ``Nats-Expected-Last-Subject-Sequence``, so it is stored only by whoever knows the
 newest entry.
 
-An attempt reads the last entry from the leader first. If it is of the same micro-batch, the rows
-that it counts are skipped, and their hash must be that of the entry: a plan that gives other rows
-or another order on a repeat is found out instead of mixing both. If it is of a later micro-batch,
-the checkpoint is an old one. A zombie attempt that goes on writing after a newer one began meets
-a moved fence and stores nothing.
+An attempt first reads the last entry from the leader. If it is of the same micro-batch, the rows
+that it counts are skipped, and their hash must be the one in the entry: a query that gives other
+rows or another order on a repeat is found out, so that the two are not mixed. If the entry is of a
+later micro-batch, the checkpoint is an old one. A zombie attempt that goes on writing after a newer
+one began finds that the fence has moved, and stores nothing.
 
-An atomic batch that has no answer, or whose leader went, is sent again behind the same fence. If
-a batch is refused there, the ledger is read: what its entry counts is stored, by an earlier try or
-by a zombie that was quicker, perhaps by some batches. The attempt goes on behind it, once its own
-rows up to there have the hash of the entry.
+An atomic batch that has no answer, or whose leader is lost, is sent again behind the same fence. If
+a batch is refused there, the ledger is read: the rows that its entry counts are stored, by an
+earlier try or by a zombie that is ahead, perhaps by several batches. If the attempt's own rows up
+to there have the hash of the entry, it goes on behind it.
 
 The promise lasts as long as the newest entry of each ledger: limits by age or size, purges and
 deletes that remove it open the door again.
@@ -51,12 +51,12 @@ __all__ = ["CHUNK", "LedgerWriter"]
 #: Rows in one atomic batch. The server takes 1,000 messages, the ledger entry is one of them.
 CHUNK: Final = 999
 
-#: The part of the time for one atomic batch that an attempt may wait for an answer: a leader that
-#: goes may take the answer along, and there must be time to send the batch again.
+#: An attempt may wait for an answer for one of so many parts of the time for an atomic batch: the
+#: answer may be lost with a leader, and there must be time to send the batch again.
 _SHARE: Final = 3
 
-#: Attempts after which a mistake is likelier than a leader that went: what is suspected is not
-#: certain, for an account may map subjects on their way into the stream.
+#: After so many attempts a row for another stream is likelier than a lost leader. It is only a
+#: suspicion, because an account may map subjects on their way into the stream.
 _SUSPICIOUS: Final = 3
 
 
@@ -102,7 +102,7 @@ class LedgerWriter:
             planned = Entry(self._identity.batch, count, self._hash.hexdigest())
             if ahead is None:
                 ahead = self._store(planned, entry.seq, chunk)
-            # The rows up to the entry of a quicker one are there; they must be those of here.
+            # Another attempt is ahead: the rows that it stored must be those of this one.
             if ahead.rows <= count:
                 self._compare(ahead, planned)
                 entry, ahead = ahead, None
@@ -159,7 +159,7 @@ class LedgerWriter:
                 if found.seq != before:
                     # An earlier try, or an attempt of the task that is not quite dead yet.
                     return found
-                patience.spend(error)  # what came first is being stored just now
+                patience.spend(error)  # the batch that came first is being stored just now
             except TwinstreamError as error:
                 if not may_be_sent_again(error):
                     raise

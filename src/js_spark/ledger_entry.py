@@ -1,4 +1,4 @@
-"""An entry of a ledger: what of a micro-batch is stored when it is."""
+"""An entry of a ledger: which rows of a micro-batch are stored when the entry is."""
 
 from __future__ import annotations
 

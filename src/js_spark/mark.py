@@ -1,7 +1,7 @@
 """What tells a stream from an earlier state of it: a message, by its sequence and time.
 
-A stream that is put back, from a backup or because it was in memory, keeps its time of creation,
-and gives sequences a second time; but never with the time of the first.
+A stream that is put back, from a backup or because it was in memory, keeps its time of creation and
+gives sequences a second time. The new message at a sequence has another time than the old one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TimeAt: TypeAlias = Callable[[str, int], str | None]
 class Mark:
     """The last message that a stream had at some moment; ``time`` is RFC 3339.
 
-    The newest is what limits remove last, so it is there for the longest time.
+    The newest message is the one that limits remove last, so it can be looked up for longest.
     """
 
     seq: int
@@ -29,6 +29,6 @@ class Mark:
 
     @classmethod
     def read_in(cls, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members of what has a ``mark``, which older releases did not store, read."""
+        """Return the members with ``mark`` read as a `Mark`; older releases did not store one."""
         stored = value.get("mark")
         return {**value, "mark": None if stored is None else cls(**stored)}

@@ -1,6 +1,6 @@
-"""Options that only one kind of read obeys: the other kind refuses them instead of reading on.
+"""Options that only one kind of read obeys: the other kind refuses them.
 
-Who sets an end or a limit counts on it; a read that passes it over gives more rows than wanted.
+An end or a limit is set because it is needed; a read that ignores it gives more rows than wanted.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _subjects(given: OptionsMap) -> tuple[str, ...]:
 def _bound(
     given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
 ) -> Bound | None:
-    # A start that finds nothing is an error as in Kafka's source; an end is the latest then.
+    # A start that finds nothing is an error, as in Kafka's source; an end then is the latest.
     strategies: tuple[Strategy, ...] = ("error", "latest") if end == "starting" else ("latest",)
     otherwise: Strategy = given.word(f"{end}OffsetsByTimestampStrategy", strategies)
     names = (f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp")

@@ -1,4 +1,4 @@
-"""Troubles of a server or a cluster that pass by themselves, and asking until they have."""
+"""Troubles of a server or a cluster that pass by themselves, and asking again until then."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PAUSES: Final = (0.1, 0.2, 0.5, 1.0)
 def passes(error: TwinstreamError) -> bool:
     """Tell whether a question may be answered when it is asked again a moment later.
 
-    So it is when the link broke, nobody answered in time, or there was no leader.
+    That is so if the link broke, nobody answered in time, or there was no leader.
     """
     if isinstance(error, JetStreamError):
         return error.code == _UNAVAILABLE and not isinstance(error, JetStreamNotEnabled)
@@ -54,7 +54,7 @@ class Patience:
 def through(ask: Callable[[], _T], seconds: float) -> _T:
     """Return the answer to a question, asked again while its trouble is one that passes.
 
-    Raises what was met last when that takes longer than ``seconds``, and other errors at once.
+    Raises the last trouble if that takes longer than ``seconds``, and other errors at once.
     """
     patience = Patience(seconds)
     while True:

@@ -21,8 +21,9 @@ Way: TypeAlias = Literal["direct", "consumer", "either"]
 #: milliseconds to start, in which one reader reads about as many messages.
 SMALL: Final = 20_000
 
-#: From so many sequences on a consumer reads a range that either could. It costs the server about
-#: half of a direct get's CPU and sends two thirds of its bytes, but it must be made and deleted.
+#: From so many sequences on, a consumer is chosen where both could read a range. It costs the
+#: server about half the CPU of direct gets and sends two thirds of the bytes, but it must be made
+#: and deleted.
 LARGE: Final = 100_000
 
 
@@ -74,7 +75,7 @@ def split(
 
 
 def read_way(options: SourceOptions, state: StreamState) -> Way:
-    """Return how the stream is read. Raises `OptionError` where it cannot be as wished."""
+    """Return how the stream is read. Raises `OptionError` if the option asks for another way."""
     if options.read_mode == "auto":
         if not state.allow_direct:
             return "consumer"

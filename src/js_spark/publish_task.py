@@ -27,9 +27,9 @@ _RETRY_WAIT: Final = 1.0
 def publish_rows(
     jet: JetStream, options: SinkOptions, rows: Iterator[OutMessage], identity: TaskIdentity
 ) -> JetStreamCommit:
-    """Publish rows with many acknowledgements under way, and say what the stream made of them.
+    """Publish rows with many acknowledgements under way, and count what was stored.
 
-    Raises what the server answers to the first row that it does not take.
+    Raises the server's error for the first row that it does not take.
     """
     stored = present = 0
     with jet.publish_many(
@@ -80,6 +80,6 @@ def _is_there(failure: PublishFailure) -> bool:
     """Tell whether the subject holds a message already: an earlier attempt stored it."""
     error: BaseException | None = failure.error
     if isinstance(error, OutcomeUnknown):
-        # Sent twice, as the first answer was lost: it makes no difference which one was stored.
+        # It was sent twice, because the first answer was lost: either of the two may be stored.
         error = error.__cause__
     return isinstance(error, WrongLastSequence | MessageExists)

@@ -14,11 +14,11 @@ __all__ = ["put_back"]
 
 
 def put_back(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return by what a stream shows that it was put back, ``None`` when nothing tells.
+    """Return the sign that a stream was put back, ``None`` if there is none.
 
     It ends below what it had, or has another message where the mark was. A mark that is gone
-    tells nothing: limits, a purge or somebody removed it. The message is asked for only where the
-    stream has got others since.
+    proves nothing: limits, a purge or somebody removed it. The message is asked for only if the
+    stream got others since.
     """
     mark = position.mark
     had = position.next - 1 if mark is None else max(position.next - 1, mark.seq)

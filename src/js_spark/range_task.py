@@ -37,8 +37,8 @@ def read_batches(
 def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPage]:
     """Yield the messages of a range, in the order of their sequences.
 
-    The next page is asked for before one is handed on. A query that takes its time does not leave
-    the server with a half-sent answer: the connection takes it in by itself.
+    The next page is asked for before one is handed on. While a query takes its time, the connection
+    receives the answer by itself, so that the server is not kept waiting in the middle of it.
     """
     if part.end <= part.start:
         return
@@ -74,7 +74,7 @@ def _begin(
             return reader, reader.next_page()
         except TwinstreamError as error:
             reader.close()
-            # A refusal: no consumer may be made here, or no more of them. Direct get needs none.
+            # The server refuses a consumer, or one more of them; direct get needs none.
             refused = isinstance(error, JetStreamError | PermissionDenied)
             if part.way == "consumer" or not refused:
                 raise
@@ -112,10 +112,10 @@ def _check_stream(jet: JetStream, options: SourceOptions, part: SequenceRange) -
 
 
 def _aside(leader: Leader, jet: JetStream) -> JetStream:
-    """Return what to ask questions over: a link of its own, made at the first one.
+    """Return a context on a link of its own for questions, made at the first one.
 
-    On the reader's the answer comes behind the page that was asked for ahead. It is taken where the
-    server accepts no other.
+    On the reader's link an answer would come only after the page that was asked for ahead. That
+    link is used if the server accepts no other.
     """
     try:
         return leader.jet()

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _MOST_DIGITS: Final = 38
-"""Of a whole number or a decimal that any column takes."""
+"""Of the longest whole number or decimal that any column takes."""
 
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
 """Refuses what it would have to round, and what has more digits."""
@@ -41,9 +41,9 @@ _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
 _SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: What Arrow takes for a moment with a zone, and small letters: a message must fit or not whatever
-#: stands beside it in its page. So a zone may lead out of the year 0, and seconds, minutes of the
-#: clock and minutes of the zone may be left out.
+#: What Arrow takes for a moment with a zone, and small letters as well: whether a message fits must
+#: not depend on the others in its page. So a zone may lead out of the year 0, and seconds, minutes
+#: of the clock and minutes of the zone may be left out.
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
     r"([Zz]|[+-]\d\d(?::?\d\d)?)",
@@ -54,7 +54,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 FIRST_MOMENT: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 LAST_MOMENT: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-"""The bounds of moments: Python and many other readers know none beyond."""
+"""The bounds of moments: Python and many other readers cannot hold others."""
 
 FIRST_DAY: Final = (date.min - _EPOCH.date()).days
 LAST_DAY: Final = (date.max - _EPOCH.date()).days
@@ -64,7 +64,7 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 _CALENDAR: Final = 400
 _CALENDAR_DAYS: Final = timedelta(days=146_097)
-"""The calendar repeats after so many years, so many days: Python's own knows no year 0."""
+"""The calendar repeats after so many years (days): Python's calendar has no year 0."""
 
 
 def json_column(value: object, extras: Extras) -> object:

@@ -42,7 +42,7 @@ _LEFT_OUT: Final = frozenset({".pyc", ".pyi"})
 def pack(target: Path) -> Path:
     """Write the zip and return its path. Raises `SparkSourceError` for a package that is missing.
 
-    The same sources give the same bytes, so that a cluster's cache knows the file again.
+    The same sources give the same bytes, so that a cluster's cache recognises the file.
     """
     with ZipFile(target, "w", ZIP_DEFLATED) as archive:
         for package in PACKAGES:

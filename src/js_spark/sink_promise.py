@@ -12,8 +12,8 @@ __all__ = ["check_promise"]
 
 
 def check_promise(config: StreamConfig, options: SinkOptions) -> None:
-    """Raise `OptionError` with the setting that lets the promise down, and what to try."""
-    # Only what is looked up again must lie under the subject that it was written to.
+    """Raise `OptionError` with the setting that breaks the promise, and what to try."""
+    # Only these modes look a message up later, under the subject that it was written to.
     by_subject = options.idempotence in {"insert", "ledger"}
     holes = [
         each for each in write_holes(config) if by_subject or each.setting != "subject_transform"

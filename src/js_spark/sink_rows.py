@@ -24,10 +24,10 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("bigint", "int"),
 }
 
-#: Headers that spoke to the server about the publication that a copied row comes from: its place in
-#: an atomic batch, what the stream had to look like, its identity. Said again they would end the
-#: batch of this write early or have its rows refused or passed over. The server compares names case
-#: by case, so this does too.
+#: Headers that told the server how to store the message that a copied row comes from: its place in
+#: an atomic batch, what the stream had to look like, its identity. If they were sent again, they
+#: would end the batch of this write early, or have its rows refused or passed over. The server
+#: tells upper and lower case apart in names, so this does, too.
 _OF_ANOTHER: Final = ("Nats-Batch-", "Nats-Expected-")
 _MSG_ID: Final = "Nats-Msg-Id"
 _TTL: Final = "Nats-TTL"
@@ -51,9 +51,9 @@ class RowReader:
     """Reads the rows of a write.
 
     Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
-    (identity of the row) and ``ttl`` (seconds). Of the headers, those that speak of an earlier
-    publication are left out. Raises :class:`~js_spark.errors.SchemaError` for
-    columns that are missing, unknown or of another type.
+    (identity of the row) and ``ttl`` (seconds). Headers that were about an earlier publication are
+    left out. Raises :class:`~js_spark.errors.SchemaError` for columns that are missing, unknown or
+    of another type.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -123,7 +123,7 @@ def _headers(
     return {
         name: _values(name, value, subject)
         for name, value in pairs or ()
-        # The column says how long this row lives, and goes over the header of a copied one.
+        # The column `ttl` says how long this row lives, and replaces the header of a copied one.
         if not _is_of_another(name) and (ttl is None or name != _TTL)
     } or None
 

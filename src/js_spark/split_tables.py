@@ -48,9 +48,9 @@ _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
 
 
 def refuse_members(options: SourceOptions, *taken: str) -> None:
-    """Refuse a payload with a member whose column the tables have besides. Raises `SchemaError`.
+    """Refuse a payload member named as another column of the tables. Raises `SchemaError`.
 
-    Readers of the tables would fail, or show what is not the member's.
+    Readers of the tables would fail, or show the other column's values.
     """
     for name in Layout(options).payload.names:
         if name.lower() in taken:
@@ -129,7 +129,7 @@ class TableSplit:
         for kind in kinds.unique().to_pylist():
             others = rows.filter(pc.equal(kinds, kind))
             if kind in _KINDS:
-                # A type of another origin may end in the same word: its column is null.
+                # An unknown type may end in the word of a known kind: then its column is null.
                 known = others.column(kind).is_valid()
                 events = _opened(others.filter(known), kind)
                 yield from self._rows(self._names.prefix + kind, events)

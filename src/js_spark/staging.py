@@ -55,8 +55,8 @@ class Written:
 class Staging:
     """A folder of one attempt, for files before they are put into tables.
 
-    What attempts of the same writer left that were killed is removed first: there is one at a
-    time. Whatever still writes for such an attempt finds its folder gone.
+    As a writer makes one attempt at a time, folders that its killed attempts left are removed
+    first. A task that still writes for one of those finds its folder gone.
     """
 
     def __init__(self, parent: Path, writer: str) -> None:

@@ -19,11 +19,11 @@ def check_fit(table: Path, files: Sequence[Path]) -> None:
     """Compare the columns of new files with those of a Parquet table.
 
     Columns may come and go, also inside of others, but not in the values of a map. Raises
-    `SchemaError` for a type that changed, and for a name that differs from one that the table has
-    in case only.
+    `SchemaError` for a type that changed, and for a name that differs only in case from one of the
+    table.
 
-    The files of a table fit each other, so the newest ones tell of all columns that they have.
-    Older ones are looked at only for columns that those do not have.
+    The files of a table fit each other, so for a column that the newest ones have, these are
+    enough. Older ones are looked at only for other columns.
     """
     if not files:
         return

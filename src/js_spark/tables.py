@@ -1,4 +1,4 @@
-"""Tables that grow by whole batches, and what every batch goes by, whatever keeps the tables.
+"""Tables that grow by whole batches, and the steps of landing one in any kind of table.
 
 A Parquet table has a folder for each batch, which is there completely or not at all.
 """
@@ -104,12 +104,12 @@ class ParquetBatch:
 
 
 def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -> None:
-    """Put what the tasks of a job wrote into its tables, and count in what is there already."""
+    """Put what the tasks of a job wrote into its tables, and count what is there already, too."""
     files = by_table(landed)
     # An attempt before this one may have found messages that are gone now.
     others = (name for name in job.tables if name not in files)
     names = {*files, *filter(tables.has, others)}
-    # Dead letters last: a table may refuse its rows, and nothing must have been put then.
+    # Dead letters last: if a table refuses its rows, none of them must have been put yet.
     for table in sorted(names, key=lambda name: (name == job.names.dead_letters, name)):
         tables.put(table, files.get(table, ()), job.columns(table))
 
@@ -117,9 +117,10 @@ def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -
 def refuse_taken(
     reaches: Callable[[str, int], bool], tables: Iterable[str], number: int, owner: str
 ) -> None:
-    """Refuse tables that have a batch before it began: it would pass for landed.
+    """Refuse tables that have rows of a batch before it begins: it would pass for landed.
 
-    ``reaches`` tells whether a table has batches numbered so or higher; ``owner`` is who lands it.
+    ``reaches`` tells whether a table has a batch with this number or a higher one; ``owner`` names
+    who lands the batch.
     """
     for table in tables:
         if reaches(table, number):

@@ -29,7 +29,7 @@ class TaskIdentity:
     def here(cls, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
         """Return the identity of the running task.
 
-        ``write_id`` is that of a batch write, ``given`` tells whether somebody chose it.
+        ``write_id`` names a batch write, ``given`` tells whether the user chose it.
         ``streams`` tells the sink of a streaming query from a batch write within one.
         """
         context = TaskContext.get()
@@ -53,8 +53,8 @@ class TaskIdentity:
     def check(self) -> None:
         """Raise `OptionError` where two writes of one micro-batch would have the same identity.
 
-        Nothing tells them apart: what Spark says is of the batch, and what is made up here is
-        another for the next attempt. The second write's rows would pass for the first one's.
+        Nothing could tell them apart: what Spark says is the same for both, and what is made up
+        here would differ in the next attempt. The second write's rows would pass for the first's.
         """
         if not self.is_own:
             raise OptionError(

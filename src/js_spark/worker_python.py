@@ -1,8 +1,8 @@
 """What Spark's Python processes run on: this interpreter, with the PySpark that is installed.
 
 Spark puts a zip of PySpark's sources before everything else on the path of its Python processes,
-and Python keeps no compiled form of what it reads from a zip. So each process, and a query starts
-several, compiles some 300 modules first: 2.0 seconds of CPU instead of 0.5. Where PySpark is
+and Python keeps no compiled form of what it reads from a zip. So each process (a query starts
+several) first compiles some 300 modules: 2.0 seconds of CPU instead of 0.5. Where PySpark is
 installed beside the zip, this module writes a program that takes the zip off the path and starts
 the interpreter. That also keeps streaming queries within the ten seconds that Spark gives their
 process to start, which no setting changes.

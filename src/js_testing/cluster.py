@@ -24,10 +24,10 @@ class NatsCluster:
     """Servers that know each other, with JetStream over all of them.
 
     Use it as a context manager. ``servers`` are the nodes; ``url`` names all of them. ``config``
-    is appended to each server's configuration, ``version`` picks their release. What the last node
-    sends to the others, and they to it, takes ``far`` seconds: its replicas lag that much behind a
-    leader elsewhere. Returns from the start when the cluster has a leader that sees every node
-    (``start_timeout`` in seconds).
+    is appended to each server's configuration, ``version`` picks their release. Messages between
+    the last node and the others take ``far`` seconds: its replicas lag that much behind a leader
+    elsewhere. The start waits, at most ``start_timeout`` seconds, for a leader that sees every
+    node.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class NatsCluster:
         names = {server.name for server in running}
         for server in running:
             meta = _meta(server)
-            # Some name a leader for a while that is gone.
+            # Some still name a leader, for a while, that is gone.
             if meta is None or meta.get("leader") not in names:
                 return False
             if meta["leader"] == server.name:
@@ -137,11 +137,11 @@ def _ways(ports: list[int], far: float) -> tuple[Proxy, ...]:
 
 
 def _routes(number: int, ports: list[int], ways: tuple[Proxy, ...]) -> str:
-    """Return how a node listens and finds the others: slowly, where it or they are far."""
+    """Return how a node listens and finds the others; a far one by slow ways."""
     near = [f"{HOST}:{port}" for port in ports]
     known, advertise = near, ""
     if ways:
-        # What they tell of each other later must not lead around the slow ways.
+        # Addresses that nodes tell each other later must not lead around the slow ways.
         slow = [urlsplit(way.url).netloc for way in ways]
         known = slow[:-1] if number == len(ports) else near[:-1]
         advertise = f"advertise: '{slow[number - 1]}',"

@@ -32,9 +32,9 @@ _INFO: Final[dict[str, Any]] = {
 class FakePeer:
     """Talks to one client, step by step.
 
-    What the client sends is read all the time and its PINGs are answered, whatever the script
-    does, until `stop_reading` and `stop_answering`. Steps wait for `patience` seconds of the
-    server unless a timeout is given, and raise `ScriptError` when they wait in vain.
+    Whatever the script does, all that the client sends is read, and its PINGs are answered, until
+    `stop_reading` and `stop_answering`. A step waits for the server's `patience` unless a timeout
+    is given, and raises `ScriptError` if it waits in vain.
     """
 
     def __init__(self, sock: socket.socket, number: int, stage: Stage) -> None:
@@ -240,7 +240,7 @@ class FakePeer:
     def _end(self, how: str, sides: int = socket.SHUT_RDWR) -> None:
         self._leave(how)
         try:
-            # Wakes the thread that reads; while it did, the socket would not really be closed.
+            # Wakes the thread that reads: as long as it does, the socket is not really closed.
             self._sock.shutdown(sides)
         except OSError:
             pass  # the client was faster
@@ -262,7 +262,7 @@ class FakePeer:
             if each.verb == "SUB":
                 listening[each.sid] = each.subject
             elif each.verb == "UNSUB" and len(each.words) == 2:
-                # The client may be sent to for a moment longer, as a real server does.
+                # Messages may still go to a subscription that has just ended, as with a server.
                 listening[each.sid] = listening.pop(each.sid, "")
         for sid, pattern in listening.items():
             if _matches(pattern, to):
@@ -301,8 +301,8 @@ class FakePeer:
                 self._end(f"the client does not speak the protocol: {error}")
                 return
             for operation in found:
-                # Answered before the script sees it, which may close the connection then; and
-                # after everything before it was noted, which is what the client asks for.
+                # Answered before the script sees it, because the script may close the connection;
+                # and after everything before it was noted, which is what the client asks for.
                 if operation.verb == "PING" and self._answers:
                     self._pong()
                 self._note(operation)

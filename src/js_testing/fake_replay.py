@@ -26,10 +26,9 @@ _GENERATED: Final = 12
 def replay(path: Path | str) -> list[Callable[[FakePeer], None]]:
     """Return a script for each connection of a recording, in their order.
 
-    A client that does something else than was recorded fails the script: it must send the same
-    operations in the same order, to the same subjects but for inboxes and names that it made up.
-    Payloads may differ.
-    Raises `ValueError` for a file that is no recording.
+    A client that does not do what was recorded fails the script: it must send the same operations
+    in the same order, to the same subjects except for inboxes and names that it made up. Payloads
+    may differ. Raises `ValueError` for a file that is no recording.
     """
     spoken = [each for each in read_recording(path) if each.operation.verb not in _LEFT_OUT]
     numbers = sorted({each.connection for each in spoken})
@@ -43,7 +42,7 @@ class _Replay:
 
     def __init__(self, spoken: list[Spoken]) -> None:
         self._spoken: Final = spoken
-        # What stands today for a recorded inbox, subscription id or generated name.
+        # By recorded inbox, subscription id or generated name: what the client uses in this run.
         self._inboxes: Final[dict[str, str]] = {}
         self._sids: Final[dict[str, str]] = {}
         self._names: Final[dict[str, str]] = {}

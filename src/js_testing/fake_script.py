@@ -1,4 +1,4 @@
-"""What the threads of a scripted server share: news, signs between test and script, failures."""
+"""What the threads of a scripted server share: a condition, signs for scripts, and failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ScriptError", "Stage"]
 
 T = TypeVar("T")
 
-# A condition takes no longer wait than the platform's clock can count (seconds).
+# The longest single wait for a condition (seconds): platforms limit it.
 _LONGEST: Final = 3600.0
 
 

@@ -17,7 +17,8 @@ by step::
             ...
 
 Scripts run in threads of their own; the test may block or run an event loop, as it likes. Leaving
-the block raises `ScriptError` when a script was not met: at which step, and what came instead.
+the block raises `ScriptError` if the client did not do what a script expects: it names the step,
+and what came instead.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class FakeServer:
         return self
 
     def stop(self, *, wait: bool = True) -> None:
-        """Close everything; raises `ScriptError` when a script was not met.
+        """Close everything; raises `ScriptError` if a client did not do what a script expects.
 
         With `wait`, scripts that are under way get `patience` seconds to finish.
         """

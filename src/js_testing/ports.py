@@ -1,4 +1,4 @@
-"""Ports for servers, from where nobody else gets them while a server is down.
+"""Ports for servers, from a range that nobody else is given ports from.
 
 A port that the system hands out is free again when its server is killed, and the next connection
 of any program on the machine may get it: then the server cannot come back. So ports are picked
@@ -25,7 +25,7 @@ _turn: Final = count()
 def free_ports(number: int) -> list[int]:
     """Return ports on loopback that nobody uses; raises :class:`OSError` where there are none.
 
-    Other ones than those returned before, as far as there are any.
+    They differ from those returned before, as long as there are others.
     """
     first = _FIRST + os.getpid() % _LANES * _LANE
     ports: list[int] = []

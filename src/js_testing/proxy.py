@@ -28,19 +28,18 @@ class _Pipe:
         self.to_client = to_client
         self.waiting: deque[tuple[float, bytes]] = deque()
         self.closed_at: float | None = None
-        """When the end of the source may arrive, behind all bytes of its."""
+        """When the end of the source may arrive, which comes after all of its bytes."""
         self.ended = False
 
 
 class Proxy:
     """Stands between clients and one server. Use it as a context manager.
 
-    ``url`` is what clients connect to. ``delay`` (seconds, each way), ``black_hole`` (take bytes
-    and pass on none, with connections open, whoever closes them meanwhile), ``mute`` (the same for
-    the server's bytes alone: what clients send takes effect, and no answer comes), ``refuse``
-    (close new connections at once) may be set at any time; ``cut`` breaks the connections of the
-    moment, in the middle of a frame perhaps; ``chunk`` limits how many bytes are passed on at a
-    time.
+    ``url`` is what clients connect to. These may be set at any time: ``delay`` (seconds, each way);
+    ``black_hole`` (take all bytes, pass none on, and keep connections open whoever closes them);
+    ``mute`` (the same for the server's bytes alone: what clients send takes effect, but no answer
+    comes); ``refuse`` (close new connections at once); ``chunk`` (pass on at most so many bytes at
+    a time). ``cut`` breaks the connections of the moment, perhaps in the middle of a frame.
     """
 
     def __init__(self, server_url: str) -> None:

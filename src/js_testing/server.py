@@ -68,7 +68,7 @@ class NatsServer:
         self._folder: Path | None = None
         self._port: int | None = None
         self._monitoring_port: int | None = None
-        # Of the running process: it takes no other ports than it was started with.
+        # Those of the running process, which keeps the ports that it was started with.
         self._asked_ports: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
@@ -165,7 +165,7 @@ class NatsServer:
         """Freeze the process: connections stay open and nothing answers (POSIX)."""
         self._signal(signal.SIGSTOP)
         if self._process is not None:
-            # The signal only asks; what the server still does meanwhile would be an answer.
+            # The signal only asks for it: until it is frozen, the server might still answer.
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:

@@ -151,7 +151,7 @@ def test_another_checkpoint_or_stream_is_refused(tmp_path: Path) -> None:
     identity = Identity.first(SOURCE, STATE)
     identity.check(SOURCE, checkpoint, landed=False)
     evolve(identity, query_id="q").check(SOURCE, checkpoint, landed=True)
-    with pytest.raises(CheckpointError, match="is another one than"):
+    with pytest.raises(CheckpointError, match="is not the one that made"):
         evolve(identity, query_id="other").check(SOURCE, checkpoint, landed=True)
     with pytest.raises(CheckpointError, match="is gone; put it back"):
         evolve(identity, query_id="q").check(

@@ -82,6 +82,8 @@ def test_a_journal_older_than_the_tables_is_refused(tmp_path: Path, kind: str, l
 @pytest.mark.parametrize("kind", SINKS)
 def test_nothing_is_removed_that_the_stream_has_lost(tmp_path: Path, kind: str) -> None:
     lake = Lake(tmp_path, kind)
-    with pytest.raises(DataLossError, match="sequences 4 to 9 went before they were landed"):
+    with pytest.raises(
+        DataLossError, match="sequences 4 to 9 were removed before they were landed"
+    ):
         lake.recover(2, evolve(STATE, first=10))
     assert lake.batches == [0, 1, 2, 3]

@@ -1,7 +1,7 @@
 """The journal of one source: a line of JSON when a batch begins, and one when it is landed.
 
-It is not what decides where to go on (Spark's checkpoint is); it is what verification, replay,
-release and reports work on, and it notices a checkpoint that was put back to an earlier state.
+Spark's checkpoint, not this journal, decides where to go on. Verification, replay, release and
+reports work on the journal, and it shows when a checkpoint was put back to an earlier state.
 """
 
 from __future__ import annotations

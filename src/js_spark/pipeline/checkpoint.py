@@ -63,8 +63,8 @@ class Checkpoint:
     def clear_unfinished(self) -> None:
         """Remove what Spark left when it was killed while it wrote the range of the first batch.
 
-        It would never start again: since 4.1 it begins only with an empty folder, and counts this
-        file. Nobody else may use the checkpoint meanwhile.
+        With that file the query would never start again: since 4.1 Spark wants the folder of a new
+        query to be empty. Nobody else may use the checkpoint meanwhile.
         """
         folder = self._folder / "offsets"
         if not folder.is_dir() or self.last_begun() >= 0:

@@ -37,8 +37,8 @@ class Compacted:
 def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compacted]:
     """Join files of each table up to ``target`` bytes; yields what was done, table by table.
 
-    Readers see the old files or the new ones, never a mixture; one that has listed those of a
-    Parquet table and not opened them all has to read again. What was replaced stays on disk until
+    Readers see the old files or the new ones, never a mixture; one that has listed the files of a
+    Parquet table but not opened them all has to start again. What was replaced stays on disk until
     :func:`~js_spark.pipeline.vacuum.vacuum`. Raises `PipelineBusy` while the pipeline runs.
     """
     folders = Folders(config.path)

@@ -38,7 +38,7 @@ __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
 _DATA: Final = "data"
 """Folder of the files of batches, below the table's."""
 
-#: Columns whose bounds go into the log, so that readers pass over files without a look.
+#: Columns whose bounds go into the log, so that readers can skip files without opening them.
 _BOUNDED: Final = ("seq", "_seq", BATCH_COLUMN)
 
 
@@ -133,7 +133,7 @@ class DeltaSink:
         return DeltaBatch(self.folders, number, writer)
 
     def reaches(self, table: str, number: int) -> bool:
-        """Tell whether the table has batches numbered so or higher."""
+        """Tell whether the table has a batch with this number or a higher one."""
         delta = open_table(self.folders.root / table)
         return delta is not None and bool(
             delta.file_uris(file_pruning_predicate=f"{BATCH_COLUMN} >= {number}")
@@ -145,7 +145,7 @@ class DeltaSink:
         """Read columns of the rows whose sequence is in ``[low, high)``, since a batch."""
         delta = open_table(self.folders.root / table)
         if delta is not None:
-            # The log knows the bounds of each file: most need not be opened.
+            # The log has the bounds of each file, so most need not be opened.
             bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
             files = delta.file_uris(file_pruning_predicate=bounds)
             wanted = (ds.field(seq) >= low) & (ds.field(seq) < high)
@@ -158,7 +158,7 @@ class DeltaSink:
         folder = self.folders.root / table
         delta = open_table(folder)
         if delta is not None and files:
-            # Delta would cast: a fraction loses its digits without a word.
+            # Delta would cast, and a fraction would lose its digits without a word.
             check_columns(folder.name, _arrow(delta.schema()), schema_of(files))
         predicate = f"{BATCH_COLUMN} = {number}"
         if files:

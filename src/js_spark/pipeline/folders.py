@@ -62,7 +62,7 @@ class Folders:
 
     @property
     def lock(self) -> Path:
-        """The file that whoever writes holds locked."""
+        """The file that is locked while somebody writes."""
         return self.root / STATE / "lock"
 
     @property

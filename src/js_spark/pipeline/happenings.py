@@ -31,7 +31,7 @@ class Landed:
 
 @frozen
 class Released:
-    """The stream was told that all below ``end`` is landed; ``removed`` messages left it."""
+    """The stream was told that all below ``end`` is landed; that removed ``removed`` messages."""
 
     source: str
     mode: str
@@ -41,7 +41,7 @@ class Released:
 
 @frozen
 class Failed:
-    """A query ended with an error; it starts again in ``retry_in`` seconds, or not (``None``)."""
+    """A query ended with an error; it starts again in ``retry_in`` seconds, never if ``None``."""
 
     source: str
     error: str

@@ -31,7 +31,7 @@ def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]
 def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
     """Return what the stream holds in ``[low, high)`` and the filter chooses, as `MESSAGES`.
 
-    Reads the messages, as the source does: it is as exact, and takes as long.
+    This reads the messages as the source does: it is as exact, and takes as long.
     """
     (name,) = options.streams
     state = stream_state(jet, name)

@@ -1,8 +1,8 @@
 """Which stream a source lands and which checkpoint belongs to its tables.
 
-Batches are numbered for good, over checkpoints: the batch of Spark's checkpoint with number ``n``
-is the pipeline's batch ``base + n``. A table that has a batch is never written that batch again,
-so a checkpoint that was lost or put back must not count anew unnoticed.
+Batches keep their numbers over checkpoints: batch ``n`` of Spark's checkpoint is the pipeline's
+batch ``base + n``. A batch that a table has is never written to it again, so it must be noticed
+when a checkpoint was lost or put back and counts anew.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Identity:
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:
-        """Return the identity of a source that never ran: here it decides where it begins."""
+        """Return the identity of a source that never ran; this decides where it begins."""
         match source.start:
             case "earliest":
                 origin = state.first
@@ -84,7 +84,7 @@ class Identity:
         found = checkpoint.query_id()
         if found == self.query_id or (self.query_id is None and not landed):
             return
-        what = "is gone" if found is None else "is another one than its tables were made by"
+        what = "is gone" if found is None else "is not the one that made its tables"
         raise CheckpointError(
             f"the checkpoint of source {source.name} {what}; put it back, or go on behind the last"
             " batch of the journal with a new one: twinstream pipeline run --recover"
@@ -93,7 +93,7 @@ class Identity:
     def renewed(self, *, origin: int, base: int, created: str) -> Identity:
         """Return the identity for a new checkpoint that goes on behind what is landed.
 
-        It has another ``id``: batches that Delta tables know of are not those to come.
+        It has another ``id``, so that Delta tables do not take new batches for those they have.
         """
         return evolve(
             self, id=uuid.uuid4().hex, origin=origin, base=base, created=created, query_id=None

@@ -57,12 +57,12 @@ class BatchLander:
         self._landed: Final = landed
         self._leader: Final = Leader(source.source_options)
         self.failure: Exception | None = None
-        """What the last batch raised: Spark hands on only its text."""
+        """The error of the last batch: Spark itself passes only its text on."""
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
         """Land a batch. Raises what went wrong.
 
-        ``rows`` tell the session only: they would bring each message through Java.
+        Of ``rows`` only the session is used: they would bring each message through Java.
         """
         try:
             self._land(rows.sparkSession, spark_batch)
@@ -121,7 +121,7 @@ class BatchLander:
         if known is None and last is not None and not is_new:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
-            # The second: begun with a checkpoint that was lost, and removed from the tables.
+            # In the second case it was begun with a lost checkpoint, and its rows were removed.
             owner = f"source {self._source.name}"
             refuse_taken(self._sink.reaches, possible_tables(self._source), entry.batch, owner)
             self._log.begin(entry)

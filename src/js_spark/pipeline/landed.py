@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 MESSAGES: Final = pa.schema([("seq", pa.int64()), ("time", pa.timestamp("us", "UTC"))])
-"""What tells messages apart, for good: a stream that is put back gives its sequences again."""
+"""What identifies a message: a sequence alone does not, as a stream may be put back."""
 
 _ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
 
@@ -90,7 +90,7 @@ def read_landed(
     columns = [source.seq_column, source.time_column, BATCH_COLUMN]
     found: list[pa.RecordBatch] = []
     for table in tables:
-        # Dead letters of raw reads do not exist; of others they have the underscore too.
+        # Raw reads have no dead letters; those of other reads have the underscore, too.
         for part in sink.scan(table, columns, source.seq_column, low, high, since):
             # Somebody may have rewritten a table with other digits.
             arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]

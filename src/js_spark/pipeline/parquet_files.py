@@ -19,7 +19,7 @@ __all__ = ["Part", "merge", "schema_of"]
 
 @frozen
 class Part:
-    """Files whose rows are wanted; those that ``wanted`` chooses, all without it."""
+    """Files whose rows are wanted: those that ``wanted`` chooses, by default all."""
 
     files: Sequence[Path]
     wanted: ds.Expression | None = None

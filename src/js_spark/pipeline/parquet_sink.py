@@ -33,7 +33,7 @@ class ParquetSink:
         return ParquetBatch(self.folders.root, self.folders.staging, number, writer.name)
 
     def reaches(self, table: str, number: int) -> bool:
-        """Tell whether the table has batches numbered so or higher."""
+        """Tell whether the table has a batch with this number or a higher one."""
         return reaches(self.folders.root / table, number)
 
     def scan(

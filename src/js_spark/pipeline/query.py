@@ -34,8 +34,9 @@ __all__ = ["SourceQuery"]
 class SourceQuery:
     """Keeps the query of one source going.
 
-    :meth:`step` is called again and again; it returns whether there is more to do. ``once`` ends
-    with what the stream holds now. ``tell`` hears of everything, also from Spark's thread.
+    :meth:`step` is called again and again; it returns whether there is more to do. With ``once``
+    the query ends when it has landed what the stream holds now. ``tell`` is called with everything
+    that happens, also from Spark's thread.
     """
 
     def __init__(
@@ -144,8 +145,8 @@ class SourceQuery:
     def _position(self, identity: Identity, state: StreamState) -> int:
         """Return the first sequence that is not landed.
 
-        Raises `DataLossError`, before anything is let go, for a stream that was put back or made
-        again: what it holds below was never landed.
+        Raises `DataLossError` for a stream that was put back or made again, before anything of it
+        is released: what it holds below that sequence was never landed.
         """
         committed = self._checkpoint.last_committed()
         stands = Position(identity.origin, identity.created)

@@ -1,7 +1,7 @@
 """Change batches of a Parquet table in one step: a new folder, exchanged for the old one.
 
-What stays is linked, not copied. The old folder is kept aside until it is vacuumed. Who has listed
-its files finds those that were not linked no more: they are opened by a path in the new one.
+What stays is linked, not copied. The old folder is kept aside until it is vacuumed. A reader that
+has listed its files opens them in the new folder, where it does not find those that were replaced.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rebuilt:
             sync([home])
 
     def put(self, number: int, parts: Sequence[Part]) -> Path | None:
-        """Make a folder up to the batch ``number`` of all these rows; none without rows."""
+        """Make one folder of all these rows, named after the last batch; none without rows."""
         return merge(parts, self._new / f"{BATCH_FOLDER}{number}")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -1,7 +1,7 @@
 """Go on behind what is landed when a checkpoint was lost or put back to an earlier state.
 
-The journal says which batches are in the tables. What a batch that is not in it left there is
-removed, and a new checkpoint begins behind the last one.
+The journal says which batches are in the tables. Rows of a batch that is not in the journal are
+removed, and a new checkpoint begins behind the last batch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def recovered(
     after = -1 if last is None else last.batch
     stands = Position(identity.origin, identity.created) if last is None else last.position
     strict = source.source_options.fail_on_data_loss
-    # Before anything is removed: what is not in the stream any more could not be landed again.
+    # Checked before anything is removed: what has left the stream could not be landed again.
     origin = start_behind(state, stands, time_at, strict=strict)
     _remove_unfinished(source, sink, after + 1)
     if folder.checkpoint.exists():
@@ -53,9 +53,9 @@ def recovered(
 
 
 def _remove_unfinished(source: SourceConfig, sink: Sink, number: int) -> None:
-    """Remove what one batch left in the tables. Raises `JournalError` for tables with later ones.
+    """Remove the rows of batch ``number``. Raises `JournalError` for tables with later ones.
 
-    A batch begins when the one before is in the journal: only one can be unfinished.
+    A batch begins only when the one before is in the journal, so only one can be unfinished.
     """
     taken = [table for table in possible_tables(source) if sink.reaches(table, number)]
     for table in taken:

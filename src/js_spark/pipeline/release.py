@@ -1,7 +1,7 @@
 """What happens to the stream when a batch is landed: nothing, a bookmark moves, or a purge.
 
-All of it comes after Spark's own commit of the batch and can be repeated. A crash between leaves
-messages longer in the stream than needed; it never loses one.
+This is done after Spark's own commit of the batch, and can be repeated. A crash between the two
+leaves messages in the stream for longer than needed; it never loses one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Release", "release_of"]
 
 _MARK: Final = "twinstream.pipeline"
-"""Member of a bookmark's metadata that tells it from consumers that somebody reads from."""
+"""Key of a bookmark's metadata that tells it from consumers that somebody reads from."""
 
 
 class Release(Protocol):
@@ -55,8 +55,8 @@ class KeepAll:
 class Bookmark:
     """``commit = "bookmark"``: a consumer that nobody pulls from stands where the batches end.
 
-    Its lag in any tool is the pipeline's. On a stream with interest retention it is what holds
-    messages until they are landed. Needs server 2.14.
+    The lag that any tool shows for it is the pipeline's. On a stream with interest retention it
+    keeps messages until they are landed. Needs server 2.14.
     """
 
     def __init__(self, source: SourceConfig) -> None:
@@ -119,7 +119,7 @@ class Purge:
                 )
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Remove all up to the end of the batch that the tables have. Raises `CheckpointError`."""
+        """Remove all up to the end of the batch, if the tables have it; else `CheckpointError`."""
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
         again = put_back(entry.position, state, partial(stored_at, jet))
@@ -149,8 +149,8 @@ class Purge:
     def _first_batch(self, entry: BatchEntry) -> int:
         """Return the first batch whose messages the stream may still hold.
 
-        After a purge it is the one that follows. Before the first one of this process, it is the
-        first of the stream as it is now: rows of one that was made before have the same sequences.
+        After a purge that is the next one. Before this process has purged, it is the first batch of
+        the stream as it is now: rows of an earlier stream of the name have the same sequences.
         """
         if self._since is None:
             entries = self._log.entries().values()

@@ -1,7 +1,7 @@
 """Land a range again: after a change of the schema, or when files of a table were damaged.
 
-Whole batches are read from the stream again, with their own bounds, and put in the place of what
-the tables have of them. So it can be repeated, and it can be repeated after a crash.
+Whole batches are read from the stream again, with their own bounds, and replace what the tables
+have of them. So this can be repeated, also after a crash.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def replay(
 ) -> list[BatchEntry]:
     """Land all batches again that hold sequences in ``[low, high)``; return their new entries.
 
-    Raises `DataLossError`, before anything is changed in a batch, when the stream does not hold
-    every message any more that the tables have of it; `OptionError` when no batch has the range.
+    Raises `DataLossError`, before anything of a batch is changed, if the stream has lost messages
+    that the tables have of it; `OptionError` if no batch holds any of the range.
     """
     folders = Folders(config.path)
     log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
@@ -108,7 +108,7 @@ def _again(
         if lost:
             raise DataLossError(
                 f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
-                f" holds {len(lost)} of its messages no more, the first has sequence {lost[0]}"
+                f" lacks {len(lost)} of its messages by now, the first has sequence {lost[0]}"
             )
         for table in _order(source, tables, written):
             found = written.get(table)
@@ -122,7 +122,7 @@ def _landed_aside(
     spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
 ) -> dict[str, Written]:
     """Write the rows of the batch by table into a folder that no reader looks into."""
-    # What is missing is found message by message instead, by comparing with what the tables have.
+    # Missing messages are found one by one instead, by comparison with what the tables have.
     options = evolve(source.source_options, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
@@ -134,8 +134,8 @@ def _landed_aside(
 def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Written]) -> list[str]:
     """Return all tables concerned, dead letters last.
 
-    A message that is no dead letter any more is in its table before it leaves them: interrupted
-    between, it is there twice and not gone.
+    A message that is no dead letter any more gets into its table before it leaves the dead letters:
+    after an interruption between the two it is there twice, not gone.
     """
     names = sorted({*tables, *written} - {source.dead_letters})
     return [*names, source.dead_letters]

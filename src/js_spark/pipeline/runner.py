@@ -51,14 +51,14 @@ def run(
 ) -> dict[str, str]:
     """Land all sources; returns those that ended with an error, with the error.
 
-    ``once`` ends when all that the streams hold at the start is landed; otherwise it goes on
-    until ``asked``. A source that fails is started again after a pause that doubles, unless its
-    error would only come again. ``recover`` goes on behind the journal where a checkpoint is
-    gone. ``tell`` is called from the calling thread alone. Raises `PipelineBusy` while another
+    With ``once`` it ends when all that the streams hold at the start is landed; otherwise it goes
+    on until ``asked``. A source that fails is started again after a pause that doubles, unless the
+    same error would come again. With ``recover`` it goes on where the journal ends if a checkpoint
+    is gone. ``tell`` is called only from the calling thread. Raises `PipelineBusy` while another
     process works on the folder, and `SparkSourceError` for a session of Spark Connect.
     """
     refuse_connect(spark)
-    # A pipeline outlives the failure of the process that looks for sources, which is asked once.
+    # Spark looks for sources once only; if that process failed, the pipeline runs all the same.
     register(spark)
     heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"):

@@ -16,7 +16,7 @@ __all__ = ["settled"]
 
 @contextmanager
 def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
-    """Hold the lock of a pipeline all of whose batches are finished.
+    """Hold the lock of a pipeline that has no unfinished batch.
 
     Raises `PipelineBusy` while it runs and `CheckpointError` when a batch was interrupted.
     """

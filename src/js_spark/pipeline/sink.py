@@ -38,7 +38,7 @@ class Sink(Protocol):
         ...
 
     def reaches(self, table: str, number: int) -> bool:
-        """Tell whether the table has batches numbered so or higher."""
+        """Tell whether the table has a batch with this number or a higher one."""
         ...
 
     def scan(
@@ -46,13 +46,13 @@ class Sink(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Read columns of the rows whose sequence (column ``seq``) is in ``[low, high)``.
 
-        Only of batches numbered ``since`` or higher, which spares a look into older files.
-        A table that does not exist has no rows.
+        Only batches with the number ``since`` or a higher one are read, so that older files need
+        not be opened. A table that does not exist has no rows.
         """
         ...
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Put the rows of ``files``, or none, in the place of all rows of a batch, in one step.
+        """Replace all rows of a batch by those of ``files``, if any, in one step.
 
         Raises `SchemaError`, before anything is changed, for columns that do not fit the table.
         """

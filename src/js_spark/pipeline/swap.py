@@ -1,8 +1,8 @@
 """Put one folder in the place of another, in one step where the system can.
 
-Linux exchanges two names at once. Elsewhere the old folder is renamed away first and the new one
-put there next; between the two there is none, and `finish` completes an exchange that was
-interrupted there.
+Linux exchanges two names at once. Elsewhere the old folder is renamed first, and then the new one
+gets its name. Between the two there is no folder of the name; `finish` completes an exchange that
+was interrupted there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["exchange", "finish"]
 _AT_FDCWD: Final = -100
 _EXCHANGE: Final = 2
 
-# What systems and file systems answer that cannot do it.
+# The errors of systems and file systems that cannot do it.
 _CANNOT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 

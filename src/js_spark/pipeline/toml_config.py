@@ -26,7 +26,7 @@ from js_spark.split_tables import (
 
 __all__ = ["read_config"]
 
-#: What would put a secret into a file that is copied, reviewed and committed.
+#: Keys that would put a secret into a file that is copied, reviewed and committed.
 _SECRETS: Final = frozenset({"password", "token", "secret", "secret_nkey_seed", "nkey_seed"})
 
 #: Options of the source that have a key of their own here, or that the pipeline sets itself.
@@ -51,9 +51,9 @@ _UNWANTED: Final = ("mode", "columnnameofcorruptrecord")
 def read_config(
     path: str | Path, *, server: str | None = None, default_server: str | None = None
 ) -> PipelineConfig:
-    """Read the file at ``path``; ``server`` goes over the address in it.
+    """Read the file at ``path``; ``server`` replaces the address in it.
 
-    ``default_server`` is for files that name none.
+    ``default_server`` is for files that have no address.
 
     Paths in the file are relative to its folder. Raises `ConfigError` for a file that cannot be
     read and for the first mistake in it; nothing is asked of a server.
@@ -154,7 +154,7 @@ def _settings(table: TomlTable) -> dict[str, str]:
 
 
 def _dotted(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Join what TOML takes apart: ``spark.ui.enabled`` without quotes is a table of tables."""
+    """Join keys that TOML splits: ``spark.ui.enabled`` without quotes is a table of tables."""
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _dotted(f"{prefix}{key}.", cast(dict[str, object], value))

@@ -33,7 +33,7 @@ class TomlTable:
         return ConfigError(f"{self._where}: {key}", reason)
 
     def only(self, *keys: str) -> None:
-        """Refuse other keys, before one that was misspelt is missed under its right name."""
+        """Refuse other keys, so that a misspelt key is reported as such and not as missing."""
         for key in self._values:
             if key not in keys:
                 raise self.fail(key, f"is not known{near(key, keys)}")

@@ -1,4 +1,4 @@
-"""Which failures pass when a query is started again, and what to say of them in one line."""
+"""Which failures a new start of a query may mend, and how to say them in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from js_spark import errors as spark
 
 __all__ = ["is_lasting", "sentence", "spark_is_gone"]
 
-#: What another attempt meets again: somebody has to change something first.
+#: Errors that another attempt would meet again: somebody has to change something first.
 _LASTING: Final[tuple[type[Exception], ...]] = (
     spark.CheckpointError,
     spark.ConfigError,
@@ -29,7 +29,7 @@ _LASTING: Final[tuple[type[Exception], ...]] = (
 )
 _NAMES: Final = frozenset(each.__name__ for each in _LASTING)
 
-#: How Spark hands on what a Python process of its own raised: the end of a traceback, as text.
+#: How Spark passes on what one of its Python processes raised: the end of a traceback, as text.
 _RAISED: Final = re.compile(r"^(?:js_spark|js_core)\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 #: What anything else in one of them raised: the line below the indented ones.

@@ -18,7 +18,7 @@ from js_spark.pipeline.settled import settled
 __all__ = ["KEEP", "Leftover", "vacuum"]
 
 KEEP: Final = 7 * 24 * 3600.0
-"""Seconds that replaced files are kept by default: who reads them has ended by then."""
+"""Seconds that replaced files are kept by default: queries that read them have ended by then."""
 
 
 @frozen(kw_only=True)
@@ -58,7 +58,7 @@ def _aside(folders: Folders, before: float) -> list[Path]:
 
 
 def _is_older(name: str, before: float) -> bool:
-    """Tell whether a name is a time before; names that are none are of somebody else."""
+    """Tell whether a name is an earlier time; another name is not one of ours."""
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 
 
@@ -68,7 +68,7 @@ def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
     delta = open_table(folder)
     if delta is None:
         return []
-    hours = math.ceil(keep / 3600)  # Delta counts whole ones: rather too long than too short
+    hours = math.ceil(keep / 3600)  # Delta takes whole hours: rather too long than too short
     names = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     found = [_measured(folder / name) for name in names if (folder / name).exists()]
     if not dry_run:

@@ -31,9 +31,9 @@ _SHOWN: Final = 5
 class Verdict:
     """What was found of one source between sequences ``start`` and ``end`` (exclusive).
 
-    ``rows`` are in its tables, dead letters included, of ``distinct`` sequences; the stream still
-    holds ``held`` of the range. ``gaps`` are sequences that neither has: deleted, filtered out or
-    removed by limits before they were landed. ``problems`` is empty when all is well.
+    Its tables have ``rows``, dead letters included, of ``distinct`` sequences; the stream still
+    holds ``held`` messages of the range. ``gaps`` are sequences that neither has: deleted, filtered
+    out, or removed by limits before they were landed. ``problems`` is empty when all is well.
     """
 
     source: str
@@ -57,10 +57,9 @@ class Verdict:
 def verify(
     config: PipelineConfig, tell: Callable[[str, int, int], None] = lambda name, done, total: None
 ) -> Iterator[Verdict]:
-    """Yield a verdict for each source; ``tell`` hears of progress: source, done, of how many.
+    """Yield a verdict for each source; ``tell`` gets its name, what is done, and of how much.
 
-    A batch that is being landed meanwhile is left out. Raises what reading tables and streams
-    raises.
+    A batch that is being landed meanwhile is left out. Raises errors of reading tables and streams.
     """
     sink = open_sink(config)
     for source in config.sources:
