@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
@@ -35,3 +36,10 @@ def stream(server: NatsServer) -> str:
     with js_sync.connect(server.url) as nc:
         nc.jetstream().create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
     return name
+
+
+@pytest.fixture
+def jet(server: NatsServer) -> Iterator[js_sync.JetStream]:
+    """The JetStream API of the server, to look at what a command did."""
+    with js_sync.connect(server.url) as nc:
+        yield nc.jetstream()

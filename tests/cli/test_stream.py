@@ -1,10 +1,15 @@
-"""``twinstream stream ls`` and ``stream info``."""
+"""``twinstream stream``."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
+
+import js_sync
+from js_cli.stream_subjects import SHOWN
 from tests.cli.output import Run, json_lines
+from tests.cli.streams import fill
 
 
 def test_ls_shows_what_a_stream_holds(run: Run, stream: str) -> None:
@@ -48,3 +53,70 @@ def test_info_of_nothing_names_it(run: Run) -> None:
     result = run("stream", "info", "NO_SUCH_STREAM")
     assert result.exit_code == 1
     assert "NO_SUCH_STREAM" in result.stderr
+
+
+def test_purge_asks_and_tells_how_many(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+    fill(jet, stream, 5)
+    refused = run("stream", "purge", stream, input="n\n")
+    assert refused.exit_code == 1
+    assert f"from {stream} (5 messages, 0 consumers)?" in refused.stderr
+    assert jet.get_stream(stream).cached_info.state.messages == 5
+    done = run("stream", "purge", stream, "--before", "3", input="y\n")
+    assert done.stdout == f"removed 2 messages from {stream}\n"
+    (line,) = json_lines(
+        run("stream", "purge", stream, "--subject", f"{stream}.4", "--yes", "--json")
+    )
+    assert line == {"stream": stream, "purged": 1}
+    assert run("stream", "purge", stream, "--keep", "1", "-y").exit_code == 0
+    both = run("stream", "purge", stream, "--keep", "1", "--before", "2", "-y")
+    assert both.exit_code == 2
+
+
+def test_rm_deletes_only_when_told(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+    assert run("stream", "rm", stream, input="").exit_code == 1
+    assert jet.get_stream(stream).name == stream
+    assert run("stream", "rm", stream, "--yes").stdout == f"deleted {stream}\n"
+    with pytest.raises(js_sync.StreamNotFound):
+        jet.get_stream(stream)
+    gone = run("stream", "rm", stream, "--yes")
+    assert gone.exit_code == 1
+    assert "stream ls" in gone.stderr
+
+
+def test_seal_is_for_ever(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+    fill(jet, stream, 1)
+    assert "for ever?" in run("stream", "seal", stream, input="n\n").stderr
+    assert json_lines(run("stream", "seal", stream, "-y", "--json")) == [
+        {"stream": stream, "sealed": True}
+    ]
+    failed = run("pub", f"{stream}.x", "y")
+    assert failed.exit_code == 1
+    assert "sealed" in failed.stderr
+
+
+def test_subjects_with_most_messages_come_first(
+    run: Run, jet: js_sync.JetStream, stream: str
+) -> None:
+    fill(jet, stream, SHOWN + 5)
+    fill(jet, stream, 1)
+    shown = run("stream", "subjects", stream)
+    rows = [line.split() for line in shown.stdout.splitlines() if line.startswith(stream)]
+    assert rows[0] == [f"{stream}.0", "2"]
+    assert len(rows) == SHOWN
+    assert "and 5 more" in shown.stderr
+    whole = run("stream", "subjects", stream, "--all")
+    assert len([line for line in whole.stdout.splitlines() if line.startswith(stream)]) == 25
+    assert json_lines(run("stream", "subjects", stream, f"{stream}.3", "--json")) == [
+        {"subject": f"{stream}.3", "messages": 1}
+    ]
+    assert "no subjects" in run("stream", "subjects", stream, "other").stdout
+
+
+def test_a_single_server_says_that_it_has_no_cluster(run: Run, stream: str) -> None:
+    for command in (
+        ("stream", "step-down", stream),
+        ("stream", "peer-remove", stream, "n1", "--yes"),
+    ):
+        failed = run(*command)
+        assert failed.exit_code == 1
+        assert "clustering" in failed.stderr

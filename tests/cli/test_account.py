@@ -1,0 +1,40 @@
+"""``twinstream account``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import js_sync
+from js_models import StreamConfig
+from js_testing import NatsServer
+from tests.cli.output import Run
+
+TIERS = """
+accounts { A: {
+    users: [{user: a, password: pw}]
+    jetstream { max_mem: 1M, max_file: 1M, max_streams: 2, max_consumers: -1 }
+} }
+no_auth_user: a
+"""
+
+
+def test_the_account_shows_use_beside_limits(
+    run: Run, server_factory: Callable[..., NatsServer]
+) -> None:
+    with server_factory(TIERS) as server:
+        with js_sync.connect(server.url) as nc:
+            jet = nc.jetstream()
+            for name in ("ONE", "TWO"):
+                jet.create_stream(StreamConfig(name=name))
+            jet.publish("ONE", bytes(512 * 1024))
+        shown = run("account", "info", "--server", server.url)
+        assert shown.exit_code == 0, shown.stderr
+        rows = {line.split("  ")[0]: line.split() for line in shown.stdout.splitlines() if line}
+        assert rows["storage"][-1] == "52%"
+        assert rows["streams"][1:3] == ["2", "2"]
+        assert rows["streams"][-1] == "100%"
+        assert rows["consumers"][1:] == ["0", "none"]
+        document = json.loads(run("account", "info", "--server", server.url, "--json").stdout)
+        assert document["streams"] == 2
+        assert document["limits"]["max_streams"] == 2
