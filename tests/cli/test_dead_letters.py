@@ -30,7 +30,7 @@ def collected(run: Run, stream: str, count: int) -> None:
     raise AssertionError("the dead letters did not come")
 
 
-def test_nothing_was_kept_yet(run: Run, stream: str) -> None:
+def test_without_letters_the_command_that_keeps_them_is_named(run: Run, stream: str) -> None:
     for command in (("ls", stream), ("show", stream, "1"), ("replay", stream, "--all")):
         result = run("dlq", *command)
         assert (result.exit_code, result.stdout) == (1, "")
@@ -38,7 +38,7 @@ def test_nothing_was_kept_yet(run: Run, stream: str) -> None:
         assert f"`twinstream dlq run {stream}` makes it" in result.stderr
 
 
-def test_from_failure_to_replay(run: Run, server: NatsServer, stream: str) -> None:
+def test_failures_are_kept_listed_and_replayed(run: Run, server: NatsServer, stream: str) -> None:
     first = run("dlq", "run", stream, "--once")
     assert first.exit_code == 0, first.output
     assert first.stdout.startswith(f"0 dead letters stored in {stream}-dead")
@@ -75,7 +75,9 @@ def test_from_failure_to_replay(run: Run, server: NatsServer, stream: str) -> No
     ]
 
 
-def test_what_is_gone_is_said(run: Run, server: NatsServer, stream: str) -> None:
+def test_a_letter_without_its_message_is_not_replayed(
+    run: Run, server: NatsServer, stream: str
+) -> None:
     run("dlq", "run", stream, "--once")
     fail(server, stream, b"one")
     with js_sync.connect(server.url) as nc:
@@ -91,7 +93,9 @@ def test_what_is_gone_is_said(run: Run, server: NatsServer, stream: str) -> None
 
 
 @pytest.mark.since("2.14")
-def test_a_consumer_is_reset(run: Run, server: NatsServer, stream: str) -> None:
+def test_a_consumer_can_start_again_at_its_first_letter(
+    run: Run, server: NatsServer, stream: str
+) -> None:
     run("dlq", "run", stream, "--once")
     fail(server, stream, b"one", b"two")
     collected(run, stream, 2)
@@ -113,7 +117,9 @@ def test_a_consumer_is_reset(run: Run, server: NatsServer, stream: str) -> None:
         (("show", "NO-SUCH", "1"), 1, "no stream NO-SUCH-dead"),
     ],
 )
-def test_wrong_usage(run: Run, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_wrong_usage_names_the_mistake(
+    run: Run, arguments: tuple[str, ...], code: int, said: str
+) -> None:
     result = run("dlq", *arguments)
     assert result.exit_code == code, result.output
     assert said in result.stderr

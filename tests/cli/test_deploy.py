@@ -230,7 +230,7 @@ def test_the_room_of_the_old_stream_counts_for_the_new_one(
         assert "stream ROOM was left as it is" in refused.stderr
 
 
-def test_where_it_stopped_is_told(run: Run, write: Write) -> None:
+def test_a_failure_tells_how_many_steps_are_done(run: Run, write: Write) -> None:
     folder = write(
         *(stream_of("DEP13" + name) for name in "AB"),
         *(stream_of("DEP13" + name, num_replicas=3) for name in "CD"),

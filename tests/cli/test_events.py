@@ -39,7 +39,9 @@ def meanwhile(server: NatsServer) -> Callable[..., None]:
     return act
 
 
-def test_lines_json_and_table(run: Run, stream: str, meanwhile: Callable[..., None]) -> None:
+def test_events_are_shown_as_lines_json_or_a_table(
+    run: Run, stream: str, meanwhile: Callable[..., None]
+) -> None:
     stop = threading.Event()
     actor = threading.Thread(target=meanwhile, args=(stream, stop))
     actor.start()
@@ -108,7 +110,9 @@ def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         (("--table", "--json"), 2, "not both"),
     ],
 )
-def test_wrong_usage(run: Run, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_wrong_usage_names_the_mistake(
+    run: Run, arguments: tuple[str, ...], code: int, said: str
+) -> None:
     result = run("events", *arguments)
     assert result.exit_code == code
     assert said in result.stderr

@@ -67,7 +67,7 @@ def test_times_count_to_the_nanosecond(run: Run, filled: str) -> None:
     assert seqs(run("get", filled, "--from", f"{start}.{rest:09}Z", "--json"))[0] == 3
 
 
-def test_any_count_will_do(run: Run, filled: str) -> None:
+def test_a_count_beyond_64_bits_means_all(run: Run, filled: str) -> None:
     assert len(seqs(run("get", filled, "-n", "9" * 30, "--json"))) == 10
 
 
@@ -91,7 +91,7 @@ def test_people_see_place_time_headers_and_payload(run: Run, filled: str) -> Non
         (("--to", "2026-01-31"), "has no zone"),
     ],
 )
-def test_wrong_usage(run: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_names_the_mistake(run: Run, arguments: tuple[str, ...], said: str) -> None:
     result = run("get", "S", *arguments)
     assert result.exit_code == 2
     assert said in result.stderr

@@ -8,7 +8,9 @@ from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
 
 
-def test_exit_codes_and_findings(run: Run, server: NatsServer, stream: str) -> None:
+def test_a_finding_is_shown_and_sets_the_exit_code(
+    run: Run, server: NatsServer, stream: str
+) -> None:
     well = run("health", stream, "--interval", "0.05")
     assert (well.exit_code, well.stdout.splitlines()[-1]) == (0, "all well")
     with js_sync.connect(server.url) as nc:
@@ -25,7 +27,7 @@ def test_exit_codes_and_findings(run: Run, server: NatsServer, stream: str) -> N
     assert [each["kind"] for each in document["findings"]] == ["no_pulls"]
 
 
-def test_a_stream_that_is_not_there(run: Run) -> None:
+def test_a_stream_that_is_not_there_is_a_failure(run: Run) -> None:
     result = run("health", "NO-SUCH")
     assert result.exit_code == 1
     assert "stream not found" in result.stderr

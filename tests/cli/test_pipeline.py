@@ -89,7 +89,7 @@ def test_verify_fails_for_what_is_missing(run: Run, config: Path) -> None:
     assert "not well" in result.stdout
 
 
-def test_compact_and_vacuum(run: Run, config: Path) -> None:
+def test_compact_joins_files_and_vacuum_removes_the_old_ones(run: Run, config: Path) -> None:
     result = run("pipeline", "compact", "--config", str(config), "--json")
     assert json_lines(result) == [{"tables": [{"table": "orders", "before": 3, "after": 1}]}]
     assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
@@ -133,7 +133,9 @@ def test_replay_asks_first(run: Run, config: Path) -> None:
         (["vacuum", "--json"], "--json cannot ask"),
     ],
 )
-def test_wrong_usage(run: Run, config: Path, arguments: list[str], message: str) -> None:
+def test_wrong_usage_names_the_mistake(
+    run: Run, config: Path, arguments: list[str], message: str
+) -> None:
     result = run("pipeline", *arguments, "--config", str(config))
     assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
 
@@ -186,7 +188,9 @@ def test_a_browser_shows_the_report(run: Run, config: Path, tmp_path: Path) -> N
     assert picture.stat().st_size > 20_000, "the picture is as good as empty"
 
 
-def test_the_report_of_nothing(run: Run, config: Path, tmp_path: Path) -> None:
+def test_a_pipeline_that_never_ran_is_reported_as_empty(
+    run: Run, config: Path, tmp_path: Path
+) -> None:
     shutil.rmtree(tmp_path / "lake")
     file = tmp_path / "shop.html"
     assert run("pipeline", "report", "-c", str(config), "-o", str(file)).exit_code == 0

@@ -145,7 +145,7 @@ def test_a_rate_holds_messages_back(run: Run, stream: str) -> None:
         (("pub", "a", "--file", "no-such-file"), "no-such-file"),
     ],
 )
-def test_wrong_usage(run: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_names_the_mistake(run: Run, arguments: tuple[str, ...], said: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr

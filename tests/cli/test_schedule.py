@@ -43,7 +43,7 @@ def test_data_that_is_no_text_is_whole(run: Run, timers: str, tmp_path: Path) ->
     assert "data" not in shown
 
 
-def test_the_life_of_a_schedule(run: Run, timers: str) -> None:
+def test_a_schedule_is_stored_shown_and_cancelled(run: Run, timers: str) -> None:
     subject, target = f"{timers}.s.1", f"{timers}.out"
     added = run(
         *("schedule", "add", timers, subject, target, "hello"),
@@ -89,7 +89,7 @@ def test_the_life_of_a_schedule(run: Run, timers: str) -> None:
         (("--in", "10h"), "@at 20"),
     ],
 )
-def test_each_kind(
+def test_each_kind_of_schedule_is_stored_with_its_data(
     run: Run, timers: str, options: tuple[str, ...], pattern: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "data"
@@ -101,7 +101,7 @@ def test_each_kind(
     assert run("schedule", "cancel", timers, f"{timers}.s", input="y\n").exit_code == 0
 
 
-def test_times_without_a_server(run: Run) -> None:
+def test_next_tells_times_without_a_server(run: Run) -> None:
     arguments = ("schedule", "next", "0 0 9 * * mon", "-n", "2", "--time-zone", "Europe/Berlin")
     arguments += ("--after", "2026-03-26T00:00:00Z")
     assert json_lines(run(*arguments, "--json")) == [
@@ -131,13 +131,13 @@ def test_times_without_a_server(run: Run) -> None:
         (("ls", "NO-SUCH-STREAM"), 1, "not found"),
     ],
 )
-def test_what_is_wrong_is_told(run: Run, arguments: tuple[str, ...], code: int, told: str) -> None:
+def test_mistakes_are_named(run: Run, arguments: tuple[str, ...], code: int, told: str) -> None:
     result = run("schedule", *arguments)
     assert result.exit_code == code, result.stderr
     assert told in result.stderr
 
 
-def test_a_stream_without_schedules(run: Run, stream: str) -> None:
+def test_a_stream_without_schedules_names_the_setting(run: Run, stream: str) -> None:
     result = run("schedule", "ls", stream)
     assert result.exit_code == 1
     assert "allow_msg_schedules" in result.stderr

@@ -49,7 +49,7 @@ def test_calculated_and_live_sizes_are_equal(
     assert live["messages"] == count
 
 
-def test_the_example_of_the_book(run: Run) -> None:
+def test_a_typical_message_is_calculated_without_a_server(run: Run) -> None:
     found = figures(run, "--subject", "abcd", "--payload", "5", "--replicas", "3")
     assert (found["message"], found["overhead"], found["total"]) == (39, 34, 117)
     shown = run("size", "--subject", "abcd", "--payload", "5", "--messages", "1000000").stdout
@@ -58,7 +58,7 @@ def test_the_example_of_the_book(run: Run) -> None:
     assert "37.2 MiB" in shown
 
 
-def test_what_fits(run: Run, server: NatsServer) -> None:
+def test_messages_that_fit_are_counted(run: Run, server: NatsServer) -> None:
     assert figures(run, "--payload", "66", "--max-bytes", "1000")["fitting"] == 10
     name = filled(server, "memory", 2, max_bytes=100_000)
     live = figures(run, "--live", name)

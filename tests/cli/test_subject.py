@@ -29,7 +29,7 @@ def test_a_transform_that_the_server_refuses(run: Run) -> None:
     assert "'new'" in unread.stderr
 
 
-def test_partitions_of_keys(run: Run) -> None:
+def test_keys_get_the_partitions_of_the_server(run: Run) -> None:
     shown = run("subject", "partition", "10", "foobar", "a")
     assert shown.exit_code == 0, shown.stderr
     assert json_lines(run("subject", "partition", "10", "foobar", "a", "--json")) == [

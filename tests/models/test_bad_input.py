@@ -68,7 +68,7 @@ VALIDATORS: list[Callable[[Any], list[Problem]]] = [validate_stream, validate_co
 
 @pytest.mark.parametrize(("text", "message"), TEXTS, ids=lambda one: repr(one)[:30])
 @pytest.mark.parametrize("validate", VALIDATORS)
-def test_bad_texts(
+def test_a_text_that_is_no_json_object_is_one_problem(
     validate: Callable[[Any], list[Problem]], text: str | bytes, message: str
 ) -> None:
     [problem] = validate(text)
@@ -77,7 +77,7 @@ def test_bad_texts(
 
 
 @pytest.mark.parametrize(("text", "message"), TEXTS, ids=lambda one: repr(one)[:30])
-def test_bad_texts_of_pull_requests(text: str | bytes, message: str) -> None:
+def test_a_pull_request_that_is_broken_json_is_refused(text: str | bytes, message: str) -> None:
     found = validate_pull(text)
     if str(text).lstrip("b'").startswith("{"):
         assert [one.err_code for one in found] == [400]
@@ -87,7 +87,7 @@ def test_bad_texts_of_pull_requests(text: str | bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "message"), VALUES, ids=lambda one: repr(one)[:30])
-def test_bad_values(value: Any, message: str) -> None:
+def test_values_that_are_no_object_are_refused(value: Any, message: str) -> None:
     found = validate_stream(value)
     assert any(message in one.message for one in found), found
     assert found[0].err_code == 10025
@@ -95,7 +95,7 @@ def test_bad_values(value: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), TEXTS, ids=lambda one: repr(one)[:30])
-def test_other_functions_say_it_too(text: str | bytes, message: str) -> None:
+def test_all_functions_refuse_a_broken_text(text: str | bytes, message: str) -> None:
     assert lint_stream(text) == lint_consumer(text) == []
     assert plan_stream(None, text).action == plan_consumer(None, text).action == "impossible"
     with pytest.raises(DecodeError):

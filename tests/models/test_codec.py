@@ -225,7 +225,7 @@ def test_required_words_are_members_too() -> None:
     assert event.action is StreamActionKind.MODIFY
 
 
-def test_base64_is_bytes() -> None:
+def test_base64_is_read_as_bytes() -> None:
     members = {"subject": "a", "seq": 1, "data": "AAE=", "time": "2026-01-31T08:00:00Z"}
     message = decode(members, StoredMessage)
     assert message.data == b"\x00\x01"

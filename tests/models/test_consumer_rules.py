@@ -119,12 +119,14 @@ OF_STREAM: list[tuple[dict[str, Any], dict[str, Any], str, int]] = [
 
 
 @pytest.mark.parametrize("config", GOOD, ids=str)
-def test_fine(config: dict[str, Any]) -> None:
+def test_a_good_config_has_no_problem(config: dict[str, Any]) -> None:
     assert validate_consumer(config) == []
 
 
 @pytest.mark.parametrize(("config", "rule", "code", "path"), BAD, ids=lambda one: str(one)[:40])
-def test_refused(config: dict[str, Any], rule: str, code: int, path: str) -> None:
+def test_each_rule_tells_code_and_place(
+    config: dict[str, Any], rule: str, code: int, path: str
+) -> None:
     problem = validate_consumer(config)[0]
     assert (problem.rule, problem.err_code, problem.path) == (rule, code, path)
     assert problem.message.endswith(".")
@@ -134,7 +136,7 @@ def test_refused(config: dict[str, Any], rule: str, code: int, path: str) -> Non
 @pytest.mark.parametrize(
     ("stream", "config", "rule", "code"), OF_STREAM, ids=lambda one: str(one)[:40]
 )
-def test_refused_by_its_stream(
+def test_some_rules_need_the_stream(
     stream: dict[str, Any], config: dict[str, Any], rule: str, code: int
 ) -> None:
     assert rule not in [problem.rule for problem in validate_consumer(config)]

@@ -63,7 +63,7 @@ PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
     ],
     ids=str,
 )
-def test_streams(config: dict[str, Any], rules: list[str]) -> None:
+def test_surprises_of_a_stream_are_no_problems(config: dict[str, Any], rules: list[str]) -> None:
     assert [one.rule for one in lint_stream(config)] == rules
     assert [one for one in validate_stream(config) if not one.needs_server] == []
 
@@ -94,7 +94,7 @@ def test_a_number_that_ends_as_no_partition() -> None:
     ],
     ids=str,
 )
-def test_consumers(config: dict[str, Any], rules: list[str]) -> None:
+def test_surprises_of_a_consumer_are_no_problems(config: dict[str, Any], rules: list[str]) -> None:
     assert [one.rule for one in lint_consumer(config)] == rules
     assert validate_consumer(config) == []
 

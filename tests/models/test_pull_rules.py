@@ -52,7 +52,9 @@ CASES: list[tuple[dict[str, Any], str, str, int]] = [
 
 
 @pytest.mark.parametrize(("request_", "consumer", "rule", "code"), CASES, ids=str)
-def test_rules(request_: dict[str, Any], consumer: str, rule: str, code: int) -> None:
+def test_each_rule_tells_its_code(
+    request_: dict[str, Any], consumer: str, rule: str, code: int
+) -> None:
     problems = validate_pull(request_, CONSUMERS[consumer])
     assert [(one.rule, one.err_code) for one in problems[:1]] == ([(rule, code)] if rule else [])
 
@@ -91,7 +93,7 @@ def test_push_consumers_take_no_pulls() -> None:
 
 
 @pytest.mark.since("2.12")
-def test_a_server_agrees(server: NatsServer) -> None:
+def test_a_server_gives_the_same_codes(server: NatsServer) -> None:
     asyncio.run(_ask_all(server.url))
 
 

@@ -20,7 +20,7 @@ MESSAGES: list[tuple[str, bytes, dict[str, str]]] = [
 ]
 
 
-def test_examples() -> None:
+def test_sizes_are_those_of_the_format() -> None:
     assert storage_size("abcd", 5) == 39
     assert storage_size("abcd", 5, storage="memory") == 25
     assert storage_size("abcd", 5, messages=10, replicas=3) == 39 * 30
@@ -38,7 +38,9 @@ def test_examples() -> None:
         ({"payload": 1, "storage": "tape"}, "file or memory, got 'tape'"),
     ],
 )
-def test_nonsense_is_refused(fields: dict[str, Any], message: str) -> None:
+def test_negative_numbers_and_unknown_storage_are_refused(
+    fields: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         storage_size("a", **fields)
 

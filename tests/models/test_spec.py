@@ -50,7 +50,7 @@ def test_files_obey_the_dialect(path: Path) -> None:
     ],
     ids=str,
 )
-def test_the_dialect_refuses(change: dict[str, Any]) -> None:
+def test_the_dialect_refuses_mistakes(change: dict[str, Any]) -> None:
     document = read(FOLDER / "config" / "stream.json")
     document["properties"]["description"].update(change)
     dialect = jsonschema.Draft202012Validator(read(FOLDER / "dialect.json"))

@@ -163,14 +163,16 @@ def first(problems: list[Problem]) -> Problem:
 
 
 @pytest.mark.parametrize("config", GOOD, ids=str)
-def test_fine(config: dict[str, Any]) -> None:
+def test_a_good_config_has_no_problem(config: dict[str, Any]) -> None:
     assert validate_stream(config) == []
 
 
 @pytest.mark.parametrize(
     ("config", "rule", "code", "path", "words"), BAD, ids=lambda one: str(one)[:40]
 )
-def test_refused(config: dict[str, Any], rule: str, code: int, path: str, words: str) -> None:
+def test_each_rule_tells_code_place_and_reason(
+    config: dict[str, Any], rule: str, code: int, path: str, words: str
+) -> None:
     problem = first(validate_stream(config))
     assert (problem.rule, problem.err_code, problem.path) == (rule, code, path)
     assert words in problem.message

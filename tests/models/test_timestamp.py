@@ -79,7 +79,7 @@ def test_other_texts_are_refused(text: str) -> None:
         Timestamp.parse(text)
 
 
-def test_zero_time() -> None:
+def test_only_the_zero_time_is_zero() -> None:
     assert Timestamp.parse("0001-01-01T00:00:00Z").is_zero
     assert not Timestamp.parse("0001-01-01T00:00:00.000000001Z").is_zero
 

@@ -52,7 +52,9 @@ _LETTERS = "abcxyz019-_+=:/"
         ("*", "{{partition(-3,1)}}", "hello", "1335831723"),
     ],
 )
-def test_transforms(source: str, destination: str, subject: str, wanted: str | None) -> None:
+def test_subjects_are_transformed_as_by_the_server(
+    source: str, destination: str, subject: str, wanted: str | None
+) -> None:
     assert transform_subject(source, destination, subject) == wanted
 
 
@@ -102,7 +104,7 @@ def test_a_rest_counted_for_nothing_once() -> None:
         transform_subject("a.>", "b.$0.>", "a.x", server="2.11")
 
 
-def test_partitions() -> None:
+def test_partitions_follow_fnv_1a() -> None:
     # Test values of FNV-1a, 32 bits.
     assert partition("", 2**32) == 0x811C9DC5
     assert partition("a", 2**32) == 0xE40C292C

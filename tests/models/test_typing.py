@@ -16,7 +16,7 @@ WRONG = {
 BIN = Path(sys.executable).parent
 
 
-def test_pyright_strict() -> None:
+def test_pyright_finds_exactly_what_is_wrong() -> None:
     # The project's settings are strict; naming the file overrides only what is looked at.
     command = [str(BIN / "pyright"), "--outputjson", "--pythonpath", sys.executable, str(PROGRAM)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=PROGRAM.parents[3])
@@ -24,7 +24,7 @@ def test_pyright_strict() -> None:
     assert {item["range"]["start"]["line"] + 1 for item in found} == WRONG, found
 
 
-def test_mypy_strict() -> None:
+def test_mypy_finds_exactly_what_is_wrong() -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(PROGRAM)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=PROGRAM.parents[3])
     found = [line for line in done.stdout.splitlines() if ": error:" in line]

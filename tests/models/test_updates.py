@@ -84,7 +84,9 @@ def test_the_consumer_of_a_source_keeps_its_start() -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), STREAMS, ids=str)
-def test_stream_updates(old: dict[str, Any], new: dict[str, Any], rules: list[str]) -> None:
+def test_stream_updates_are_judged_and_planned(
+    old: dict[str, Any], new: dict[str, Any], rules: list[str]
+) -> None:
     before, after = {"name": "S", **old}, {"name": "S", **new}
     problems = validate_stream_update(before, after)
     assert [problem.rule for problem in problems] == rules
@@ -93,7 +95,9 @@ def test_stream_updates(old: dict[str, Any], new: dict[str, Any], rules: list[st
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), CONSUMERS, ids=str)
-def test_consumer_updates(old: dict[str, Any], new: dict[str, Any], rules: list[str]) -> None:
+def test_consumer_updates_are_judged_and_planned(
+    old: dict[str, Any], new: dict[str, Any], rules: list[str]
+) -> None:
     before, after = {**PULL, **old}, {**PULL, **new}
     assert [problem.rule for problem in validate_consumer_update(before, after)] == rules
     assert (plan_consumer(before, after).action == "impossible") == bool(rules)
@@ -162,7 +166,7 @@ def test_effective_consumer_has_defaults_of_its_stream() -> None:
     assert effective_consumer({**PULL, "backoff": [SECOND]}).ack_wait == timedelta(seconds=1)
 
 
-def test_effective_is_stable() -> None:
+def test_a_stored_config_is_stored_as_it_is() -> None:
     stored = effective_stream({"name": "S", "max_msgs": -5, "placement": {}})
     assert effective_stream(stored) == stored
     assert effective_consumer(effective_consumer(PULL)) == effective_consumer(PULL)

@@ -77,7 +77,9 @@ def test_every_message_once(
 
 
 @pytest.mark.parametrize("mode", ["direct", "consumer"])
-def test_subject_filters(make_stream: Make, fill: Fill, seqs: Seqs, mode: str) -> None:
+def test_filters_choose_messages_by_subject(
+    make_stream: Make, fill: Fill, seqs: Seqs, mode: str
+) -> None:
     stream = make_stream()
     prefix = stream.name.lower()
     fill(stream, [b""] * 300, subjects=["a.x", "b.x", "a.y"])
@@ -92,7 +94,7 @@ def test_subject_filters(make_stream: Make, fill: Fill, seqs: Seqs, mode: str) -
     assert seqs(stream.name, subject=f"{prefix}.none", readMode=mode) == []
 
 
-def test_bounds(make_stream: Make, fill: Fill, seqs: Seqs) -> None:
+def test_offsets_bound_the_read(make_stream: Make, fill: Fill, seqs: Seqs) -> None:
     stream = make_stream()
     fill(stream, [b""] * 20)
 
@@ -114,7 +116,7 @@ def test_an_empty_stream_gives_no_rows(make_stream: Make, read: Read) -> None:
     assert read(stream.name).count() == 0
 
 
-def test_several_streams(make_stream: Make, fill: Fill, read: Read) -> None:
+def test_several_streams_are_read_together(make_stream: Make, fill: Fill, read: Read) -> None:
     one, two = make_stream(), make_stream()
     fill(one, [b""] * 7)
     fill(two, [b""] * 5)
@@ -142,7 +144,9 @@ def test_without_direct_get_a_consumer_reads_and_is_removed(
         seqs(stream.name, readMode="direct")
 
 
-def test_projection_by_schema(make_stream: Make, fill: Fill, read: Read) -> None:
+def test_a_schema_chooses_columns_that_are_offered(
+    make_stream: Make, fill: Fill, read: Read
+) -> None:
     stream = make_stream()
     fill(stream, [b"x"])
     row = read(stream.name, schema="seq bigint, subject string").collect()[0]
@@ -174,7 +178,9 @@ def test_start_below_what_is_left_is_data_loss(make_stream: Make, fill: Fill, se
     assert seqs(stream.name) == [6, 7, 8, 9, 10]
 
 
-def test_sql_view(spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill) -> None:
+def test_a_view_is_read_by_sql(
+    spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill
+) -> None:
     stream = make_stream()
     fill(stream, [b""] * 6)
     spark.sql(
@@ -189,7 +195,9 @@ def test_sql_view(spark: SparkSession, server: NatsServer, make_stream: Make, fi
     }
 
 
-def test_sql_table(spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill) -> None:
+def test_a_table_is_read_by_sql_with_its_options(
+    spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill
+) -> None:
     stream = make_stream()
     fill(stream, [b""] * 6)
     options = f"`nats.servers` '{server.url}', stream '{stream.name}'"
@@ -203,6 +211,6 @@ def test_sql_table(spark: SparkSession, server: NatsServer, make_stream: Make, f
         spark.sql("DROP TABLE js_table")
 
 
-def test_unknown_stream(read: Read) -> None:
+def test_a_stream_that_is_not_there_is_named(read: Read) -> None:
     with pytest.raises(PySparkException, match="there is no stream 'NOWHERE'"):
         read("NOWHERE").collect()

@@ -71,7 +71,9 @@ def test_a_journal_of_lines_and_its_name(tmp_path: Path, synced: set[Path]) -> N
 
 
 @pytest.mark.parametrize("table", ["orders", "dead_letters/source=orders"])
-def test_a_batch_of_a_new_table(tmp_path: Path, table: str, synced: set[Path]) -> None:
+def test_a_batch_and_the_folders_of_its_new_table_are_synced(
+    tmp_path: Path, table: str, synced: set[Path]
+) -> None:
     sink = ParquetSink(Folders(tmp_path))
     batch = sink.batch(0, Writer())
     batch.put(table, [file_in(batch.folder)], COLUMNS)
@@ -82,7 +84,7 @@ def test_a_batch_of_a_new_table(tmp_path: Path, table: str, synced: set[Path]) -
     assert "batch_id=0" in {path.name for path in synced}
 
 
-def test_the_log_of_a_delta_table(tmp_path: Path, synced: set[Path]) -> None:
+def test_the_log_of_a_delta_table_is_synced(tmp_path: Path, synced: set[Path]) -> None:
     from js_spark.pipeline.delta_sink import DeltaSink
 
     sink = DeltaSink(Folders(tmp_path))

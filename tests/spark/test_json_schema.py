@@ -52,7 +52,7 @@ def kind(schema: Any, **options: Any) -> str:
         ),
     ],
 )
-def test_types(schema: Any, spark: str) -> None:
+def test_json_types_become_spark_types(schema: Any, spark: str) -> None:
     assert kind(schema) == spark
 
 
@@ -62,7 +62,7 @@ def test_wide_numbers_as_decimals_on_wish() -> None:
     assert kind({"type": "integer"}, uint64="decimal") == "bigint"
 
 
-def test_references_and_recursion() -> None:
+def test_references_are_followed_and_recursion_becomes_text() -> None:
     found = struct_of(
         {
             "$ref": "#/$defs/Node",
@@ -82,7 +82,7 @@ def test_references_and_recursion() -> None:
     assert fields.is_json(found["next"])
 
 
-def test_comments_and_needs() -> None:
+def test_descriptions_and_required_members_are_kept() -> None:
     found = struct_of(
         {
             "type": "object",

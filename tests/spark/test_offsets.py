@@ -82,7 +82,9 @@ def test_ranges_cover_exactly(start: int, size: int, parts: int) -> None:
         ({}, 19_999, 1),
     ],
 )
-def test_partition_counts(given_options: dict[str, str], size: int, parts: int) -> None:
+def test_the_number_of_partitions_follows_size_and_options(
+    given_options: dict[str, str], size: int, parts: int
+) -> None:
     assert partition_count(options(**given_options), size) == parts
 
 

@@ -20,7 +20,7 @@ def parse(**given: str) -> SourceOptions:
     return SourceOptions.parse(LEAST | given)
 
 
-def test_defaults() -> None:
+def test_options_have_defaults() -> None:
     options = parse()
     assert options.streams == ("S",)
     assert options.start is None
@@ -39,7 +39,7 @@ def test_names_and_words_take_any_case() -> None:
     assert options.include_headers
 
 
-def test_aliases_of_kafka() -> None:
+def test_names_of_kafka_are_taken() -> None:
     options = SourceOptions.parse({"nats.servers": "h", "subscribe": "A, B"})
     assert options.streams == ("A", "B")
     assert parse(maxOffsetsPerTrigger="7").max_messages_per_trigger == 7
@@ -94,7 +94,7 @@ def test_aliases_of_kafka() -> None:
         ),
     ],
 )
-def test_mistakes(given: dict[str, str], option: str, reason: str) -> None:
+def test_a_mistake_names_its_option(given: dict[str, str], option: str, reason: str) -> None:
     with pytest.raises(OptionError) as caught:
         parse(**given)
     assert caught.value.option == option
@@ -102,7 +102,7 @@ def test_mistakes(given: dict[str, str], option: str, reason: str) -> None:
     assert repr(option) in str(caught.value)
 
 
-def test_required() -> None:
+def test_a_missing_option_is_named() -> None:
     with pytest.raises(OptionError, match=r"nats\.servers.*is required"):
         SourceOptions.parse({"stream": "S"})
     with pytest.raises(OptionError, match=r"'stream'.*is required"):
@@ -126,7 +126,7 @@ def nothing_at(stream: str, time: datetime) -> int | None:
     ("text", "at"),
     [("earliest", 5), ("LATEST", 9), ('{"S": -2}', 5), ('{"S": -1}', 9), ('{"S": 7}', 7)],
 )
-def test_bounds_resolve(text: str, at: int) -> None:
+def test_bounds_resolve_to_sequences(text: str, at: int) -> None:
     bound = Bound.parse("startingOffsets", text, ("S",))
     assert bound.resolve(StreamState("S", first=5, next=9, created=""), nothing_at) == at
 
@@ -157,7 +157,7 @@ def test_times_are_resolved_by_the_server(given: dict[str, str]) -> None:
     assert asked == [("S", Timestamp.parse(MORNING))]
 
 
-def test_a_time_after_all_messages() -> None:
+def test_a_start_after_all_messages_is_refused_unless_latest() -> None:
     start, end = parse(startingTimestamp=MORNING).start, parse(endingTimestamp=MORNING).end
     assert start is not None
     assert end is not None

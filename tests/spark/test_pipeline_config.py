@@ -31,7 +31,7 @@ def test_the_least_that_is_needed(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_everything(tmp_path: Path) -> None:
+def test_every_key_is_read(tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text('{"properties": {"id": {"type": "integer"}}}')
     config = read(
         tmp_path,

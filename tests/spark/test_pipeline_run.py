@@ -101,7 +101,7 @@ def test_lands_several_streams_and_goes_on(
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_looks_after_tables(
+def test_tables_are_replayed_compacted_and_vacuumed(
     sink: str,
     spark: SparkSession,
     runs: Callable[..., list[Happening]],

@@ -133,7 +133,7 @@ def test_leader_answer_below_the_question_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 5), (-1, 5), (6, 5)])
-def test_bad_bounds(start: int, end: int) -> None:
+def test_bounds_that_are_no_range_are_refused(start: int, end: int) -> None:
     with pytest.raises(ValueError, match="need 1 <= start <= end"):
         RangeRead(start, end)
 

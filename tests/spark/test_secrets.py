@@ -122,7 +122,7 @@ def test_a_credentials_file_by_path_by_variable_and_inline(
         assert seed not in repr(connection)
 
 
-def test_an_nkey(
+def test_an_nkey_logs_in_and_is_not_shown(
     server_factory: Callable[..., NatsServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = make_pair()
@@ -183,7 +183,9 @@ def test_tls_with_a_client_certificate(
         ({"nats.tls.keyFile": "k"}, "nats.tls.keyFile", "needs nats.tls.certFile"),
     ],
 )
-def test_what_does_not_go_together(given: dict[str, str], option: str, reason: str) -> None:
+def test_options_that_do_not_go_together_are_refused(
+    given: dict[str, str], option: str, reason: str
+) -> None:
     with pytest.raises(OptionError, match=reason) as caught:
         SourceOptions.parse({"nats.servers": "h", "stream": "S"} | given)
     assert caught.value.option == option

@@ -36,7 +36,9 @@ def check(config: dict[str, Any], **options: str) -> None:
         ({"subject_transform": MOVED}, {"idempotence": "insert"}, "subject_transform is t.>"),
     ],
 )
-def test_refused(config: dict[str, Any], options: dict[str, str], reason: str) -> None:
+def test_a_stream_that_breaks_the_promise_is_refused(
+    config: dict[str, Any], options: dict[str, str], reason: str
+) -> None:
     with pytest.raises(OptionError, match=reason):
         check({"subjects": ["s.>"], **config}, **options)
 
@@ -52,5 +54,7 @@ def test_refused(config: dict[str, Any], options: dict[str, str], reason: str) -
         ({"subjects": None}, {"idempotence": "insert"}),
     ],
 )
-def test_taken(config: dict[str, Any], options: dict[str, str]) -> None:
+def test_a_stream_that_keeps_the_promise_is_taken(
+    config: dict[str, Any], options: dict[str, str]
+) -> None:
     check({"subjects": ["s.>"], **config}, **options)

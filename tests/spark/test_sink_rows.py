@@ -165,7 +165,7 @@ def test_an_id_column_must_be_there() -> None:
         ({"maxInFlights": "1"}, "maxInFlights", "did you mean 'maxInFlight'"),
     ],
 )
-def test_mistakes(given: dict[str, Any], option: str, reason: str) -> None:
+def test_a_mistake_names_its_option(given: dict[str, Any], option: str, reason: str) -> None:
     options = {name: text for name, text in {**LEAST, **given}.items() if text is not None}
     with pytest.raises(OptionError) as caught:
         SinkOptions.parse(options)

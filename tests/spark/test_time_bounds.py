@@ -19,7 +19,7 @@ def time_of(stream: Stream, seq: int) -> str:
     return Timestamp.of(stream.get_message(seq).time).rfc3339()
 
 
-def test_bounds_by_time(
+def test_times_bound_the_read(
     seqs: Callable[..., list[int]], make_stream: Callable[..., Stream], jet: JetStream
 ) -> None:
     stream = make_stream()

@@ -25,14 +25,14 @@ js_spark.errors.OptionError: option 'stream': there is no stream 'S'
         ("", "RuntimeError", False),
     ],
 )
-def test_one_line(text: str, said: str, lasting: bool) -> None:
+def test_a_failure_is_told_in_one_line(text: str, said: str, lasting: bool) -> None:
     error = RuntimeError(text)
     assert said in sentence(error)
     assert "\n" not in sentence(error)
     assert is_lasting(error) is lasting
 
 
-def test_own_errors_as_they_are() -> None:
+def test_errors_of_this_package_keep_their_words() -> None:
     error = OptionError("stream", "is required")
     assert (sentence(error), is_lasting(error)) == ("option 'stream': is required", True)
 

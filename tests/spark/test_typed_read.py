@@ -60,7 +60,7 @@ def test_columns_after_a_json_schema(make_stream: Make, fill: Fill, read: Read) 
     assert four["_seq"] == 4
 
 
-def test_modes(make_stream: Make, fill: Fill, read: Read) -> None:
+def test_each_mode_treats_misfits_its_way(make_stream: Make, fill: Fill, read: Read) -> None:
     stream = make_stream()
     fill(stream, [{"id": 1}, b"broken", {"id": 3}])
     options = {"valueFormat": "json", "jsonSchema": SCHEMA}

@@ -51,12 +51,12 @@ def test_another_spark_keeps_its_zip(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert worker_python() == sys.executable
 
 
-def test_it_is_written_once(cache: Path) -> None:
+def test_the_program_is_written_once(cache: Path) -> None:
     assert worker_python() == worker_python()
     assert [file.name for file in (cache / "twinstream").iterdir()] == [Path(worker_python()).name]
 
 
-def test_workers_run_on_it(spark: SparkSession) -> None:
+def test_workers_run_on_the_program(spark: SparkSession) -> None:
     def origins(rows: Iterator[object]) -> Iterator[list[str]]:
         import sys
 

@@ -199,7 +199,7 @@ def test_a_streaming_copy_over_restarts(
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_two_writes_within_one_batch(
+def test_two_writes_within_one_batch_need_names(
     spark: SparkSession,
     server: NatsServer,
     make_stream: Make,

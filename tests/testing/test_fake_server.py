@@ -266,7 +266,7 @@ def test_what_did_not_come_is_named_with_what_came() -> None:
     assert "not complete: b'PUB half 99" in told
 
 
-def test_silence_is_named() -> None:
+def test_a_step_that_hears_nothing_says_so() -> None:
     def script(peer: FakePeer) -> None:
         peer.expect("^SUB", timeout=0.01)
 
@@ -285,7 +285,7 @@ def test_silence_is_named() -> None:
         (lambda peer: peer.expect("^CONNECT").json["x"], "the script raised"),
     ],
 )
-def test_other_complaints(step: Callable[[FakePeer], object], told: str) -> None:
+def test_a_wrong_step_is_told(step: Callable[[FakePeer], object], told: str) -> None:
     def talk() -> None:
         with FakeServer(step) as server, Client(server) as client:
             client.send("CONNECT x\r\n")
