@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,10 @@ from js_cli.target import Target, json_option, server_options
 from js_cli.values import in_bytes
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from js_models import StreamState
-    from js_sync import TransferProgress
+    from js_sync import Connection, TransferProgress
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _LONGEST = 3600.0
@@ -49,11 +53,7 @@ def backup(
     twinstream backup ORDERS backups/orders
     twinstream restore backups/orders
     """  # noqa: D301  # click wants the character
-    with (
-        ended_as_by_ctrl_c(),
-        target.connect() as nc,
-        transfer(notes(), shown=not as_json) as display,
-    ):
+    with _connected(target, shown=not as_json) as (nc, display):
         task = display.add_task(f"back up {stream}", total=None)
 
         def show(step: TransferProgress) -> None:
@@ -75,9 +75,8 @@ def backup(
         summary = {"folder": str(folder), "size": made.size, "sha256": made.sha256}
         print_json({"stream": stream, **_counts(made.state), **summary})
         return
-    results().print(
-        f"{stream}: {_words(made.state)}, in {folder} ({in_bytes(made.size)})", soft_wrap=True
-    )
+    size = in_bytes(made.size)
+    results().print(f"{stream}: {_words(made.state)}, in {folder} ({size})", soft_wrap=True)
 
 
 @click.command(short_help="Bring a stream back from a folder.")
@@ -96,11 +95,7 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
 
     stored = read_backup(folder)
     config = None if replicas is None else evolve(stored.config, num_replicas=replicas)
-    with (
-        ended_as_by_ctrl_c(),
-        target.connect() as nc,
-        transfer(notes(), shown=not as_json) as display,
-    ):
+    with _connected(target, shown=not as_json) as (nc, display):
         task = display.add_task(f"restore {stored.stream}", total=stored.size)
 
         def show(step: TransferProgress) -> None:
@@ -115,6 +110,17 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
         print_json({"stream": made.name, **_counts(info.state), "folder": str(folder)})
         return
     results().print(f"{made.name}: {_words(info.state)}, from {folder}", soft_wrap=True)
+
+
+@contextmanager
+def _connected(target: Target, *, shown: bool) -> Generator[tuple[Connection, Progress]]:
+    """Give a connection and a display of progress; a signal leaves nothing half done."""
+    with (
+        ended_as_by_ctrl_c(),
+        target.connect() as nc,
+        transfer(notes(), shown=shown) as display,
+    ):
+        yield nc, display
 
 
 def _counts(state: StreamState) -> dict[str, int]:

@@ -17,7 +17,7 @@ seconds is dropped without a word, and its number is unknown from then on (10208
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from attrs import frozen
 
@@ -201,7 +201,7 @@ class FastBatch:
             self.trouble = error
 
     def take(self, frame: Frame) -> None:
-        """Read an answer; those of other batches, and of nobody, change nothing."""
+        """Read an answer; answers to another batch change nothing."""
         subject, _, header_size, body = frame
         if not subject.startswith(self._prefix):
             return
@@ -215,6 +215,11 @@ class FastBatch:
         except ValueError:
             self.stray = body[:80]
             return
+        if not self._note(number, operation, members):
+            self.stray = body[:80]
+
+    def _note(self, number: int, operation: int, members: dict[str, Any]) -> bool:
+        """Take in what the server says of a batch or message; False if that is nothing known."""
         error: object = members.get("error")
         refusal = api_error(cast("dict[str, object]", error)) if isinstance(error, dict) else None
         match members:
@@ -222,7 +227,7 @@ class FastBatch:
                 self.passed = max(self.passed, seq)
                 self.interval = max(1, interval)
             case {"type": "gap", "last_seq": int(first), "seq": int(end)}:
-                # Backwards it tells of a number that came twice, and nothing was lost.
+                # It ends before it begins when a number came twice: nothing was lost then.
                 self._lost.append(range(first, end))
             case {"type": "err", "seq": int(seq)} if refusal is not None:
                 self.refused[seq] = refusal
@@ -234,14 +239,15 @@ class FastBatch:
                     stream=stream, seq=seq, domain=domain, batch=self.id, count=count
                 )
             case {"stream": str(stream), "seq": int(seq)}:
-                # Whatever forwards messages may give them another reply subject.
+                # Something that forwards messages may have given it another reply subject.
                 text = (
                     f"stream {stream} stored the message as {seq}, outside of the batch: the server"
                     " saw no batch in its reply subject; use publish_many"
                 )
                 self._refuse(number, operation, BadAnswer(text))
             case _:
-                self.stray = body[:80]
+                return False
+        return True
 
     def _explained(self, error: JetStreamError, stream: object) -> TwinstreamError:
         if isinstance(stream, str) and stream != self.stream:
