@@ -44,7 +44,7 @@ def optional_timestamp(value: datetime | None) -> Timestamp | None:
 def optional_strings(value: Iterable[str] | None) -> list[str] | None:
     """Return a list of texts, or None.
 
-    A single text is refused: it is an iterable of letters, which nobody means.
+    A single text is refused: as an iterable it is a list of letters, which nobody means.
     """
     if isinstance(value, str):
         raise TypeError(f"expected a list of texts, got the text {value!r}; put it into [ ]")

@@ -9,9 +9,9 @@ _LONGEST: Final = 40
 
 
 def whole_number(text: str) -> int:
-    """Return the number of a sign and digits; one far beyond 64 bits for any that is.
+    """Return the number of a sign and digits; all far beyond 64 bits become one such number.
 
-    ``int`` refuses thousands of digits, zeros in front included, which servers read.
+    ``int`` refuses thousands of digits, even zeros in front, but servers read them.
     """
     digits = text.lstrip("+-").lstrip("0") or "0"
     number = int(digits) if len(digits) <= _LONGEST else 10**_LONGEST

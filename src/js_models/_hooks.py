@@ -1,7 +1,7 @@
 """How cattrs reads and writes our models.
 
 cattrs generates a function per class; the hooks here add what JetStream needs: exact numbers, no
-silent conversion, nanoseconds, open words, base64, and members that no field is for.
+silent conversion, nanoseconds, open words, base64, and members that have no field.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ def read_json(text: str) -> Document:
 def read_as_server(text: str | bytes, *, several: bool = True) -> dict[str, Any]:
     """Return the members that a server reads in a body; ``TextError`` for what it refuses.
 
-    Of keys that stand twice the last one wins, but objects are merged, also within lists, and so
-    are several values in a row, which only pull requests may not have. Nothing at all and
-    ``null`` are an empty object; broken UTF-8 is replaced.
+    If a key stands there twice, the last one wins, but objects are merged, also within lists. So
+    are several values in a row (only pull requests may not have them). An empty text and ``null``
+    are an empty object; broken UTF-8 is replaced.
     """
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
@@ -185,7 +185,7 @@ def _merge(members: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 def _merged(before: Any, value: Any) -> Any:
-    """Return what two values of one key make; lists are merged element by element."""
+    """Return two values of one key as one; lists are merged element by element."""
     if isinstance(before, dict) and isinstance(value, dict):
         _merge(cast("dict[str, Any]", before), cast("dict[str, Any]", value))
         return cast("dict[str, Any]", before)

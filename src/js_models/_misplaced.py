@@ -1,4 +1,4 @@
-"""What stands in a record where another record should: asked only after encoding failed."""
+"""Finds values that stand where a record should; asked only after encoding failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["misplaced"]
 
 
 def misplaced(model: Model) -> str:
-    """Name the places of a record that hold something else than the record they should hold."""
+    """Name the places of a record that should hold a record and hold something else."""
     return "; ".join(_look(model, type(model).__name__))
 
 

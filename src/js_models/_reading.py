@@ -28,7 +28,7 @@ _BOUNDS = {
 }
 
 _DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
-"""Days and weeks, which durations of Go have not, but people write."""
+"""Days and weeks, which people write although durations in Go do not have them."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
@@ -228,7 +228,7 @@ def show(value: object) -> str:
 
 
 def _grown(before: Any, read: Any) -> Any:
-    """Return what is left of a key that stands there twice: objects add up, also within lists."""
+    """Return the value of a key that stands there twice: objects are merged, also in lists."""
     if isinstance(before, list) and isinstance(read, list):
         olds, news = cast("list[object]", before), cast("list[object]", read)
         both = [_grown(old, new) for old, new in zip(olds, news, strict=False)]
@@ -279,7 +279,7 @@ def _as_hours(days: re.Match[str]) -> str:
 
 
 def _quotes(value: object) -> str:
-    # Not how: 1.10 and 010 are read before they get here, and what is left is another text.
+    # The text itself is not shown: 1.10 and 010 were read as numbers, which look different.
     return "Put it into quotes." if isinstance(value, (bool, int, float)) else ""
 
 

@@ -1,9 +1,9 @@
 """The function that reads one class of records.
 
-cattrs would generate one that asks for each of a config's forty fields in turn and then runs the
-converters of the constructor over values that are right already. Answers hold a few of the fields;
-this one goes through what is there and puts values into a new record directly, which takes about
-half the time. Faults come out as cattrs reports them.
+The function that cattrs would generate looks for each of a config's forty fields in turn, and then
+runs the converters of the constructor over values that are right already. Answers hold only a few
+of the fields: this one goes through those and puts the values into a new record directly, which
+takes about half the time. Faults are reported as by cattrs.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class _Field:
 
     def __init__(self, cls: type, item: attrs.Attribute[Any], read_of: Callable[[Any], Read]):
         kind = without_none(item.type)
-        # Texts, numbers and flags are most of what there is; they are right or not by their type.
+        # Most values are texts, numbers and flags: their type alone tells whether they are right.
         plain = kind if kind in (str, int, bool) else None
         put = _slot(cls, item.name).__set__
         self.entry = (plain, put, read_of(kind), kind, kind is not item.type)
 
 
 def _slot(cls: type, name: str) -> Any:
-    """Return the slot of a field, which may be that of a base."""
+    """Return the slot of a field, which may be inherited."""
     return next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
 
 

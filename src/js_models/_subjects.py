@@ -1,8 +1,8 @@
 """Names and subjects, judged as the server does.
 
-Two relations matter. A subject is *contained* in another when all that it matches the other
-matches too; two subjects *meet* when some subject matches both. Both look at a token's first
-letter where one would expect the whole token, because the server does.
+Two relations matter. A subject is *contained* in another when the other matches all that it
+matches; two subjects *meet* when some subject matches both. Where one would compare a whole token
+with a wildcard, both look at its first letter only, because the server does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME_MAX_BYTES = 255
 def name_fault(name: str, *, separators: bool = False) -> str | None:
     """Return what is wrong with a stream's or consumer's name, None for nothing.
 
-    ``separators`` lets those of file paths pass.
+    With ``separators`` those of file paths are allowed.
     """
     if not name:
         return "is empty"

@@ -89,7 +89,7 @@ class _Call:
     version: Version
 
     def integer(self, place: int) -> int | None:
-        """Return an argument's number, None where it is none of 64 bits."""
+        """Return an argument's number; None if it is not a number of 64 bits."""
         return _integer(self.arguments[place].strip(" "))
 
     def number(self, place: int) -> int:
@@ -170,7 +170,7 @@ class _Wild:
     """Whether it ends in a ``>`` that counts, as it does since 2.12."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
-        """Return what is wrong with numbers of wildcards; those below 1 stand for something."""
+        """Return what is wrong with numbers of wildcards; those below 1 are not wrong."""
         beyond = any(index > self.stars for index in indexes)
         if not self.stars and (beyond or not self.has_rest):
             return f"{target} needs a * in the source"

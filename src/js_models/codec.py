@@ -1,8 +1,8 @@
 """JSON to models and back, without loss.
 
 ``encode(decode(text)) == json.loads(text)`` for everything a server sends: members that this
-release does not know are kept in ``Model.unknown``, so are explicit nulls; words that enumerations
-do not know become members of their own; durations and times are exact in nanoseconds.
+release does not know, and explicit nulls, are kept in ``Model.unknown``; words that enumerations do
+not know become members of their own; durations and times are exact in nanoseconds.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 @cache
 def _hooks() -> Hooks:
-    # cattrs takes longer to import than all of this package; whoever only writes configs and
-    # never reads an answer does not pay for it.
+    # cattrs takes longer to import than all of this package: a program that only writes configs
+    # and never reads an answer does not pay for it.
     from js_models._hooks import Hooks
 
     return Hooks()

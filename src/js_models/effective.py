@@ -31,9 +31,9 @@ class ConfigError(ValueError):
 def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
     """Return what a server would store for a new stream.
 
-    With the metadata that the server adds; ``_nats.ver`` only where ``server`` names a patch. A
-    mirror's ``mirror_direct`` follows its origin where the server can see it, which is not known
-    here. Raises ``ConfigError`` for a config that the server would refuse.
+    It includes the metadata that the server adds, but ``_nats.ver`` only if ``server`` names a
+    patch version. A mirror's ``mirror_direct`` follows its origin if the server can see that,
+    which is not known here. Raises ``ConfigError`` for a config that the server would refuse.
     """
     from js_models.generated.config.stream import StreamConfig
 

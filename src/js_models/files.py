@@ -25,17 +25,17 @@ from js_models.validation import validate_consumer, validate_stream
 Kind: TypeAlias = Literal["stream", "consumer"]
 
 SEALED: Final = "S-SEALED-CREATE"
-"""The rule that no stream is sealed from the start, which says nothing about one that exists."""
+"""The rule that a new stream may not be sealed; it does not apply to one that exists."""
 
 STDIN_NAME = "<stdin>"
 
 _LISTS: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
 
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
-"""What a server's answer has beside its list."""
+"""Members that a server's answer has beside its list."""
 
 _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", "L-IGNORED")
-"""Rules whose problems are those of a key, whatever its value."""
+"""Rules whose problems are about a key, whatever its value."""
 
 _STREAM_KEYS = ("stream_name", "stream")
 _NAMED = "Write stream_name: with the name, and config: around the settings."
@@ -105,9 +105,10 @@ def load_configs(
     """Read and judge the configs in one file or in several.
 
     A consumer is judged together with its stream where one of the files holds that stream.
-    ``kind`` says what bare configs are, where it should not be found out; ``text`` stands for the
-    contents of the one path, as when they come from a pipe. Whatever is wrong with a file or its
-    contents is a problem, never an exception; only an unusable ``server`` is a ``ValueError``.
+    ``kind`` says what bare configs are, which is found out otherwise; ``text`` is used instead of
+    the contents of the one path, for example if they come from a pipe. Whatever is wrong with a
+    file or its contents is a problem, never an exception; only an unusable ``server`` is a
+    ``ValueError``.
     """
     names = [paths] if isinstance(paths, (str, Path)) else list(paths)
     loader = _Loader(kind)
@@ -126,7 +127,7 @@ class _Found:
     document: Document
     path: str
     is_answer: bool = False
-    """Whether a server said it, with its state."""
+    """Whether it is from a server's answer, with the state."""
 
     def problem(self, problem: Problem) -> FileProblem:
         inner = problem.path
@@ -159,7 +160,7 @@ def _judged(
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
-    """Say where the name of a consumer's stream belongs, which is not among its settings."""
+    """Tell where the name of a consumer's stream belongs: it is not one of its settings."""
     if config.kind == "consumer" and fault.path in _STREAM_KEYS:
         return evolve(fault, hint=_NAMED)
     return fault
@@ -232,7 +233,7 @@ class _Loader:
         return None
 
     def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        """Add what stands in lists that say their kind; a null is an empty one."""
+        """Add the configs in the lists `streams` and `consumers`; null is an empty list."""
         outer = self.kind
         for key, value in members.items():
             if key in _LISTS and value is not None:

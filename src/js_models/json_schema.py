@@ -14,7 +14,7 @@ from typing import Any, cast
 from js_models._json import JsonObject
 
 STRICT = "strict."
-"""Prefix of the closed copies of what people write; a misspelt member is an error there."""
+"""Prefix of the copies of types that people write, in which a misspelt member is an error."""
 
 _REF = "#/$defs/"
 
@@ -24,7 +24,7 @@ def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
 
     Configs and requests are closed, so that misspelt members are found; answers and events are
     open, since newer servers send more. ``plain`` leaves out the keywords that begin with ``x-``,
-    which some validators refuse. Raises ``ValueError`` for a name that there is not.
+    which some validators refuse. Raises ``ValueError`` for an unknown name.
     """
     text = files("js_models").joinpath("schema.json").read_text("utf-8")
     document: JsonObject = json.loads(text)

@@ -1,4 +1,4 @@
-"""Plans: create, nothing, update of which settings, or impossible and why.
+"""Plans: whether to create, to update and which settings, to do nothing, or why it is impossible.
 
 Configs are compared as the server stores them, so that a default written out, a duration that the
 server fills in and the server's own metadata make no difference.
@@ -25,7 +25,7 @@ Action: TypeAlias = Literal["create", "nothing", "update", "impossible"]
 
 @frozen
 class Change:
-    """One setting that would be another."""
+    """One setting that would change."""
 
     path: str
     """Name of the setting."""
@@ -119,9 +119,9 @@ def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -
 
 
 def _everywhere(republish: JsonObject) -> JsonObject:
-    """Return a republish as an update stores it: to every subject where it says none.
+    """Return a republish as an update stores it: without a destination, that becomes ``>``.
 
-    A creation leaves the destination empty, which does the same.
+    A creation leaves the destination empty, which has the same effect.
     """
     return {**republish, "dest": republish["dest"] or ">"}
 

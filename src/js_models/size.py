@@ -31,9 +31,9 @@ def storage_size(
 ) -> int:
     """Return the bytes that messages take.
 
-    ``payload`` is the size of one payload in bytes, ``headers`` that of its header block as it
-    goes over the wire, 0 for none. Raises ``ValueError`` for negative numbers and for storage
-    other than file and memory.
+    ``payload`` is the size of one payload in bytes, ``headers`` the size of its header block on the
+    wire, 0 for none. Raises ``ValueError`` for negative numbers and for storage other than file and
+    memory.
     """
     for name, number in (("payload", payload), ("headers", headers), ("messages", messages)):
         if number < 0:

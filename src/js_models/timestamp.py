@@ -103,7 +103,7 @@ class Timestamp(datetime):
             base.tzinfo,
         )
         self._nanosecond = int(fraction[6:].ljust(3, "0")) if fraction else 0
-        # Kept where it is not how the server would write it.
+        # The text is kept if the server would write it differently.
         odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
         self._text = text if odd else None
         return self
@@ -147,7 +147,7 @@ class Timestamp(datetime):
 
     def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:
         """Return a copy with other fields, as ``datetime.replace``; the nanoseconds stay."""
-        # By way of a plain one: the base class would make a Timestamp that was never initialised.
+        # A plain datetime first: the base class would make a Timestamp without its own fields.
         plain = datetime.combine(self.date(), self.timetz())
         changed = self.of(plain.replace(*fields, **named))
         changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond

@@ -17,7 +17,7 @@ __all__ = ["partition", "transform_subject"]
 _OFFSET_BASIS: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
 _NO_PARTITIONS_SINCE: Final[Version] = (2, 12, 0)
-"""First server that makes 0 of no partitions; older ones divide by it."""
+"""First server that answers partition 0 if there are 0 partitions; older ones divide by 0."""
 
 
 def partition(key: str | Sequence[str], partitions: int) -> int:
@@ -75,16 +75,14 @@ def _token(target: str, sources: list[str], tokens: list[bytes], version: Versio
     if function.name == "random":
         raise ValueError(f"{target}: the server draws the number")
     places = [place for place, token in enumerate(sources) if token == "*"]
-    # An index that is no wildcard's stands for the first token, as it happens to in the server.
+    # An index that is not of a wildcard means the first token, as it happens to in the server.
     indexes = function.indexes if places or sources[-1] == ">" else ()
     chosen = [tokens[places[index - 1] if index > 0 else 0] for index in indexes]
     if function.name == "partition":
         key = b"".join(chosen) if chosen else b".".join(tokens)
         count = function.number % 2**32  # the server keeps so many bits
         if not count and version < _NO_PARTITIONS_SINCE:
-            raise ValueError(
-                f"{target}: there is no partition, and servers before 2.12 end with it"
-            )
+            raise ValueError(f"{target}: there are 0 partitions, which ends servers before 2.12")
         return str(_hash(key) % count if count else 0).encode()
     return _MAKERS[function.name](chosen[0], function)
 
