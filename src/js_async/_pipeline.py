@@ -392,10 +392,15 @@ class Pipeline:
 
     # ---- mending
 
-    @property
-    def needs_mending(self) -> bool:
-        """Tell whether messages wait to be sent again, or for an explanation."""
-        return bool(self._to_mend)
+    async def look(self) -> None:
+        """Take answers that came while the program was busy elsewhere."""
+        await self._transport.wait(Signal(), Deadline.after(0))
+
+    async def tend(self) -> None:
+        """Repeat and give up messages, for an owner who does not wait for an outcome now."""
+        self.expire()
+        if self._to_mend:
+            await self.mend()
 
     async def mend(self) -> None:
         """Take care of all messages that are in trouble, those to be sent again in their order."""

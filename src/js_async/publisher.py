@@ -225,9 +225,7 @@ class Publisher(Leaving):
     async def _keep(self) -> None:
         """Repeat and give up messages also while nobody sends or waits."""
         while not await self._ended.sleep(Deadline.after(_LOOK)):
-            self._pipeline.expire()
-            if self._pipeline.needs_mending:
-                await self._pipeline.mend()
+            await self._pipeline.tend()
             if self._pipeline.is_over:
                 # Nobody closed the publisher: this would go on as long as the program.
                 return

@@ -391,10 +391,15 @@ class Pipeline:
 
     # ---- mending
 
-    @property
-    def needs_mending(self) -> bool:
-        """Tell whether messages wait to be sent again, or for an explanation."""
-        return bool(self._to_mend)
+    def look(self) -> None:
+        """Take answers that came while the program was busy elsewhere."""
+        self._transport.wait(Signal(), Deadline.after(0))
+
+    def tend(self) -> None:
+        """Repeat and give up messages, for an owner who does not wait for an outcome now."""
+        self.expire()
+        if self._to_mend:
+            self.mend()
 
     def mend(self) -> None:
         """Take care of all messages that are in trouble, those to be sent again in their order."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final, Self
 
+from js_core.deadline import monotonic
 from js_core.publish import PublishRequest, several
 from js_core.publish_limits import PublishLimits
 from js_sync._api import Api
@@ -17,6 +18,10 @@ from js_sync._leaving import SentWhileRead, raise_failures, warn_of_unseen
 from js_sync._pipeline import Outcome, Pipeline, UnderWay
 
 __all__ = ["PublishMany"]
+
+# How often messages without an answer are looked at while the window is not full (seconds). Each
+# time may take a pause before those that were turned away are sent again.
+_LOOK: Final = 0.5
 
 
 class PublishMany(SentWhileRead):
@@ -39,6 +44,7 @@ class PublishMany(SentWhileRead):
         # In the order of sending, until their outcome is taken.
         self._order: deque[UnderWay] = deque()
         self._bytes = 0
+        self._look_at = 0.0
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
@@ -83,6 +89,7 @@ class PublishMany(SentWhileRead):
         pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
         pipeline.open()
+        self._look_at = monotonic() + _LOOK
         try:
             for portion in portions(self._requests):
                 for request in portion:
@@ -94,6 +101,8 @@ class PublishMany(SentWhileRead):
                     self._bytes += entry.size
                     if entry.outcome is None and not pipeline.try_send(entry):
                         pipeline.send(entry)
+                    if entry.started > self._look_at:
+                        self._tend(entry.started)
                     # Sent first: what was taken from the program is under way when it leaves here.
                     while order and (outcome := order[0].outcome) is not None:
                         self._bytes -= order.popleft().size
@@ -114,6 +123,12 @@ class PublishMany(SentWhileRead):
         finally:
             if not self._closed and not (self._managed and order):
                 self._end()
+
+    def _tend(self, now: float) -> None:
+        # Messages that come slowly may fill the window in an hour, or never.
+        self._look_at = now + _LOOK
+        self._pipeline.look()
+        self._pipeline.tend()
 
     def _make_room(self) -> None:
         # Half of them at once, so that waking up pays.

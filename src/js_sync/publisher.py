@@ -226,9 +226,7 @@ class Publisher(Leaving):
     def _keep(self) -> None:
         """Repeat and give up messages also while nobody sends or waits."""
         while not self._ended.sleep(Deadline.after(_LOOK)):
-            self._pipeline.expire()
-            if self._pipeline.needs_mending:
-                self._pipeline.mend()
+            self._pipeline.tend()
             if self._pipeline.is_over:
                 # Nobody closed the publisher: this would go on as long as the program.
                 return

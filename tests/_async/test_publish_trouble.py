@@ -12,7 +12,7 @@ from js_async._publish_doubt import prove
 from js_core.deadline import Deadline
 from js_core.subjects import ApiSubjects
 from js_models import StreamConfig
-from tests._async.flow import together
+from tests._async.flow import pause, together
 from tests._async.leaders import step_down
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
@@ -51,6 +51,28 @@ async def test_a_server_killed_in_the_middle_stores_each_id_once(server_factory,
         stored = await contents(jet, name)
         assert Counter(stored.values()) == Counter(b"%d" % n for n in range(count))
         assert [stored[ack.seq] for ack in taken] == [b"%d" % n for n in range(count)]
+
+
+async def test_failures_are_told_while_messages_come_slowly(server, name):
+    told = []
+
+    async def requests():
+        yield js.PublishRequest(subject=f"{name}.nobody")
+        deadline = Deadline.after(20)
+        while not told and not deadline.expired():
+            await pause(0.05)
+            yield js.PublishRequest(subject=name)
+
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        deadline = Deadline.after(15)
+        async for outcome in jet.publish_many(requests(), retry_wait=0.05):
+            told.append(outcome)
+    # The window had room for all: nothing but the failure itself made it known.
+    assert not deadline.expired()
+    assert isinstance(told[0].error, js.NoStream)
+    assert not any(isinstance(outcome, js.PublishFailure) for outcome in told[1:])
 
 
 async def test_a_server_killed_under_a_publisher_stores_each_id_once(server_factory, name):
