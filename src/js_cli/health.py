@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import click
 from attrs import asdict
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from js_cli.failures import Failure, reported
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import Finite
 from js_cli.screen import plain_table, print_json, results
@@ -40,27 +42,49 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
     """Tell what is wrong with STREAM and its consumers, or with all streams.
 
     The exit code is 1 when there is a finding of severity error (with --watch: in the last look).
-    With --json each look is one document on one line.
+    With --json each look is one document on one line. A look that fails ends a watch only if it is
+    the first one.
     """
     console = results()
     well = True
-    with target.connect() as nc, asked_to_stop() as stop:
+    with target.connect(keep_trying=watch) as nc, asked_to_stop() as stop:
         jet = target.jetstream(nc)
         live = Live(console=console, auto_refresh=False) if watch and not as_json else None
         with live or nullcontext():
-            while True:
-                found = jet.health(stream=stream, interval=interval)
-                well = found.is_well
-                if as_json:
-                    print_json(_as_json(found))
-                elif live is not None:
-                    live.update(_shown(found), refresh=True)
+            for number in itertools.count():
+                try:
+                    with reported():
+                        found = jet.health(stream=stream, interval=interval)
+                except Failure as failure:
+                    if number == 0 or nc.is_closed:
+                        raise
+                    well = False
+                    _tell(failure, live)
+                    stop.wait(interval)  # some fail at once
                 else:
-                    console.print(_shown(found))
+                    well = found.is_well
+                    _show(found, live or console, as_json=as_json)
                 if not watch or stop.is_set():
                     break
     if not well:
         raise SystemExit(1)
+
+
+def _show(found: Health, where: Live | Console, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_json(found))
+    elif isinstance(where, Live):
+        where.update(_shown(found), refresh=True)
+    else:
+        where.print(_shown(found))
+
+
+def _tell(failure: Failure, live: Live | None) -> None:
+    if live is None:
+        failure.show()
+    else:
+        head = Text(time.strftime("%H:%M:%S"), style="dim")
+        live.update(Group(head, Text(f"error: {failure.message}", style="red")), refresh=True)
 
 
 def _shown(found: Health) -> RenderableType:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from js_cli.lengths import Finite
 
@@ -32,10 +32,14 @@ class Target:
     prefix: str | None = None
     inbox_prefix: str = "_INBOX"
 
-    def connect(self) -> Connection:
-        """Open a blocking connection; the caller closes it."""
+    def connect(self, *, keep_trying: bool = False) -> Connection:
+        """Open a blocking connection; the caller closes it.
+
+        With ``keep_trying`` it never gives up on a link that broke.
+        """
         import js_sync
 
+        usual = js_sync.ReconnectPolicy()
         return js_sync.connect(
             self.server,
             name="twinstream",
@@ -45,6 +49,7 @@ class Target:
             credentials_file=self.credentials_file,
             connect_timeout=self.timeout,
             inbox_prefix=self.inbox_prefix,
+            reconnect=evolve(usual, attempts=-1) if keep_trying else usual,
         )
 
     def jetstream(self, nc: Connection) -> JetStream:

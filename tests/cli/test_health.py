@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from contextlib import nullcontext
+
+import pytest
+from click.testing import CliRunner
+
+import js_cli.health
 import js_sync
+from js_cli.groups import twinstream
 from js_models import ConsumerConfig
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
@@ -31,3 +40,49 @@ def test_a_stream_that_is_not_there_is_a_failure(run: Run) -> None:
     result = run("health", "NO-SUCH")
     assert result.exit_code == 1
     assert "stream not found" in result.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_watch_goes_on_after_looks_that_fail(
+    monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    told: list[str] = []
+    with NatsServer() as server:
+
+        def show(*_: object, **__: object) -> None:
+            told.append("well")
+            if len(told) == 1:
+                server.kill()
+            else:
+                signal.raise_signal(signal.SIGINT)
+
+        def tell(*_: object) -> None:
+            told.append("error")
+            server.start()
+
+        monkeypatch.setattr(js_cli.health, "_show", show)
+        monkeypatch.setattr(js_cli.health, "_tell", tell)
+        arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5"]
+        result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url, *more])
+    assert result.exit_code == 0, result.output
+    assert (told[0], told[-1]) == ("well", "well")
+    assert set(told[1:-1]) == {"error"}
+
+
+def test_a_watch_whose_first_or_last_look_fails_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    assert "stream not found" in run("health", "NO-SUCH", "--watch").stderr
+    with NatsServer() as server:
+
+        def show(*_: object, **__: object) -> None:
+            server.kill()
+
+        stop = threading.Event()
+        monkeypatch.setattr(stop, "wait", lambda _: stop.set())
+        monkeypatch.setattr(js_cli.health, "_show", show)
+        monkeypatch.setattr(js_cli.health, "asked_to_stop", lambda: nullcontext(stop))
+        arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5", "--json"]
+        result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
