@@ -50,10 +50,12 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
     _add(table, "reserved memory", used.reserved_memory, limits.max_memory, in_bytes)
     _add(table, "reserved storage", used.reserved_storage, limits.max_storage, in_bytes)
     _add(table, "streams", used.streams, limits.max_streams, _count)
-    _add(table, "consumers", used.consumers, limits.max_consumers, _count)
+    # Their limit is for each stream.
+    table.add_row("consumers", _count(used.consumers or 0), "", "")
     for name, value, shown in (
         ("largest memory stream", limits.memory_max_stream_bytes, in_bytes),
         ("largest file stream", limits.storage_max_stream_bytes, in_bytes),
+        ("consumers of a stream", limits.max_consumers, _count),
         ("max_ack_pending of a consumer", limits.max_ack_pending, _count),
     ):
         if value is not None and value > 0:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import js_sync
-from js_models import StreamConfig
+from js_models import ConsumerConfig, StreamConfig
 from js_testing import NatsServer
 from tests.cli.output import Run
 
@@ -34,7 +34,22 @@ def test_the_account_shows_use_beside_limits(
         assert rows["storage"][-1] == "52%"
         assert rows["streams"][1:3] == ["2", "2"]
         assert rows["streams"][-1] == "100%"
-        assert rows["consumers"][1:] == ["0", "none"]
+        assert rows["consumers"][1:] == ["0"]
         document = json.loads(run("account", "info", "--server", server.url, "--json").stdout)
         assert document["streams"] == 2
         assert document["limits"]["max_streams"] == 2
+
+
+def test_the_limit_of_consumers_is_shown_for_a_stream(
+    run: Run, server_factory: Callable[..., NatsServer]
+) -> None:
+    with server_factory(TIERS.replace("max_consumers: -1", "max_consumers: 1")) as server:
+        with js_sync.connect(server.url) as nc:
+            jet = nc.jetstream()
+            for name in ("ONE", "TWO"):
+                jet.create_stream(StreamConfig(name=name))
+                jet.create_consumer(name, ConsumerConfig(durable_name="c"))
+        shown = run("account", "info", "--server", server.url).stdout
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["consumers", "2"] in rows
+    assert ["consumers", "of", "a", "stream", "1"] in rows
