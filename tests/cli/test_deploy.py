@@ -17,7 +17,7 @@ import js_sync
 from js_cli.deploy.carry_out import carry_out
 from js_cli.deploy.step import Step
 from js_cli.groups import twinstream
-from js_models import ConsumerConfig, StreamConfig, encode
+from js_models import ConsumerConfig, StreamConfig, decode, encode
 from js_testing import NatsServer
 from tests.cli.output import Run
 
@@ -368,6 +368,43 @@ def test_the_account_may_allow_fewer(write: Write) -> None:
     assert (
         "refused: by the account, stream FEW0 may have no more consumers than 1\n" in planned.stdout
     )
+
+
+def test_the_account_may_want_smaller_ones(write: Write) -> None:
+    limits = LIMITED.replace(
+        "max_streams: 5",
+        "max_streams: 2, max_bytes_required: true, mem_max_stream_bytes: 5000, max_ack_pending: 9",
+    )
+    sizes = {"NONE": {}, "MUCH": {"max_bytes": 5001}, "FITS": {"max_bytes": 5000}}
+    none, much, fits = (stream_of(name, **size) for name, size in sizes.items())
+    few, many = (
+        consumer_of("FITS", durable_name=f"C{most}", ack_policy="explicit", max_ack_pending=most)
+        for most in (9, 10)
+    )
+    with NatsServer(limits) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p")
+        planned = CliRunner().invoke(
+            twinstream, ["plan", write(none, much, fits, few, many), *login]
+        )
+        applied = CliRunner().invoke(twinstream, ["apply", write(fits, few), "--yes", *login])
+        grown = {**fits, "max_bytes": 5001}
+        updated = CliRunner().invoke(twinstream, ["plan", write(grown), *login])
+        with js_sync.connect(server.url, user="u", password="p") as nc:
+            jet = nc.jetstream()
+            for wrong in (none, much):
+                with pytest.raises(js_sync.JetStreamError, match="max bytes"):
+                    jet.create_stream(decode(wrong, StreamConfig))
+            with pytest.raises(js_sync.JetStreamError, match="max bytes"):
+                jet.update_stream(decode(grown, StreamConfig))
+    assert planned.stderr == "2 to create, 3 refused\n"
+    for reason in (
+        "the account has streams with max_bytes only",
+        "the account allows no max_bytes above 5,000",
+        "the account allows no max_ack_pending above 9",
+    ):
+        assert planned.stdout.count(f"refused: {reason}\n") == 1
+    assert applied.exit_code == 0, applied.stderr
+    assert "refused: the account allows no max_bytes above 5,000\n" in updated.stdout
 
 
 def test_the_stream_of_a_consumer_may_be_on_the_server(run: Run, write: Write, stream: str) -> None:

@@ -70,8 +70,10 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
     for one in wanted.consumers:
         step = _consumer_step(one, parents[one.stream_name], server, allowed)
         steps[one.stream_name].append(step)
-    new = any(step.verb == "create" for step in (*streams, *chain(*steps.values())))
-    account = account_of(jet) if new else Account(AccountInfo())
+    done = {"nothing", "refused"}
+    some = any(step.verb not in done for step in (*streams, *chain(*steps.values())))
+    account = account_of(jet) if some else Account(AccountInfo())
+    streams = [account.sized(step) for step in streams]
     consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
     held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
     others = _held_by_others(jet, streams, held)
@@ -109,6 +111,7 @@ def _settled_streams(
 
 def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:
     """Put the steps of a stream's consumers in order, and refuse what does not fit there."""
+    steps = [account.sized(step) for step in steps]
     if parent is None or parent.typed is None:
         return steps
     counted = {name: one for name, one in parent.consumers.items() if not one.direct}

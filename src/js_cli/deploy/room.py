@@ -1,4 +1,4 @@
-"""How many streams and consumers there may be, and which steps would be too many."""
+"""How many streams and consumers there may be, how large, and which steps would be too much."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, frozen
 
 from js_cli.deploy.step import Step
-from js_models import AccountInfo, AccountLimits, AccountTier, StreamConfig
+from js_cli.deploy.typed import consumer_config, stream_config
+from js_models import (
+    AccountInfo,
+    AccountLimits,
+    AccountTier,
+    FileConfig,
+    StorageType,
+    StreamConfig,
+)
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -52,6 +60,34 @@ class Account:
         if others > 0 and not 0 < own <= others:
             return Room(others, there, f"by the account, stream {stream.name}")
         return Room(own, there, f"stream {stream.name}")
+
+    def sized(self, step: Step) -> Step:
+        """Refuse a step whose stream or consumer alone is more than the account allows."""
+        if step.verb in ("nothing", "refused"):
+            return step
+        reason = self._too_large(step.config)
+        return evolve(step, verb="refused", refusal=reason) if reason else step
+
+    def _too_large(self, config: FileConfig) -> str:
+        if config.kind == "stream":
+            return self._too_large_stream(stream_config(config))
+        most = _limits(self.info).max_ack_pending or 0
+        if 0 < most < (consumer_config(config).max_ack_pending or 0):
+            return f"the account allows no max_ack_pending above {most:,}"
+        return ""
+
+    def _too_large_stream(self, stream: StreamConfig) -> str:
+        limits = _limits(self._use(stream.num_replicas or 1))
+        in_memory = stream.storage == StorageType.MEMORY
+        most = (
+            limits.memory_max_stream_bytes if in_memory else limits.storage_max_stream_bytes
+        ) or 0
+        size = stream.max_bytes or 0
+        if limits.max_bytes_required and size <= 0:
+            return "the account has streams with max_bytes only"
+        if 0 < most < size:
+            return f"the account allows no max_bytes above {most:,}"
+        return ""
 
     def _use(self, copies: int) -> AccountInfo | AccountTier:
         return (self.info.tiers or {}).get(f"R{copies}", self.info)
