@@ -14,6 +14,7 @@ from attrs import evolve
 
 from js_spark.bounds import Bound
 from js_spark.errors import CheckpointError, DataLossError, OptionError
+from js_spark.filters import same_filter
 from js_spark.mark import TimeAt
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
@@ -78,7 +79,7 @@ class Continuity:
         # As with a new partition of a Kafka topic: all that it holds is new.
         if position is None or self._is_other(position, state):
             return self._anew(state)
-        if position.filter != self._filter and self._strict:
+        if self._strict and not same_filter(position.filter, self._filter):
             raise CheckpointError(
                 f"stream {state.name}: the checkpoint was made with the filter"
                 f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}; what was passed"

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from js_spark.batch_folders import reaches
 from js_spark.errors import JournalError, OptionError
+from js_spark.filters import same_filter
 from js_spark.journal import Journal, Plan
 from js_spark.journaled import start_behind
 from js_spark.land_job import LandJob, ranges_of
@@ -101,7 +102,7 @@ class Landing:
 
     def _refuse_filter(self, before: Plan | None) -> None:
         """Refuse a filter that changed: what the old one passed over would never be landed."""
-        if before is None or before.filter in {None, self._filter}:
+        if before is None or before.filter is None or same_filter(before.filter, self._filter):
             return
         if self.options.fail_on_data_loss:
             raise OptionError(

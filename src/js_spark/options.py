@@ -15,6 +15,7 @@ from js_core.range_read import PAGE_MESSAGES
 from js_core.subjects import check_filter, check_name
 from js_spark.bounds import Bound, Strategy
 from js_spark.errors import OptionError
+from js_spark.filters import widest
 from js_spark.json_schema import Uint64
 from js_spark.options_map import OptionsMap
 from js_spark.settings import ConnectionSettings
@@ -44,7 +45,8 @@ class SourceOptions:
     connection: ConnectionSettings
     streams: tuple[str, ...]
     subjects: tuple[str, ...] = ()
-    """Filters with wildcards, applied by the server; empty reads everything."""
+    """Filters with wildcards, applied by the server, without those that another one covers; empty
+    reads everything."""
     start: Bound | None = None
     """``None``: the earliest for a batch, the latest for a stream, as in Kafka's source."""
     end: Bound | None = None
@@ -142,7 +144,7 @@ def _subjects(given: OptionsMap) -> tuple[str, ...]:
             check_filter(subject)
         except BadArgument as error:
             raise OptionError("subject", str(error)) from error
-    return subjects
+    return widest(subjects)
 
 
 def _bound(

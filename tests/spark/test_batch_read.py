@@ -91,6 +91,10 @@ def test_filters_choose_messages_by_subject(
     assert seqs(stream.name, subject=several, readMode=mode, minPartitions="4") == [
         seq for seq in in_range if seq % 3 != 1
     ]
+    overlapping = f"{prefix}.a.x, {prefix}.a.*, {prefix}.a.y"
+    assert seqs(stream.name, subject=overlapping, readMode=mode) == [
+        seq for seq in in_range if seq % 3 != 2
+    ]
     assert seqs(stream.name, subject=f"{prefix}.none", readMode=mode) == []
 
 

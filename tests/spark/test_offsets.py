@@ -139,6 +139,15 @@ def test_breaks_are_told_apart(
     assert begin.created == "monday"
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [("a.x,b.*", "b.*,a.x"), ("a.x,a.*", "a.*"), ("a.*", "a.x, a.*, a.y"), ("", ">"), (">,a", ">")],
+)
+def test_a_filter_in_other_words_is_the_same(before: str, now: str) -> None:
+    begin = continuity(subject=now).begin(Offset({"S": evolve(HERE, filter=before)}), {"S": STATE})
+    assert begin["S"].next == HERE.next
+
+
 @pytest.mark.parametrize("position", [evolve(HERE, created="sunday"), evolve(HERE, next=102)])
 def test_another_stream_is_read_from_its_beginning_when_loss_is_fine(position: Position) -> None:
     easy = continuity(failOnDataLoss="false")

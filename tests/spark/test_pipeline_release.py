@@ -160,6 +160,18 @@ def test_a_bookmark_moves_and_lets_go_of_messages_without_interest(
 
 
 @pytest.mark.since("2.14")
+def test_a_bookmark_takes_subjects_that_overlap(
+    landed: Callable[..., Landed], jet: JetStream, make_stream: Callable[..., Stream]
+) -> None:
+    stream = make_stream()
+    prefix = stream.name.lower()
+    more = f'commit = "bookmark"\nsubjects = ["{prefix}.a", "{prefix}.*"]\nbookmark = "mark"'
+    landed(stream, "parquet", more).release.prepare(jet, 1)
+    config = stream.get_consumer("mark").info().config
+    assert (config.filter_subjects or [config.filter_subject]) == [f"{prefix}.*"]
+
+
+@pytest.mark.since("2.14")
 def test_a_consumer_that_somebody_uses_is_no_bookmark(
     landed: Callable[..., Landed], jet: JetStream, make_stream: Callable[..., Stream]
 ) -> None:

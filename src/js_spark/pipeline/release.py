@@ -69,7 +69,7 @@ class Bookmark:
         try:
             consumer = stream.get_consumer(name)
         except ConsumerNotFound:
-            subjects = list(self._source.subjects)
+            subjects = list(self._source.source_options.subjects)
             consumer = stream.create_consumer(
                 ConsumerConfig(
                     durable_name=name,
@@ -141,7 +141,7 @@ class Purge:
                     f" messages from sequence {missing[0]} on that no table has; land them with"
                     " another start, or remove them by hand"
                 )
-        subjects = self._source.subjects or (None,)
+        subjects = self._source.source_options.subjects or (None,)
         removed = sum(stream.purge(subject=each, before_seq=entry.end) for each in subjects)
         self._since = entry.batch
         return removed
