@@ -24,6 +24,10 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("bigint", "int"),
 }
 
+#: Types whose values are the same text wherever a row is written: a timestamp's is not, it has the
+#: time zone of the session.
+_IDENTITIES: Final = ("string", "bigint", "int")
+
 #: Headers that told the server how to store the message that a copied row comes from: its place in
 #: an atomic batch, what the stream had to look like, its identity. If they were sent again, they
 #: would end the batch of this write early, or have its rows refused or passed over. The server
@@ -60,10 +64,12 @@ class RowReader:
         self._default: Final = options.subject
         self._identity: Final = options.id_column or "msg_id"
         known: dict[str, tuple[str, ...]] = {**_TYPES}
-        if options.id_column is not None and options.id_column not in known:
-            known[options.id_column] = ("string", "bigint", "int")
+        if options.id_column is not None:
+            known.setdefault(options.id_column, _IDENTITIES)
         for field in schema:
             _check_column(field.name, field.dataType, known)
+            if field.name == options.id_column:
+                _check_identity(field.name, field.dataType)
         names = frozenset(schema.names)
         if "data" not in names:
             raise SchemaError("the rows have no column 'data' (binary or string) to publish")
@@ -90,10 +96,12 @@ class RowReader:
             raise SchemaError("a row has no subject; give every row one, or the option 'subject'")
         data = row["data"]
         identity, ttl = row.get(self._identity), row.get("ttl")
-        if identity is None and self._must_identify:
+        # To the server an empty identity is none, so such a row would be known by its place.
+        if identity in {None, ""} and self._must_identify:
+            held = "null" if identity is None else "empty text"
             raise SchemaError(
-                f"a row for {subject!r} has null in column {self._identity!r}, the option idColumn:"
-                " it must tell each row from all others"
+                f"a row for {subject!r} has {held} in column {self._identity!r}, the option"
+                " idColumn: it must tell each row from all others"
             )
         return OutMessage(
             subject,
@@ -115,6 +123,14 @@ def _check_column(name: str, kind: DataType, known: Mapping[str, tuple[str, ...]
         )
     if kind.simpleString() not in types:
         raise SchemaError(f"column {name!r} is {kind.simpleString()}, not {' or '.join(types)}")
+
+
+def _check_identity(name: str, kind: DataType) -> None:
+    if kind.simpleString() not in _IDENTITIES:
+        raise OptionError(
+            "idColumn",
+            f"column {name!r} is {kind.simpleString()}, not {' or '.join(_IDENTITIES)}; cast it",
+        )
 
 
 def _headers(

@@ -132,9 +132,26 @@ def test_an_id_column_has_no_null() -> None:
     assert next(rows).identity == "7"
     with pytest.raises(SchemaError, match="has null in column 'id', the option idColumn"):
         next(rows)
+    batch = pa.RecordBatch.from_pylist([{"data": "x", "id": ""}])
+    with pytest.raises(SchemaError, match="has empty text in column 'id', the option idColumn"):
+        next(reader("data string, id string", idColumn="id").read(iter([batch])))
     # Without the option the column is a wish: a row without one is known by its place.
     batch = pa.RecordBatch.from_pylist([{"data": "x", "msg_id": None}])
     assert next(reader("data string, msg_id string").read(iter([batch]))).identity is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ddl"),
+    [
+        ("data", "data binary"),
+        ("timestamp", "data string, timestamp timestamp"),
+        ("headers", "data string, headers map<string,string>"),
+    ],
+)
+def test_an_id_column_is_text_or_a_number(name: str, ddl: str) -> None:
+    with pytest.raises(OptionError, match=f"'idColumn': column '{name}' is .*; cast it"):
+        reader(ddl, idColumn=name)
+    reader("data string, seq bigint", idColumn="seq")
 
 
 @pytest.mark.parametrize(
