@@ -13,11 +13,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from js_spark.errors import OptionError
+from js_spark.errors import OptionError, SparkSourceError
 from js_spark.layout import Layout
 from js_spark.option_uses import refuse_ends, refuse_limits
 from js_spark.options import SourceOptions
 from js_spark.reader import JetStreamReader
+from js_spark.refused_reader import RefusedReader
 from js_spark.sink import JetStreamStreamWriter, JetStreamWriter
 from js_spark.sink_options import SinkOptions
 from js_spark.stream_reader import JetStreamStreamReader
@@ -53,10 +54,13 @@ class JetStreamDataSource(DataSource):
         return JetStreamReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader of a streaming query."""
-        options = SourceOptions.parse(self.options)
-        refuse_ends(self.options)
-        return JetStreamStreamReader(options, schema)
+        """Return the reader of a streaming query, or one that says why there is none."""
+        try:
+            options = SourceOptions.parse(self.options)
+            refuse_ends(self.options)
+            return JetStreamStreamReader(options, schema)
+        except SparkSourceError as error:
+            return RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch; messages are appended to the stream, never replaced."""

@@ -179,7 +179,7 @@ def test_a_streaming_read_has_no_end(name: str) -> None:
     source = JetStreamDataSource({**LEAST, name: texts[name]})
     assert source.reader(source.schema())
     with pytest.raises(OptionError, match=f"'{name}': is for a batch"):
-        source.streamReader(source.schema())
+        source.streamReader(source.schema()).initialOffset()
 
 
 @pytest.mark.parametrize(
