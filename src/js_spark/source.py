@@ -71,7 +71,7 @@ class JetStreamDataSource(DataSource):
     def streamWriter(  # noqa: N802
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
-        """Return the writer of a streaming query, in append or update mode."""
+        """Return the writer of a streaming query; Spark has no update mode for Python's sinks."""
         if overwrite:
             raise OptionError("outputMode", "'complete' is not possible: a stream is appended to")
         return JetStreamStreamWriter(SinkOptions.parse(self.options), schema)

@@ -93,6 +93,17 @@ def test_what_was_read_can_be_written_on(
     assert two.info().state.messages == 10
 
 
+def test_sql_inserts_into_a_view(
+    spark: SparkSession, server: NatsServer, make_stream: Make, read: Callable[..., DataFrame]
+) -> None:
+    stream = make_stream()
+    options = f"nats.servers '{server.url}', stream '{stream.name}'"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW js_copy USING jetstream OPTIONS ({options})")
+    subject = f"{stream.name.lower()}.a"
+    spark.sql(f"INSERT INTO js_copy (subject, data) VALUES ('{subject}', X'2a')")
+    assert [bytes(row["data"]) for row in read(stream.name, subject=subject).collect()] == [b"*"]
+
+
 @pytest.mark.parametrize(
     ("mode", "config", "exact"),
     [
