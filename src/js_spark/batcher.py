@@ -86,9 +86,9 @@ def _builder(layout: Layout, name: str) -> Callable[[_Block], pa.Array]:
         return lambda block: _payload(block).extras
     if name == ERROR:
         return _errors
-    if name == layout.raw_column and layout.payload.names:
+    if name == layout.raw_column and layout.is_typed:
         return _misfit_payloads
-    build: Part = part(name.removeprefix("_") if layout.payload.names else name)
+    build: Part = part(name.removeprefix("_") if layout.is_typed else name)
     return lambda block: build(block.page, block.stream)
 
 

@@ -35,14 +35,16 @@ _BESIDE: Final = ("stream", "subject", "seq", "timestamp")
 class Layout:
     """The columns of one read.
 
-    ``payload`` are the payload's own (none for raw reads), ``beside`` the others. Raises
+    ``payload`` are the payload's own (none for raw reads, and where a typed read asks for none),
+    ``beside`` the others. Raises
     :class:`~js_spark.errors.SchemaError` when nothing says what JSON payloads hold, or when a
     member has the name of a column of the source.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
         self.raw_column: Final = options.corrupt_column
-        if options.value_format == "raw":
+        self.is_typed: Final = options.value_format != "raw"
+        if not self.is_typed:
             self.payload = StructType([])
             self.beside = StructType(_parts("", _RAW, options))
             return

@@ -84,6 +84,14 @@ def test_columns_after_a_spark_schema(make_stream: Make, fill: Fill, read: Read)
         read(stream.name, valueFormat="json")
 
 
+def test_a_read_without_columns_of_the_payload(make_stream: Make, fill: Fill, read: Read) -> None:
+    stream = make_stream()
+    fill(stream, [{"id": 1}, b"broken"])
+    columns = "_seq bigint, _extra string, _raw binary"
+    rows = read(stream.name, schema=columns, valueFormat="json").orderBy("_seq").collect()
+    assert [tuple(row) for row in rows] == [(1, '{"id":1}', None), (2, None, b"broken")]
+
+
 def test_a_projection_has_the_same_misfits(make_stream: Make, fill: Fill, read: Read) -> None:
     stream = make_stream()
     fill(stream, [{"id": "x", "at": "2024-01-01T00:00:00Z"}])
