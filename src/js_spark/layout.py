@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from js_spark import fields
 from js_spark.columns import part_type
 from js_spark.decode import arrow_type
-from js_spark.errors import SchemaError
+from js_spark.errors import OptionError, SchemaError
 from js_spark.events import EVENT_COLUMNS
 from js_spark.json_schema import load_schema, struct_of
 from js_spark.options import SourceOptions
@@ -89,12 +89,16 @@ def _payload(
 
 
 def _companions(options: SourceOptions) -> list[StructField]:
-    return [
+    others = [
         fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
         *_parts("_", _BESIDE, options),
         fields.optional(ERROR, fields.STRING, "Why the message does not fit; null when it does."),
-        fields.optional(options.corrupt_column, fields.BINARY, "The payload when it does not fit."),
     ]
+    raw = options.corrupt_column
+    if raw.lower() in {each.name for each in others}:
+        raise OptionError("columnNameOfCorruptRecord", f"the source has another column {raw!r}")
+    what = "The payload when it does not fit."
+    return [*others, fields.optional(raw, fields.BINARY, what)]
 
 
 def _parts(prefix: str, names: tuple[str, ...], options: SourceOptions) -> list[StructField]:

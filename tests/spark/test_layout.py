@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from js_spark.errors import SchemaError
+from js_spark.errors import OptionError, SchemaError
 from js_spark.layout import Layout
 from js_spark.options import SourceOptions
 
@@ -38,3 +38,17 @@ def test_no_column_can_be_promised_to_hold_no_null(
     with pytest.raises(SchemaError) as caught:
         Layout(options, wanted).check(wanted)
     assert f"column {named!r} is NOT NULL" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["_seq", "_Extra", "_error"])
+def test_the_payload_that_does_not_fit_has_a_column_of_its_own(name: str) -> None:
+    options = SourceOptions.parse(
+        {
+            "nats.servers": "h",
+            "stream": "S",
+            "valueFormat": "json",
+            "columnNameOfCorruptRecord": name,
+        }
+    )
+    with pytest.raises(OptionError, match=f"the source has another column '{name}'"):
+        Layout(options, StructType([StructField("a", LongType())]))
