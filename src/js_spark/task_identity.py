@@ -14,6 +14,21 @@ __all__ = ["TaskIdentity"]
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
+# A setting of the session that a micro-batch runs in. Over Spark Connect tasks of a write within
+# foreachBatch hear of nothing else, for the server begins it in another thread than the query's.
+_OF_SOME_BATCH = "spark.sql.streaming.internal.stateStore.partitions"
+
+_NEEDS_NAME = (
+    "is required for a batch write within foreachBatch: a name that is the same in each batch, and"
+    " another one for each write into the stream. Without it rows need idColumn, or"
+    " idempotence=insert or none"
+)
+_NO_BATCH = (
+    "does not identify a write within foreachBatch over Spark Connect: Spark does not tell its"
+    " tasks which batch they write, so rows would pass for those of an earlier one. They need"
+    " idColumn, or idempotence=insert or none"
+)
+
 
 @frozen
 class TaskIdentity:
@@ -22,8 +37,8 @@ class TaskIdentity:
     write: str
     batch: int
     partition: int
-    is_own: bool = True
-    """Whether no other write can have the same; see :meth:`check`."""
+    refusal: str | None = None
+    """Why another write may have the same; see :meth:`check`."""
 
     @classmethod
     def here(cls, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
@@ -38,7 +53,8 @@ class TaskIdentity:
         query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
         partition = context.partitionId()
         if query is None or batch is None:
-            return cls(write_id, 0, partition)
+            stray = context.getLocalProperty(_OF_SOME_BATCH) is not None
+            return cls(write_id, 0, partition, _NO_BATCH if stray else None)
         if streams:
             return cls(query, int(batch), partition)
         return cls.within(query, int(batch), partition, write_id if given else None)
@@ -47,22 +63,19 @@ class TaskIdentity:
     def within(cls, query: str, batch: int, partition: int, write_id: str | None) -> TaskIdentity:
         """Return the identity of a batch write that ``foreachBatch`` of a query makes."""
         if write_id is None:
-            return cls(query, batch, partition, is_own=False)
+            return cls(query, batch, partition, _NEEDS_NAME)
         return cls(f"{query}-{write_id}", batch, partition)
 
     def check(self) -> None:
-        """Raise `OptionError` where two writes of one micro-batch would have the same identity.
+        """Raise `OptionError` where two writes of a query would have the same identity.
 
-        Nothing could tell them apart: what Spark says is the same for both, and what is made up
-        here would differ in the next attempt. The second write's rows would pass for the first's.
+        Nothing could tell two writes of one batch apart: what Spark says is the same for both, and
+        what is made up here would differ in the next attempt. Where Spark does not name the batch,
+        writes of two batches cannot be told apart either. The second write's rows would pass for
+        the first's.
         """
-        if not self.is_own:
-            raise OptionError(
-                "writeId",
-                "is required for a batch write within foreachBatch: a name that is the same in each"
-                " batch, and another one for each write into the stream. Without it rows need"
-                " idColumn, or idempotence=insert or none",
-            )
+        if self.refusal is not None:
+            raise OptionError("writeId", self.refusal)
 
     def row(self, number: int) -> str:
         """Return the identity of one row by its place. Raises what `check` does."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+_T = TypeVar("_T")
 
 
 def main(url: str, nats: str, folder: str) -> dict[str, Any]:
@@ -35,8 +38,11 @@ def without_the_package(spark: SparkSession, nats: str, folder: str) -> dict[str
     told.where("seq <= 10").write.format("jetstream").options(
         **{"nats.servers": nats, "stream": "COPY"}
     ).mode("append").save()
-    copy_on(spark, nats, folder)
-    return {"read": orders.count()}
+    patiently(lambda: copied(spark, nats, folder))
+    return {
+        "read": orders.count(),
+        "in_batch": patiently(lambda: written_in_batches(spark, nats, folder)),
+    }
 
 
 def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
@@ -62,11 +68,11 @@ def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
     }
 
 
-def copy_on(spark: SparkSession, nats: str, folder: str) -> None:
-    """Copy ORDERS as a streaming query; goes on when Spark gave its process too little time."""
+def patiently(run: Callable[[], _T]) -> _T:
+    """Run a streaming query; goes on when Spark gave its process too little time."""
     for _ in range(5):
         try:
-            return copied(spark, nats, folder)
+            return run()
         except PySparkException as error:
             if "waiting for the Python worker to connect back" not in str(error):
                 raise
@@ -91,6 +97,33 @@ def copied(spark: SparkSession, nats: str, folder: str) -> None:
     error = query.exception()
     if error is not None:
         raise error
+
+
+def written_in_batches(spark: SparkSession, nats: str, folder: str) -> str:
+    """Write each batch of a query under one name, and return why that is refused."""
+    server = {"nats.servers": nats}
+
+    def write(rows: DataFrame, batch: int) -> None:
+        again = rows.selectExpr("'copy.again' AS subject", "data").write.format("jetstream")
+        again.options(**server, stream="COPY", writeId="again").mode("append").save()
+
+    orders = spark.readStream.format("jetstream").options(
+        **server, stream="ORDERS", startingOffsets="earliest", maxMessagesPerTrigger="150"
+    )
+    query = (
+        orders.load()
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", f"{folder}/batches")
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(400)
+    except PySparkException as error:
+        if "does not identify" in str(error):
+            return str(error)
+        raise
+    return str(query.exception())
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ def test_reads_and_writes_as_batch_and_as_stream(
         found = run_job(f"sc://{connect.found}", server.url, str(tmp_path))
         copied = list(jet.get_stream("COPY").read(subjects="copy.orders.*"))
         told = dict(jet.get_stream("COPY").subjects("copy.told"))
+        again = dict(jet.get_stream("COPY").subjects("copy.again"))
     assert "needs Spark in its own process" in found.pop("refused")
+    assert "'writeId': does not identify a write within foreachBatch" in found.pop("in_batch")
+    assert again == {}
     assert found == {
         "read": MESSAGES,
         "foreign": True,

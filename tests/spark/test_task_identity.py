@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
+from attrs import frozen
 
 from js_spark.errors import OptionError
 from js_spark.task_identity import TaskIdentity
@@ -19,3 +22,32 @@ def test_a_write_within_a_batch_needs_a_name() -> None:
     for ask in (shared.check, lambda: shared.row(0)):
         with pytest.raises(OptionError, match="'writeId': is required for a batch write within"):
             ask()
+
+
+@frozen
+class Task:
+    """What a task hears of its place."""
+
+    properties: Mapping[str, str]
+
+    def getLocalProperty(self, key: str) -> str | None:
+        return self.properties.get(key)
+
+    def partitionId(self) -> int:
+        return 2
+
+
+def here(monkeypatch: pytest.MonkeyPatch, properties: Mapping[str, str]) -> TaskIdentity:
+    monkeypatch.setattr("js_spark.task_identity.TaskContext.get", lambda: Task(properties))
+    return TaskIdentity.here("w", given=True, streams=False)
+
+
+def test_a_write_whose_batch_nobody_tells_has_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = {"spark.sql.streaming.internal.stateStore.partitions": "2"}
+    stray = here(monkeypatch, session)
+    for ask in (stray.check, lambda: stray.row(0)):
+        with pytest.raises(OptionError, match="'writeId': does not identify a write within"):
+            ask()
+    told = {**session, "sql.streaming.queryId": "q", "streaming.sql.batchId": "3"}
+    assert here(monkeypatch, told).row(5) == "q-w-3-2-5"
+    assert here(monkeypatch, {}).row(5) == "w-0-2-5"
