@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from js_cli.interrupts import ended_as_by_ctrl_c
-from js_cli.screen import notes, print_json, results, transfer
+from js_cli.screen import counted, notes, print_json, results, transfer
 from js_cli.target import Target, json_option, server_options
 from js_cli.values import in_bytes
 
@@ -128,5 +128,4 @@ def _counts(state: StreamState) -> dict[str, int]:
 
 
 def _words(state: StreamState) -> str:
-    plural = "" if state.messages == 1 else "s"
-    return f"{state.messages:,} message{plural}, {in_bytes(state.bytes)}"
+    return f"{counted(state.messages, 'message')}, {in_bytes(state.bytes)}"

@@ -14,7 +14,7 @@ from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import LAST_SEQUENCE, Finite
 from js_cli.message_view import as_json as message_as_json
 from js_cli.message_view import print_message
-from js_cli.screen import notes, print_json, results
+from js_cli.screen import counted, notes, print_json, results
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def consume(
         finally:
             # Also after the link broke: that many were printed.
             if not as_json:
-                notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
+                notes().print(counted(printed, "message"), style="dim")
         if consumer is None:
             source.delete_consumer(worker.name)
 

@@ -13,7 +13,7 @@ from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import SEQUENCE
 from js_cli.message_view import payload, printable
-from js_cli.screen import harmless, notes, plain_table, print_json, progress, results
+from js_cli.screen import counted, harmless, notes, plain_table, print_json, progress, results
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def run(
             if once and not done:
                 break
     results().print(
-        f"{dead.stored:,} dead letters stored in {dead.names.letters},"
+        f"{counted(dead.stored, 'dead letter')} stored in {dead.names.letters},"
         f" {dead.known:,} known already, {dead.skipped:,} advisories skipped"
     )
 
@@ -241,10 +241,10 @@ def discard(
         raise click.UsageError("name the letters by number, or give --all")
     with opened(target, stream, consumer, letters, None) as dead:
         found = _chosen(dead, numbers)
-        _ask(f"remove {len(found):,} dead letters for good?", yes or not found)
+        _ask(f"remove {counted(len(found), 'dead letter')} for good?", yes or not found)
         for letter in found:
             dead.discard(letter)
-    results().print(f"{len(found):,} dead letters removed")
+    results().print(f"{counted(len(found), 'dead letter')} removed")
 
 
 def _chosen(dead: DeadLetters, numbers: tuple[int, ...]) -> list[DeadLetter]:

@@ -21,7 +21,7 @@ from js_cli.failures import Failure, arguments_judged
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import Finite
 from js_cli.message_view import printable
-from js_cli.screen import notes, plain_table, print_json, results
+from js_cli.screen import counted, notes, plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def events(
             show(event)
         mended = nc.is_connected
         broken = not mended or nc.epoch != epoch
-    notes().print(f"{shown:,} event{'' if shown == 1 else 's'}", style="dim")
+    notes().print(counted(shown, "event"), style="dim")
     if broken and not mended and not stop.is_set():
         raise Failure("the link to the server broke; nothing was heard since")
     if broken:

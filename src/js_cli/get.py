@@ -11,7 +11,7 @@ import click
 
 from js_cli.lengths import LAST_SEQUENCE, SEQUENCE
 from js_cli.message_view import print_stored, stored_as_json
-from js_cli.screen import notes, print_json, results
+from js_cli.screen import counted, notes, print_json, results
 from js_cli.target import Target, json_option, server_options
 from js_models import Timestamp
 
@@ -104,7 +104,7 @@ def get(
             found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
         printed = _print(found, count, as_json)
     if not as_json:
-        notes().print(f"{printed:,} message{'' if printed == 1 else 's'}", style="dim")
+        notes().print(counted(printed, "message"), style="dim")
 
 
 def _range(

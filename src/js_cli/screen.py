@@ -37,6 +37,11 @@ class _Screen(Console):
         return super().render_str(harmless(text), *args, **options)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return how many there are of something: ``1 message``, ``2,000 messages``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def harmless(text: str) -> str:
     """Return a stranger's text with escapes for every character that would act on a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)

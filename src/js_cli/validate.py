@@ -11,7 +11,7 @@ import click
 from js_cli.deploy.folder import configs_below
 from js_cli.problems import print_problems, print_warnings, problem_as_json
 from js_cli.sarif import sarif_log
-from js_cli.screen import notes, print_json, results
+from js_cli.screen import counted, notes, print_json, results
 from js_cli.target import json_option
 from js_models.files import STDIN_NAME, FileConfigs, load_configs
 from js_models.version import parse_version
@@ -95,12 +95,8 @@ def _load(
 
 
 def _summary(found: FileConfigs) -> str:
-    parts = [_count(len(found.configs), "configuration")]
-    parts.append(_count(len(found.errors), "problem") if found.errors else "no problem")
+    parts = [counted(len(found.configs), "configuration")]
+    parts.append(counted(len(found.errors), "problem") if found.errors else "no problem")
     if found.warnings:
-        parts.append(_count(len(found.warnings), "warning"))
+        parts.append(counted(len(found.warnings), "warning"))
     return ", ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

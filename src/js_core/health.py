@@ -219,7 +219,7 @@ def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Fin
         yield Finding(
             kind="paused", severity="warning", stream=stream, consumer=consumer,
             figures={"pending": pending},
-            text=f"it is paused, and {pending:,} messages wait",
+            text=f"it is paused, and {_waiting(pending)}",
             advice="resume it when what it was paused for is over",
         )  # fmt: skip
     if again >= thresholds.redelivered_least and again >= thresholds.redelivered * unacknowledged:
@@ -240,6 +240,10 @@ def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Fin
         )  # fmt: skip
 
 
+def _waiting(pending: int) -> str:
+    return "1 message waits" if pending == 1 else f"{pending:,} messages wait"
+
+
 def _movement(
     key: Key, then: ConsumerInfo, now: ConsumerInfo, seconds: float, subject: str
 ) -> Iterator[Finding]:
@@ -252,14 +256,14 @@ def _movement(
         yield Finding(
             kind="no_pulls", severity="error", stream=stream, consumer=consumer,
             figures={"pending": pending},
-            text=f"{pending:,} messages wait and nobody asks for them",
+            text=f"{_waiting(pending)}, and nobody pulls",
             advice="are its workers running, and connected to this account and domain?",
         )  # fmt: skip
     elif grown > 0 and not now.paused:
         yield Finding(
             kind="lag_growing", severity="warning", stream=stream, consumer=consumer,
             figures={"pending": pending, "grown": grown, "seconds": seconds},
-            text=f"{pending:,} messages wait, {grown:,} more than {seconds:g} s before",
+            text=f"{_waiting(pending)}, {grown:,} more than {seconds:g} s before",
             advice="add workers, or make handlers faster",
         )  # fmt: skip
     if _is_stuck(then, now):

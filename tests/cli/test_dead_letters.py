@@ -89,7 +89,7 @@ def test_a_letter_without_its_message_is_not_replayed(
     assert refused.exit_code == 1
     assert "cannot be replayed" in refused.stderr
     assert "1 without a message stay" in run("dlq", "replay", stream, "--all", "--yes").stdout
-    assert run("dlq", "discard", stream, "--all", "--yes").stdout == "1 dead letters removed\n"
+    assert run("dlq", "discard", stream, "--all", "--yes").stdout == "1 dead letter removed\n"
 
 
 @pytest.mark.since("2.14")
