@@ -35,7 +35,13 @@ from js_core.fast_ingest import (
     interval_for,
 )
 from js_core.protocol import Frame, Sink
-from js_core.publish import PublishFailure, PublishRequest, publish_headers
+from js_core.publish import (
+    Publishable,
+    PublishFailure,
+    PublishRequest,
+    as_request,
+    publish_headers,
+)
 from js_core.publish_limits import PublishLimits
 from js_core.subjects import check_subject
 from js_models import PubAck, StreamInfoResponse
@@ -139,8 +145,12 @@ class Ingest:
 
     # ---- what the owner calls
 
-    def prepare(self, request: PublishRequest) -> Entry:
-        """Return a place for a message; an error in it is its outcome, and it is not sent."""
+    def prepare(self, given: Publishable) -> Entry:
+        """Return a place for a message; an error in it is its outcome, and it is not sent.
+
+        Raises `BadArgument` for what is no message at all.
+        """
+        request = as_request(given)
         try:
             headers = publish_headers(request)
             check_headers(headers)

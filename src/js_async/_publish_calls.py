@@ -12,7 +12,7 @@ from js_async.publisher import Publisher
 from js_core.deadline import Seconds, seconds
 from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
-from js_core.publish import PublishRequest, request_of
+from js_core.publish import Publishable, request_of
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import RetryPolicy, retry_policy
 from js_core.subjects import check_name
@@ -83,7 +83,7 @@ class PublishCalls(ApiCalls):
 
     def publish_many(
         self,
-        requests: Iterable[PublishRequest] | AsyncIterable[PublishRequest],
+        requests: Iterable[Publishable] | AsyncIterable[Publishable],
         *,
         window: int = WINDOW,
         window_bytes: int = WINDOW_BYTES,
@@ -93,6 +93,7 @@ class PublishCalls(ApiCalls):
     ) -> PublishMany:
         """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
 
+        A message is a `PublishRequest`, or a pair of subject and data where that is all there is.
         At most `window` messages and `window_bytes` bytes are under way. `timeout` in seconds is
         for each message. An outcome is the acknowledgement or a `PublishFailure` with the error.
         Messages are sent again as by `publish`, which may change their order.
@@ -119,7 +120,7 @@ class PublishCalls(ApiCalls):
     def fast_ingest(
         self,
         stream: str,
-        requests: Iterable[PublishRequest] | AsyncIterable[PublishRequest],
+        requests: Iterable[Publishable] | AsyncIterable[Publishable],
         *,
         gaps: Gaps = "fail",
         window: int = INTERVALS * MAX_INTERVAL,
@@ -130,8 +131,9 @@ class PublishCalls(ApiCalls):
     ) -> FastIngest:
         """Publish into a stream with `allow_batched`, acknowledged in intervals (server 2.14).
 
-        Iterate over the outcomes, in order: `Ingested`, which has no sequence as none is told, or
-        a `PublishFailure`. At most `window` messages and `window_bytes` bytes are under way.
+        Messages are given as to `publish_many`. Iterate over the outcomes, in order: `Ingested`,
+        which has no sequence as none is told, or a `PublishFailure`. At most `window` messages and
+        `window_bytes` bytes are under way.
 
         After a message that fails, those behind it are sent again, in their order. With
         `gaps="ok"` the stream goes on behind one that failed or got lost, and `Ingested` says

@@ -12,7 +12,7 @@ from js_async._io import Stream as Generated
 from js_async._io import portions
 from js_async._leaving import SentWhileRead, raise_failures, warn_of_unseen
 from js_core.fast_ingest import Gaps, Ingested
-from js_core.publish import PublishFailure, PublishRequest, several
+from js_core.publish import Publishable, PublishFailure, several
 from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 
@@ -31,7 +31,7 @@ class FastIngest(SentWhileRead):
         self,
         api: Api,
         stream: str,
-        requests: Iterable[PublishRequest] | AsyncIterable[PublishRequest],
+        requests: Iterable[Publishable] | AsyncIterable[Publishable],
         gaps: Gaps,
         limits: PublishLimits,
     ) -> None:

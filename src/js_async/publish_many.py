@@ -11,9 +11,10 @@ from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async._io import portions
 from js_async._leaving import SentWhileRead, raise_failures, warn_of_unseen
-from js_async._pipeline import Outcome, Pipeline, UnderWay
+from js_async._pipeline import Pipeline
+from js_async._under_way import Outcome, UnderWay
 from js_core.deadline import monotonic
-from js_core.publish import PublishRequest, several
+from js_core.publish import Publishable, several
 from js_core.publish_limits import PublishLimits
 
 __all__ = ["PublishMany"]
@@ -34,7 +35,7 @@ class PublishMany(SentWhileRead):
     def __init__(
         self,
         api: Api,
-        requests: Iterable[PublishRequest] | AsyncIterable[PublishRequest],
+        requests: Iterable[Publishable] | AsyncIterable[Publishable],
         limits: PublishLimits,
     ) -> None:
         self._requests: Final = several(requests)

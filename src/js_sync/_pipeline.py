@@ -24,7 +24,14 @@ from js_core.errors import (
 from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.pub_ack import AckReader
-from js_core.publish import PLAIN, PublishFailure, PublishRequest, publish_headers
+from js_core.publish import (
+    PLAIN,
+    Publishable,
+    PublishFailure,
+    PublishRequest,
+    as_request,
+    publish_headers,
+)
 from js_core.publish_limits import PublishLimits
 from js_core.publish_retry import Step, leaves_doubt, needs_pause, next_step
 from js_core.subjects import check_subject
@@ -33,63 +40,13 @@ from js_sync import _publish_doubt
 from js_sync._api import Api
 from js_sync._io import Lock, Signal, sleep
 from js_sync._transport import Box
+from js_sync._under_way import Outcome, UnderWay
 
-__all__ = ["Outcome", "Pipeline", "UnderWay"]
+__all__ = ["Pipeline"]
 
 # Subjects whose check is remembered.
 _SUBJECTS: Final = 1000
 _NO_RESPONDERS: Final = 503
-
-Outcome = PubAck | PublishFailure
-
-
-class UnderWay:
-    """A message under way, and in the end what became of it."""
-
-    # Slots not for speed: on Python 3.11 two threads that give an object its first `__dict__` (by
-    # asking for it, or by an attribute that none had before) can break the interpreter, where a
-    # callback of the garbage collector lets the other one run in between.
-    __slots__ = (
-        "attempts",
-        "doubt",
-        "headers",
-        "is_told",
-        "outcome",
-        "reply",
-        "request",
-        "seen",
-        "sent_at",
-        "signal",
-        "size",
-        "started",
-        "stray",
-        "subject",
-        "trouble",
-    )
-
-    def __init__(
-        self, request: PublishRequest, subject: bytes, reply: bytes, headers: bytes, now: float
-    ) -> None:
-        self.request = request
-        self.subject = subject
-        self.reply = reply
-        self.headers = headers
-        self.size = len(request.data) + len(headers) + len(subject)
-        self.started = now
-        self.sent_at = now
-        self.outcome: Outcome | None = None
-        self.signal: Signal | None = None
-        self.trouble: tuple[TwinstreamError, Step] | None = None
-        self.stray: TwinstreamError | None = None
-        self.attempts = 1
-        self.is_told = False
-        self.doubt = False
-        self.seen = False
-
-    @property
-    def repeatable(self) -> bool:
-        """Tell whether sending it again cannot store it twice."""
-        return bool(self.headers) and self.request.is_repeatable
 
 
 class Pipeline:
@@ -166,19 +123,27 @@ class Pipeline:
 
     # ---- sending
 
-    def prepare(self, request: PublishRequest) -> UnderWay:
-        """Return a place for a message; an error in it is its outcome, and it is not sent."""
+    def prepare(self, given: Publishable) -> UnderWay:
+        """Return a place for a message; an error in it is its outcome, and it is not sent.
+
+        Raises `BadArgument` for what is no message at all.
+        """
+        if isinstance(given, PublishRequest):
+            plain = given[2:] == PLAIN and type(given.data) is bytes
+        else:
+            plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
+            # A pair stays one, unless something is wrong with it.
+            given = given if plain else as_request(given)
         try:
-            plain = request[2:] == PLAIN and type(request.data) is bytes
-            headers = b"" if plain else publish_headers(request)
-            subject = self._subjects.get(request.subject) or self._check(request.subject)
+            headers = b"" if plain else publish_headers(as_request(given))
+            subject = self._subjects.get(given[0]) or self._check(given[0])
         except TwinstreamError as error:
             # Not the request itself: its data may be what has no length.
-            entry = UnderWay(PublishRequest(str(request.subject)), b"", b"", b"", 0.0)
-            entry.outcome = PublishFailure(request, error)
+            entry = UnderWay(PublishRequest(str(given[0])), b"", b"", b"", 0.0)
+            entry.outcome = PublishFailure(as_request(given), error)
             return entry
         self._number = number = self._number + 1
-        return UnderWay(request, subject, self._inbox % number, headers, monotonic())
+        return UnderWay(given, subject, self._inbox % number, headers, monotonic())
 
     def _check(self, subject: str) -> bytes:
         if len(self._subjects) >= _SUBJECTS:
@@ -197,9 +162,7 @@ class Pipeline:
     def try_send(self, entry: UnderWay) -> bool:
         """Send a message if that needs no waiting; tell whether it was done, else use `send`."""
         self._waiting[entry.reply] = entry
-        return self._transport.try_send(
-            entry.subject, entry.reply, entry.headers, entry.request.data
-        )
+        return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
 
     def send(self, entry: UnderWay) -> None:
         """Send a message, waiting for the connection if need be; an error is its outcome."""
@@ -213,7 +176,7 @@ class Pipeline:
     def _send(self, entry: UnderWay) -> None:
         try:
             self._transport.ready(Deadline(self._end(entry)))
-            self._transport.send(entry.subject, entry.reply, entry.headers, entry.request.data)
+            self._transport.send(entry.subject, entry.reply, entry.headers, entry.data)
         except TwinstreamError as error:
             self._finish(entry, PublishFailure(entry.request, error))
 
@@ -228,7 +191,8 @@ class Pipeline:
         if entry is None:
             return
         # Most answers look like the last one: these take two calls each, not five.
-        ack = self._acks.like_last(frame) if entry.request.expected_stream is None else None
+        guarded = entry.headers and entry.request.expected_stream is not None
+        ack = None if guarded else self._acks.like_last(frame)
         if ack is None or entry.outcome is not None:
             self._judge(entry, frame)
             return

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, Self
 
 from js_core.fast_ingest import Gaps, Ingested
-from js_core.publish import PublishFailure, PublishRequest, several
+from js_core.publish import Publishable, PublishFailure, several
 from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 from js_sync._api import Api
@@ -32,7 +32,7 @@ class FastIngest(SentWhileRead):
         self,
         api: Api,
         stream: str,
-        requests: Iterable[PublishRequest],
+        requests: Iterable[Publishable],
         gaps: Gaps,
         limits: PublishLimits,
     ) -> None:

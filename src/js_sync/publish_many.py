@@ -9,13 +9,14 @@ from itertools import takewhile
 from typing import Final, Self
 
 from js_core.deadline import monotonic
-from js_core.publish import PublishRequest, several
+from js_core.publish import Publishable, several
 from js_core.publish_limits import PublishLimits
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import portions
 from js_sync._leaving import SentWhileRead, raise_failures, warn_of_unseen
-from js_sync._pipeline import Outcome, Pipeline, UnderWay
+from js_sync._pipeline import Pipeline
+from js_sync._under_way import Outcome, UnderWay
 
 __all__ = ["PublishMany"]
 
@@ -35,7 +36,7 @@ class PublishMany(SentWhileRead):
     def __init__(
         self,
         api: Api,
-        requests: Iterable[PublishRequest],
+        requests: Iterable[Publishable],
         limits: PublishLimits,
     ) -> None:
         self._requests: Final = several(requests)

@@ -9,13 +9,14 @@ from typing import Final, Self
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import ConnectionClosed, PublishFailures
 from js_core.headers import HeaderValues
-from js_core.publish import PublishFailure, PublishRequest
+from js_core.publish import PublishFailure, PublishRequest, request_of
 from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 from js_sync._api import Api
 from js_sync._io import Lock, Signal, Task, spawn
 from js_sync._leaving import LISTED, Leaving
-from js_sync._pipeline import Outcome, Pipeline, UnderWay
+from js_sync._pipeline import Pipeline
+from js_sync._under_way import Outcome, UnderWay
 
 __all__ = ["PublishHandle", "Publisher"]
 
@@ -107,18 +108,20 @@ class Publisher(Leaving):
         Raises `BadArgument` for a bad message, and `ConnectionClosed` after the end; any other
         failure is the handle's.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=expected_stream,
-            expected_last_seq=expected_last_seq,
-            expected_last_msg_id=expected_last_msg_id,
-            expected_last_subject_seq=expected_last_subject_seq,
-            expected_last_subject_seq_subject=expected_last_subject_seq_subject,
-            rollup=rollup,
-            ttl=ttl,
+        request = request_of(
+            (
+                subject,
+                data,
+                headers,
+                msg_id,
+                expected_stream,
+                expected_last_seq,
+                expected_last_msg_id,
+                expected_last_subject_seq,
+                expected_last_subject_seq_subject,
+                rollup,
+                ttl,
+            )
         )
         return self.send_request(request)
 

@@ -291,6 +291,52 @@ def test_outcomes_that_are_here_and_not_taken_are_told(opened, name):
             ended(outcomes)
 
 
+MANY = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
+
+
+@pytest.mark.parametrize("call", MANY)
+def test_a_message_may_be_given_as_a_pair(opened, name, call):
+    with opened() as jet:
+        stream = jet.create_stream(
+            StreamConfig(
+                name=name,
+                subjects=[f"{name}.>"],
+                max_msg_size=100,
+                allow_batched=call == "fast_ingest" or None,
+            )
+        )
+        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        given = [
+            (f"{name}.1", b"one"),
+            js.PublishRequest(f"{name}.2", b"two"),
+            (f"{name}.3", bytearray(b"three")),
+            ("bad subject", b""),
+            (f"{name}.4", "text"),
+            (f"{name}.5", b"x" * 200),
+        ]
+        outcomes = [each for each in many(given, retries=0)]
+        failures = [each for each in outcomes if isinstance(each, js.PublishFailure)]
+        assert [outcomes.index(each) for each in failures] == [3, 4, 5]
+        requests = [js.PublishRequest(*each) for each in given[3:]]
+        assert [each.request for each in failures] == requests
+        errors = [js.BadArgument, js.BadArgument, js.JetStreamError]
+        assert [isinstance(*each) for each in zip((f.error for f in failures), errors, strict=True)]
+        stored = [(stream.get_message(seq)).data for seq in (1, 2, 3)]
+        assert stored == [b"one", b"two", b"three"]
+
+
+@pytest.mark.parametrize("call", MANY)
+@pytest.mark.parametrize("wrong", ["orders", ("orders",), ["orders", b""], None, {"data": b""}])
+def test_what_is_no_message_is_refused(opened, name, call, wrong):
+    with opened() as jet:
+        batched = call == "fast_ingest" or None
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], allow_batched=batched))
+        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        with pytest.raises(js.BadArgument, match="a PublishRequest or a pair of subject and data"):
+            for _ in many([wrong]):
+                pass
+
+
 @pytest.mark.parametrize("call", ["publish_many", "fast_ingest"])
 def test_what_nobody_goes_through_warns_that_nothing_was_sent(opened, name, call):
     with opened() as jet:

@@ -160,7 +160,9 @@ def pipelined(job: Job) -> str:
         async with context(job) as jet:
             await jet.publish(SINK_SUBJECT, job.payload)
             requests = (
-                js_async.PublishRequest(subject=SINK_SUBJECT, data=job.payload, headers=job.headers)
+                (SINK_SUBJECT, job.payload)
+                if job.headers is None
+                else js_async.PublishRequest(SINK_SUBJECT, job.payload, job.headers)
                 for _ in range(job.count)
             )
             meter, done = Meter(), 0

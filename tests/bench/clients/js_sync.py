@@ -117,7 +117,9 @@ def pipelined(job: Job) -> str:
         jet.publish(SINK_SUBJECT, job.payload)
         # One for each message, as a program makes them.
         requests = (
-            js_sync.PublishRequest(subject=SINK_SUBJECT, data=job.payload, headers=job.headers)
+            (SINK_SUBJECT, job.payload)
+            if job.headers is None
+            else js_sync.PublishRequest(SINK_SUBJECT, job.payload, job.headers)
             for _ in range(job.count)
         )
         meter, done = Meter(), 0
