@@ -44,7 +44,14 @@ def counted(number: int, noun: str) -> str:
 
 def harmless(text: str) -> str:
     """Return a stranger's text with escapes for every character that would act on a terminal."""
-    return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
+    return "\n".join(map(_harmless_line, text.split("\n")))
+
+
+def _harmless_line(line: str) -> str:
+    # Most lines need nothing, and a look at each of their characters takes its time.
+    if line.replace("\t", "").isprintable():
+        return line
+    return "".join(c if c.isprintable() or c == "\t" else json.dumps(c)[1:-1] for c in line)
 
 
 def results(*, markup: bool = False) -> Console:
