@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
 from js_models._document import TextError
 from js_models._reading import Reader
 from js_models.problem import Problem
 from js_models.rules.rule import judge
 from js_models.validation import Config, members_of
 from js_models.version import parse_version
+
+_FIRST_NAME: Final = re.compile(r"[.[]")
 
 
 def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
@@ -17,11 +23,12 @@ def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
 
     reader = Reader(parse_version(server))
     try:
-        settings = reader.record(members_of(config), "StreamCreateRequest")
+        members = members_of(config)
+        settings = reader.record(members, "StreamCreateRequest")
     except TextError:
         return []
     found = judge(STREAM_LINT, StreamCase(settings, reader.version))
-    return [*_ignored(reader), *found]
+    return [*_ignored(reader), *_sure(found, members, reader)]
 
 
 def lint_consumer(
@@ -33,7 +40,8 @@ def lint_consumer(
 
     reader = Reader(parse_version(server))
     try:
-        settings = reader.record(members_of(config), "ConsumerConfig")
+        members = members_of(config)
+        settings = reader.record(members, "ConsumerConfig")
         parent = (
             None
             if stream is None
@@ -42,7 +50,17 @@ def lint_consumer(
     except TextError:
         return []
     found = judge(CONSUMER_LINT, ConsumerCase(settings, parent, reader.version))
-    return [*_ignored(reader), *found]
+    return [*_ignored(reader), *_sure(found, members, reader)]
+
+
+def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> list[Problem]:
+    """Leave out what is said to be missing where it may be what was there and not read."""
+    unread = {one.path for one in reader.problems}
+    return [
+        one
+        for one in found
+        if not unread or (one.path not in unread and _FIRST_NAME.split(one.path)[0] in members)
+    ]
 
 
 def _ignored(reader: Reader) -> list[Problem]:

@@ -117,3 +117,10 @@ def test_old_servers_drop_what_they_do_not_know() -> None:
 def test_broken_text_is_not_for_lint() -> None:
     assert lint_stream("{") == []
     assert lint_consumer("{") == []
+
+
+def test_what_was_not_read_is_not_taken_for_missing() -> None:
+    # The limit is there, in a form that the server refuses.
+    assert lint_stream({"name": "S", "max_age": "1h"}) == []
+    assert lint_stream({"name": "S", "max_agee": SECOND}) == []
+    assert lint_consumer({"durable_name": "C", "ack_policy": 7}) == []
