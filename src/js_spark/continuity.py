@@ -18,7 +18,7 @@ from js_spark.filters import same_filter
 from js_spark.mark import TimeAt
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
-from js_spark.put_back import put_back
+from js_spark.other_stream import why_other
 from js_spark.stream_state import StreamState
 
 __all__ = ["Continuity"]
@@ -114,28 +114,10 @@ class Continuity:
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
         """Tell whether a stream is not the one of ``position``; raises unless that is allowed."""
-        if position.created != state.created:
-            self._refuse_other(position, state)
-            return True
-        sign = put_back(position, state, self._time_at)
-        if sign is None:
-            return False
-        self._refuse_put_back(state, sign)
-        return True
-
-    def _refuse_other(self, position: Position, state: StreamState) -> None:
-        if self._strict:
-            raise DataLossError(
-                f"stream {state.name} was made at {state.created}, the checkpoint is of one made at"
-                f" {position.created}: it was deleted and made again; use a new checkpoint{_GO_ON}"
-            )
-
-    def _refuse_put_back(self, state: StreamState, sign: str) -> None:
-        if self._strict:
-            raise DataLossError(
-                f"stream {state.name} {sign}: it was put back to an earlier state, and what it got"
-                f" since has sequences that were read before; use a new checkpoint{_GO_ON}"
-            )
+        reason = why_other(position, state, self._time_at)
+        if reason is not None and self._strict:
+            raise DataLossError(f"{reason}; use a new checkpoint{_GO_ON}")
+        return reason is not None
 
     def _refuse_overtaken(self, low: int, state: StreamState) -> None:
         if self._strict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from js_spark.errors import DataLossError
 from js_spark.mark import TimeAt
 from js_spark.offsets import Position
-from js_spark.put_back import put_back
+from js_spark.other_stream import why_other
 from js_spark.stream_state import StreamState
 
 __all__ = ["start_behind"]
@@ -17,31 +17,16 @@ def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: 
     With ``strict`` it raises `DataLossError` if the stream is another one by now, was put back to
     an earlier state, or removed messages before they were landed.
     """
-    if end.created != state.created:
-        _refuse(
-            strict,
-            f"stream {state.name} was made at {state.created}, the journal is of one made at"
-            f" {end.created}: it was deleted and made again; land into a new folder, or set"
-            " failOnDataLoss=false to go on with the new one from its beginning",
-        )
+    if reason := why_other(end, state, time_at):
+        if strict:
+            raise DataLossError(
+                f"{reason}; land into a new folder, or set failOnDataLoss=false to go on with the"
+                " stream as it is now, from its beginning"
+            )
         return state.first
-    if sign := put_back(end, state, time_at):
-        _refuse(
-            strict,
-            f"stream {state.name} {sign}: it was put back to an earlier state, and what it got"
-            " since has sequences that were landed before; land into a new folder, or set"
-            " failOnDataLoss=false to go on from its beginning",
-        )
-        return state.first
-    if state.first > end.next:
-        _refuse(
-            strict,
+    if state.first > end.next and strict:
+        raise DataLossError(
             f"stream {state.name}: sequences {end.next} to {state.first - 1} were removed before"
-            " they were landed; set failOnDataLoss=false to go on with what is left",
+            " they were landed; set failOnDataLoss=false to go on with what is left"
         )
     return max(end.next, state.first)
-
-
-def _refuse(strict: bool, reason: str) -> None:
-    if strict:
-        raise DataLossError(reason)

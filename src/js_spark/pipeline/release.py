@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from js_core.errors import ConsumerNotFound
 from js_models import AckPolicy, ConsumerConfig, DeliverPolicy
 from js_spark.errors import CheckpointError, OptionError
+from js_spark.other_stream import why_other
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.held_messages import held_messages, windows
 from js_spark.pipeline.landed import missing_of, possible_tables, read_landed
 from js_spark.pipeline.sink import Sink
-from js_spark.put_back import put_back
 from js_spark.stream_state import StreamState, stored_at
 
 if TYPE_CHECKING:
@@ -122,13 +122,12 @@ class Purge:
         """Remove all up to the end of the batch, if the tables have it; else `CheckpointError`."""
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
-        again = put_back(entry.position, state, partial(stored_at, jet))
-        if state.created != entry.created or again:
+        reason = why_other(entry.position, state, partial(stored_at, jet))
+        if reason is not None:
             if not self._source.source_options.fail_on_data_loss:
                 return 0  # the batches to come are of the stream as it is now
             raise CheckpointError(
-                f"nothing was purged: stream {self._source.stream} is not the one that batch"
-                f" {entry.batch} was landed from: it was made again, or put back"
+                f"nothing was purged: {reason}; batch {entry.batch} was landed before that"
             )
         tables, since = possible_tables(self._source), self._first_batch(entry)
         for low, high in windows(state.first, entry.end):

@@ -15,13 +15,13 @@ from attrs import evolve
 from js_spark.errors import DataLossError, OptionError
 from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
+from js_spark.other_stream import why_other
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.landed import messages_of, missing_of, read_landed, tables_of
 from js_spark.pipeline.settled import settled
 from js_spark.pipeline.sink import Sink, open_sink
-from js_spark.put_back import put_back
 from js_spark.staging import Staging, Written, seqs_of, summarized
 
 if TYPE_CHECKING:
@@ -78,17 +78,9 @@ def replay(
 def _check_stream(source: SourceConfig, last: BatchEntry) -> None:
     with Leader(source.source_options) as leader:
         (state,) = leader.states()
-        sign = put_back(last.position, state, leader.time_at)
-    if state.created != last.created:
-        raise DataLossError(
-            f"stream {source.stream} was made at {state.created}, the tables are of one made at"
-            f" {last.created}: their messages cannot be read again"
-        )
-    if sign is not None:
-        raise DataLossError(
-            f"stream {source.stream} {sign}: it was put back to an earlier state, and the messages"
-            " of the tables cannot be read again"
-        )
+        reason = why_other(last.position, state, leader.time_at)
+    if reason is not None:
+        raise DataLossError(f"{reason}; the messages of the tables cannot be read again")
 
 
 def _again(
