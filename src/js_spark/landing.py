@@ -18,7 +18,7 @@ from js_spark.lock import locked
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport, TableReport
 from js_spark.split_tables import DEAD_LETTERS, TableNames
-from js_spark.staging import STAGING, Written, seqs_of, summarized
+from js_spark.staging import STAGING, Written, seqs_in
 from js_spark.stream_state import StreamState
 from js_spark.tables import ParquetBatch, put_landed, refuse_taken
 
@@ -132,8 +132,7 @@ class Landing:
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
         """Read the sequences back from the files and count them, before the batch is committed."""
         column = "seq" if self.options.value_format == "raw" else "_seq"
-        files = [file for each in tables.written for file in each.files]
-        seqs = summarized(seqs_of(files, column))
+        seqs = seqs_in(tables.written, column)
         reports = tuple(self._report(each) for each in tables.written)
         dead = sum(each.rows for each in reports if each.name == self._dead)
         if seqs.count != seqs.distinct or seqs.count < found:

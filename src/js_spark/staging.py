@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from attrs import frozen
 
 from js_spark.durable import make_folders, sync
 
-__all__ = ["STAGING", "Seqs", "Staging", "Written", "files_in", "seqs_of", "summarized"]
+__all__ = ["STAGING", "Seqs", "Staging", "Written", "files_in", "seqs_in"]
 
 STAGING: Final = "_staging"
 """Folder of what is on its way; readers of Parquet pass over names that begin so."""
@@ -103,18 +103,15 @@ def files_in(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(folder.glob(_PARQUET)))
 
 
-def seqs_of(files: Sequence[Path], column: str) -> pa.ChunkedArray:
-    """Read one column of sequences from several files."""
-    chunks: list[pa.Array] = []
-    for file in files:
-        chunks += pq.ParquetFile(file).read(columns=[column]).column(column).chunks
-    return pa.chunked_array(chunks, pa.int64())
-
-
-def summarized(seqs: pa.ChunkedArray) -> Seqs:
-    """Count sequences."""
+def seqs_in(written: Iterable[Written], column: str) -> Seqs:
+    """Read the sequences back from the files of a batch, and count them."""
     import pyarrow.compute as pc
 
+    chunks: list[pa.Array] = []
+    for each in written:
+        for file in each.files:
+            chunks += pq.ParquetFile(file).read(columns=[column]).column(column).chunks
+    seqs = pa.chunked_array(chunks, pa.int64())
     if not len(seqs):
         return Seqs()
     ends = pc.min_max(seqs).as_py()

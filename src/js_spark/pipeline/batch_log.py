@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from js_spark.durable import make_folders, sync
 from js_spark.errors import JournalError
 from js_spark.mark import Mark
 from js_spark.offsets import Position
+
+if TYPE_CHECKING:
+    from js_spark.staging import Seqs, Written
 
 __all__ = ["BatchEntry", "BatchLog", "TableEntry"]
 
@@ -71,6 +74,22 @@ class BatchEntry:
     def position(self) -> Position:
         """Where the stream stands behind the batch."""
         return Position(self.end, self.created, mark=self.mark)
+
+    def counted(self, seqs: Seqs, written: Iterable[Written], dead_letters: str) -> BatchEntry:
+        """Return the entry of the batch with what it wrote; one table is that of dead letters."""
+        tables = {
+            each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
+            for each in written
+        }
+        dead = tables.get(dead_letters)
+        return evolve(
+            self,
+            messages=seqs.count,
+            dead_letters=dead.rows if dead else 0,
+            first_seq=seqs.first,
+            last_seq=seqs.last,
+            tables=tables,
+        )
 
     @property
     def bytes(self) -> int:

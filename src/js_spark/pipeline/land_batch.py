@@ -12,13 +12,13 @@ from attrs import evolve, frozen
 from js_spark.errors import CheckpointError, JournalError
 from js_spark.land_job import LandJob, ranges_of
 from js_spark.leader import Leader
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.identity import Identity
 from js_spark.pipeline.landed import possible_tables
 from js_spark.pipeline.sink import Sink
-from js_spark.staging import Seqs, seqs_of, summarized
+from js_spark.staging import Seqs, seqs_in
 from js_spark.tables import BatchWriter, put_landed, refuse_taken
 
 if TYPE_CHECKING:
@@ -140,22 +140,9 @@ class BatchLander:
 
     def _counted(self, entry: BatchEntry, tables: BatchWriter, found: int) -> BatchEntry:
         """Read the sequences back from the files: each message is there once, in its range."""
-        files = [file for each in tables.written for file in each.files]
-        seqs = summarized(seqs_of(files, self._source.seq_column))
+        seqs = seqs_in(tables.written, self._source.seq_column)
         self._check(entry, seqs, found)
-        reports = {
-            each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
-            for each in tables.written
-        }
-        dead = reports.get(self._source.dead_letters)
-        return evolve(
-            entry,
-            messages=seqs.count,
-            dead_letters=dead.rows if dead else 0,
-            first_seq=seqs.first,
-            last_seq=seqs.last,
-            tables=reports,
-        )
+        return entry.counted(seqs, tables.written, self._source.dead_letters)
 
     def _check(self, entry: BatchEntry, seqs: Seqs, found: int) -> None:
         inside = not seqs.count or (entry.start <= seqs.first and seqs.last < entry.end)

@@ -16,13 +16,13 @@ from js_spark.errors import DataLossError, OptionError
 from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
 from js_spark.other_stream import why_other
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.landed import messages_of, missing_of, read_landed, tables_of
 from js_spark.pipeline.settled import settled
 from js_spark.pipeline.sink import Sink, open_sink
-from js_spark.staging import Staging, Written, seqs_of, summarized
+from js_spark.staging import Staging, Written, seqs_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +105,9 @@ def _again(
         for table in _order(source, tables, written):
             found = written.get(table)
             sink.replace(table, entry.batch, found.files if found else ())
-        return _entry(entry, source, written)
+        seqs = seqs_in(written.values(), source.seq_column)
+        again = entry.counted(seqs, written.values(), source.dead_letters)
+        return evolve(again, replays=entry.replays + 1)
     finally:
         staging.close()
 
@@ -131,22 +133,3 @@ def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Writte
     """
     names = sorted({*tables, *written} - {source.dead_letters})
     return [*names, source.dead_letters]
-
-
-def _entry(entry: BatchEntry, source: SourceConfig, written: Mapping[str, Written]) -> BatchEntry:
-    files = [file for each in written.values() for file in each.files]
-    seqs = summarized(seqs_of(files, source.seq_column))
-    tables = {
-        each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
-        for each in written.values()
-    }
-    dead = tables.get(source.dead_letters)
-    return evolve(
-        entry,
-        messages=seqs.count,
-        dead_letters=dead.rows if dead else 0,
-        first_seq=seqs.first,
-        last_seq=seqs.last,
-        replays=entry.replays + 1,
-        tables=tables,
-    )
