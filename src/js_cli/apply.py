@@ -16,6 +16,7 @@ from js_cli.deploy.step import Allowed, Step
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
 from js_cli.screen import notes, print_json, results
+from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DONE = {"create": "created", "update": "updated", "recreate": "made anew"}
 
 @click.command(short_help="Make a server's streams and consumers as a folder says.")
 @plan_options
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 @server_options
 def apply(
@@ -54,7 +55,7 @@ def apply(
         done: list[Step] = []
         failure: Failure | None = None
         if not refused:
-            failure = _apply(jet, steps, done, ask=not yes, quiet=as_json)
+            failure = _apply(jet, steps, done, yes=yes, quiet=as_json)
     if as_json:
         applied = not refused and failure is None
         print_json(plan_as_json(version, steps, applied=applied, done=done))
@@ -66,12 +67,11 @@ def apply(
 
 
 def _apply(
-    jet: JetStream, steps: list[Step], done: list[Step], *, ask: bool, quiet: bool
+    jet: JetStream, steps: list[Step], done: list[Step], *, yes: bool, quiet: bool
 ) -> Failure | None:
     """Carry out the steps that are due and print each; stop at a failure and return it."""
     due = [step for step in steps if step.verb in DONE]
-    if due and ask:
-        click.confirm("Carry this out?", abort=True, err=True)
+    sure("Carry this out?", yes=yes or not due)
     with asked_to_stop() as stop:  # never between a removal and what replaces it
         for step in due:
             if stop.is_set():

@@ -14,6 +14,7 @@ from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import SEQUENCE
 from js_cli.message_view import payload, printable
 from js_cli.screen import counted, harmless, notes, plain_table, print_json, progress, results
+from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def show(
     metavar="CONSUMER",
     help="Have CONSUMER start again at its first dead letter (server 2.14) instead.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @server_options
 def replay(
     target: Target,
@@ -204,7 +205,7 @@ def replay(
         raise click.UsageError("name the letters by number, or give --all, or --by-reset")
     with opened(target, stream, consumer, letters, None) as dead:
         if reset:
-            _ask(f"have {reset} start again, also with what it acknowledged since?", yes)
+            sure(f"Have {reset} start again, also with what it acknowledged since?", yes=yes)
             first = dead.replay_by_reset(reset)
             results().print(f"{reset} starts again at sequence {first:,} of {stream}")
             return
@@ -213,7 +214,7 @@ def replay(
         if gone and not everything:
             raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
         found = [letter for letter in found if not letter.gone]
-        _ask(f"publish {len(found):,} messages anew?", yes or not found)
+        sure(f"Publish {len(found):,} messages anew?", yes=yes or not found)
         with progress(notes(), shown=len(found) > 1) as display:
             for letter in display.track(found, description="replay"):
                 dead.replay(letter, subject=subject)
@@ -225,7 +226,7 @@ def replay(
 @letters_options
 @click.argument("numbers", nargs=-1, type=SEQUENCE)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @server_options
 def discard(
     target: Target,
@@ -241,7 +242,7 @@ def discard(
         raise click.UsageError("name the letters by number, or give --all")
     with opened(target, stream, consumer, letters, None) as dead:
         found = _chosen(dead, numbers)
-        _ask(f"remove {counted(len(found), 'dead letter')} for good?", yes or not found)
+        sure(f"Remove {counted(len(found), 'dead letter')} for good?", yes=yes or not found)
         for letter in found:
             dead.discard(letter)
     results().print(f"{counted(len(found), 'dead letter')} removed")
@@ -249,11 +250,6 @@ def discard(
 
 def _chosen(dead: DeadLetters, numbers: tuple[int, ...]) -> list[DeadLetter]:
     return [dead.get(number) for number in numbers] if numbers else list(dead.letters())
-
-
-def _ask(question: str, yes: bool) -> None:
-    if not yes and not click.confirm(question, err=True):
-        raise Failure("nothing was done")
 
 
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:

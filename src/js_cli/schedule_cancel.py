@@ -6,13 +6,14 @@ import click
 
 from js_cli.schedule_view import as_json_object
 from js_cli.screen import print_json, results
+from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 
 
 @click.command(short_help="Remove a schedule from a stream.")
 @click.argument("stream")
 @click.argument("subject")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 @server_options
 def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) -> None:
@@ -26,9 +27,7 @@ def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) 
         jet = target.jetstream(nc)
         schedules = jet.schedules(stream)
         found = schedules.get(subject)
-        if not yes:
-            question = f"Cancel {subject} ({found.schedule}, publishes to {found.target})?"
-            click.confirm(question, abort=True, err=True)
+        sure(f"Cancel {subject} ({found.schedule}, publishes to {found.target})?", yes=yes)
         removed = schedules.cancel(subject)
     if as_json:
         print_json(as_json_object(removed))

@@ -10,6 +10,7 @@ from attrs import asdict
 from js_cli.lengths import SEQUENCE
 from js_cli.pipeline.options import config_options, pick, spark_of
 from js_cli.screen import notes, print_json, progress, results
+from js_cli.sure import sure, yes_option
 from js_cli.target import json_option
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--source", metavar="NAME", help="Which source; not needed when there is one.")
 @click.option("--from", "low", type=SEQUENCE, required=True, metavar="SEQ")
 @click.option("--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; by default the end.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 def replay(
     config: PipelineConfig,
@@ -52,7 +53,7 @@ def replay(
         notes().print(
             f"{len(due)} batches of {chosen.name}, sequences {first.start:,} to {last.end - 1:,}",
         )
-        click.confirm("Land them again?", abort=True, err=True)
+        sure("Land them again?", yes=yes)
     with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
         task = display.add_task("batches", total=len(due))
         done = replay_batches(spark, config, chosen, low, end, tell=lambda _: display.advance(task))

@@ -8,6 +8,7 @@ import click
 
 from js_cli.pipeline.options import config_options, parse_seconds
 from js_cli.screen import notes, print_json, results
+from js_cli.sure import sure, yes_option
 from js_cli.target import json_option
 from js_cli.values import in_bytes
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     "--keep", default="7d", show_default=True, help="Keep what was replaced within this time."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove replaced files and those of attempts that were killed.
@@ -39,8 +40,7 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
     if not as_json:
         _show(found, config)
     if found and not dry_run:
-        if not yes:
-            click.confirm("Remove them?", abort=True, err=True)
+        sure("Remove them?", yes=yes)
         found = vacuum_tables(config, keep=seconds)
         if not as_json:
             results().print(f"removed {in_bytes(sum(each.bytes for each in found))}")
