@@ -9,7 +9,7 @@ stored is looked up first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from js_core.errors import BadArgument, SubjectTaken, TwinstreamError
 from js_core.hole import Hole
@@ -35,58 +35,63 @@ Written = Stored | TwinstreamError
 _WINDOW: Final = 500
 
 
-class OnceWriter(Protocol):
-    """Stores messages that carry an identity, each once."""
-
-    def check(self) -> Stream:
-        """Return the stream; raises `NotPromised` when its settings let doubles through."""
-        ...
-
-    def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
-        """Store messages that may be under way together, and return what came of each."""
-        ...
-
-
-def once_writer(
-    jet: JetStream, streams: PromisedStreams, stream: str, by: By, timeout: float
-) -> OnceWriter:
-    """Return the writer for one stream; an attempt may take `timeout` seconds."""
-    if by == "subject":
-        return BySubject(jet, streams, stream, timeout)
-    if by == "id":
-        return ByIdentity(jet, streams, stream, timeout)
-    raise BadArgument(f"by must be 'subject' or 'id', got {by!r}")
-
-
-class _Into:
-    """The stream that is written into, with the promise that its settings must give."""
+class OnceWriter:
+    """Stores messages that carry an identity, each once, in a stream that promises it."""
 
     def __init__(
         self,
+        jet: JetStream,
         streams: PromisedStreams,
-        name: str,
+        stream: str,
+        timeout: float,
         promise: str,
         holes_of: Callable[[StreamConfig], list[Hole]],
     ) -> None:
+        self._jet: Final = jet
         self._streams: Final = streams
-        self._name: Final = name
+        self._stream: Final = stream
+        self._timeout: Final = timeout
         self._promise: Final = promise
         self._holes_of: Final = holes_of
         self._subjects: list[str] = [">"]
 
     def check(self) -> Stream:
-        """Return the stream; raises `NotPromised`."""
-        stream = self._streams.named(self._name, self._promise, self._holes_of)
+        """Return the stream; raises `NotPromised` when its settings let doubles through."""
+        stream = self._streams.named(self._stream, self._promise, self._holes_of)
         self._subjects = stream.config.subjects or [stream.name]
         return stream
 
-    def strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
+    def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
+        """Store messages that may be under way together, and return what came of each."""
+        strangers = self._strangers(requests)
+        results: dict[int, Written] = {}
+        sent: list[int] = []
+        for number, request in enumerate(requests):
+            if number not in strangers:
+                sent.append(number)
+            else:
+                results[number] = BadArgument(
+                    f"{request.subject}: stream {request.expected_stream} has no such subject"
+                )
+        published = [requests[number] for number in sent]
+        outcomes = self._jet.publish_many(published, window=_WINDOW, timeout=self._timeout)
+        numbers = iter(sent)
+        for outcome in outcomes:
+            if isinstance(outcome, PublishFailure):
+                results[next(numbers)] = outcome.error
+            else:
+                repeated = bool(outcome.duplicate)
+                stored = Stored(stream=outcome.stream, seq=outcome.seq, repeated=repeated)
+                results[next(numbers)] = stored
+        return [results[number] for number in range(len(requests))]
+
+    def _strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
         """Return the places of the messages whose subjects the stream does not have."""
         found = self._mismatches(requests)
         if not found:
             return found
         # The stream may have got the subject since it was asked for.
-        self._streams.forget(self._name)
+        self._streams.forget(self._stream)
         self.check()
         return self._mismatches(requests)
 
@@ -101,50 +106,31 @@ class _Into:
         }
 
 
-class ByIdentity:
+class ByIdentity(OnceWriter):
     """Publishes with `Nats-Msg-Id`; whoever uses it keeps within the window, or looks up."""
 
     def __init__(
         self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
     ) -> None:
-        self._jet: Final = jet
-        self._timeout: Final = timeout
-        self._into: Final = _Into(
-            streams,
-            stream,
-            "that a message is stored once by its identity",
-            lambda config: identity_holes(config, timeout),
+        promise = "that a message is stored once by its identity"
+        super().__init__(
+            jet, streams, stream, timeout, promise, lambda config: identity_holes(config, timeout)
         )
 
-    def check(self) -> Stream:
-        """Return the stream; raises `NotPromised`."""
-        return self._into.check()
 
-    def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
-        """Store messages and return what came of each."""
-        return _publish(self._jet, self._into, requests, self._timeout)
-
-
-class BySubject:
+class BySubject(OnceWriter):
     """Inserts: each message has a subject of its own."""
 
     def __init__(
         self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
     ) -> None:
-        self._jet: Final = jet
-        self._timeout: Final = timeout
-        self._into: Final = _Into(
-            streams, stream, "that a message is stored once by its subject", insert_holes
-        )
-
-    def check(self) -> Stream:
-        """Return the stream; raises `NotPromised`."""
-        return self._into.check()
+        promise = "that a message is stored once by its subject"
+        super().__init__(jet, streams, stream, timeout, promise, insert_holes)
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
-        """Store messages and return what came of each."""
+        """Store messages that may be under way together, and return what came of each."""
         first = [request._replace(expected_last_subject_seq=0) for request in requests]
-        results = _publish(self._jet, self._into, first, self._timeout)
+        results = super().write(first)
         return [
             result
             if isinstance(result, Stored) and not result.repeated
@@ -186,26 +172,12 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     )
 
 
-def _publish(
-    jet: JetStream, into: _Into, requests: Sequence[PublishRequest], timeout: float
-) -> list[Written]:
-    strangers = into.strangers(requests)
-    results: dict[int, Written] = {}
-    sent: list[int] = []
-    for number, request in enumerate(requests):
-        if number not in strangers:
-            sent.append(number)
-        else:
-            results[number] = BadArgument(
-                f"{request.subject}: stream {request.expected_stream} has no such subject"
-            )
-    outcomes = jet.publish_many([requests[n] for n in sent], window=_WINDOW, timeout=timeout)
-    numbers = iter(sent)
-    for outcome in outcomes:
-        if isinstance(outcome, PublishFailure):
-            results[next(numbers)] = outcome.error
-        else:
-            repeated = bool(outcome.duplicate)
-            stored = Stored(stream=outcome.stream, seq=outcome.seq, repeated=repeated)
-            results[next(numbers)] = stored
-    return [results[number] for number in range(len(requests))]
+def once_writer(
+    jet: JetStream, streams: PromisedStreams, stream: str, by: By, timeout: float
+) -> OnceWriter:
+    """Return the writer for one stream; an attempt may take `timeout` seconds."""
+    if by == "subject":
+        return BySubject(jet, streams, stream, timeout)
+    if by == "id":
+        return ByIdentity(jet, streams, stream, timeout)
+    raise BadArgument(f"by must be 'subject' or 'id', got {by!r}")
