@@ -15,6 +15,7 @@ class Pings:
 
     def __init__(self) -> None:
         self._waiting: deque[Signal] = deque()
+        self._beat: Signal | None = None
 
     def restart(self) -> Signal:
         """Begin anew with the PING that logs in to another link, before it is sent.
@@ -23,6 +24,7 @@ class Pings:
         """
         first = Signal()
         self._waiting = deque((first,))
+        self._beat = None
         return first
 
     def expect(self) -> Signal:
@@ -30,6 +32,13 @@ class Pings:
         flag = Signal()
         self._waiting.append(flag)
         return flag
+
+    def expect_beat(self) -> bool:
+        """List a PING of the heartbeat as `expect` does; False while the last has no answer."""
+        if self._beat is not None and not self._beat.is_set():
+            return False
+        self._beat = self.expect()
+        return True
 
     def forget(self, flag: Signal) -> None:
         """Take back the flag of a PING that is not sent after all."""

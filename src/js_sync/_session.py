@@ -96,7 +96,6 @@ class Session:
         self._cause: BaseException | None = None
         self._refusal = ""
         self._pings: Final = Pings()
-        self._beat_pong: Signal | None = None
         self._greeting = Signal()
         self._trouble = Signal()
         self._change = Signal()
@@ -215,7 +214,6 @@ class Session:
         self._parser = Parser({})  # nobody gets a message before the link is secured
         self._end = None
         self._refusal = ""
-        self._beat_pong = None
         self._greeting = Signal()
         tls = options.tls
         first = tls is not None and tls.handshake_first
@@ -286,13 +284,11 @@ class Session:
         if not self.is_connected:
             # Whoever noted its end is about to raise the flag.
             return
-        pong = self._beat_pong
-        if pong is not None and not pong.is_set():
+        if self._pings.expect_beat():
+            self._link.post(PING)
+        else:
             interval = self._options.ping_interval
             self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
-            return
-        self._beat_pong = self._pings.expect()
-        self._link.post(PING)
 
     def _mend(self) -> None:
         policy = self._options.reconnect
