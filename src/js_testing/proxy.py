@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections import deque
-from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -93,12 +92,7 @@ class Proxy:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # -- inside: one thread does everything

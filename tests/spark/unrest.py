@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from types import TracebackType
 from typing import Final, Self
 
 import js_sync
@@ -35,12 +34,7 @@ class Unrest:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
 
