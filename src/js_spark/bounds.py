@@ -46,15 +46,8 @@ class Bound:
         """Read an option. Raises `OptionError` when it is neither a word nor names each stream."""
         if text.lower() in {"earliest", "latest"}:
             return cls(option, word=cast(_Word, text.lower()))
-        try:
-            value: object = json.loads(text)
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            raise OptionError(
-                option, f'must be earliest, latest or a JSON object as {{"S": 1}}, got {text!r}'
-            )
-        given = _for_each(option, cast(dict[str, object], value), streams, "sequence")
+        wanted = 'earliest, latest or a JSON object as {"S": 1}'
+        given = _for_each(option, text, streams, "sequence", wanted)
         return cls(option, by_stream={name: _place(option, name, at) for name, at in given.items()})
 
     @classmethod
@@ -70,15 +63,8 @@ class Bound:
         cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
     ) -> Bound:
         """Read an option that gives a time for each stream. Raises `OptionError`."""
-        try:
-            value: object = json.loads(text)
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            raise OptionError(
-                option, f'must be a JSON object as {{"S": 1700000000000}}, got {text!r}'
-            )
-        given = _for_each(option, cast(dict[str, object], value), streams, "time")
+        wanted = 'a JSON object as {"S": 1700000000000}'
+        given = _for_each(option, text, streams, "time", wanted)
         times = {name: _time(option, str(at)) for name, at in given.items()}
         return cls(option, by_time=times, otherwise=otherwise)
 
@@ -115,8 +101,16 @@ class Bound:
 
 
 def _for_each(
-    option: str, given: dict[str, object], streams: tuple[str, ...], what: str
+    option: str, text: str, streams: tuple[str, ...], what: str, wanted: str
 ) -> dict[str, object]:
+    """Read an object with a member for each stream; ``wanted`` says what the text must be."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise OptionError(option, f"must be {wanted}, got {text!r}")
+    given = cast(dict[str, object], value)
     for name in given.keys() ^ set(streams):
         state = "not read" if name in given else "missing"
         raise OptionError(option, f"stream {name!r} is {state}; give one {what} a stream")
