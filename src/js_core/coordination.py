@@ -84,14 +84,14 @@ def check_count(count: int, what: str) -> int:
     return count
 
 
-def check_told(handler: object, what: str) -> None:
+def check_told(on_lost: object) -> None:
     """Refuse what cannot be told of a loss by a call: nobody would wait for a coroutine."""
-    if handler is None:
+    if on_lost is None:
         return
-    if not callable(handler) or iscoroutinefunction(handler):
-        raise BadArgument(f"{what} must be a plain function, got {handler!r}")
-    if iscoroutinefunction(type(handler).__call__):
-        raise BadArgument(f"{what} must be callable without waiting, got {handler!r}")
+    if not callable(on_lost) or iscoroutinefunction(on_lost):
+        raise BadArgument(f"on_lost must be a plain function, got {on_lost!r}")
+    if iscoroutinefunction(type(on_lost).__call__):
+        raise BadArgument(f"on_lost must be callable without waiting, got {on_lost!r}")
 
 
 def coordination_config(name: str, *, replicas: int = 1) -> StreamConfig:

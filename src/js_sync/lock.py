@@ -28,7 +28,7 @@ class Leasing(ABC):
     def __init__(
         self, place: Place, name: str, terms: Terms, note: str, on_lost: OnLost | None
     ) -> None:
-        check_told(on_lost, "on_lost")
+        check_told(on_lost)
         self._place: Final = place
         self._name: Final = name
         self._terms: Final = terms

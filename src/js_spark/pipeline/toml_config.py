@@ -64,7 +64,7 @@ def read_config(
     name = top.text("name", file.stem)
     if not NAME.fullmatch(name):
         raise top.fail("name", f"{name!r} may hold letters, digits, '-' and '_' only")
-    folder = _path(top, "path", file.parent)
+    folder = _path(top, file.parent)
     nats = _nats(top.table("nats"), file.parent, server, default_server)
     spark = top.table("spark")
     config = PipelineConfig(
@@ -92,12 +92,14 @@ def _load(file: Path) -> dict[str, object]:
         raise ConfigError(file.name, f"is not TOML: {error}") from error
 
 
-def _path(table: TomlTable, key: str, folder: Path) -> Path:
-    text = table.text(key)
+def _path(table: TomlTable, folder: Path) -> Path:
+    text = table.text("path")
     if not text:
-        raise table.fail(key, 'is required: the folder of the tables, for example path = "lake"')
+        raise table.fail("path", 'is required: the folder of the tables, for example path = "lake"')
     if "://" in text:
-        raise table.fail(key, "must be a folder of a file system; object stores are not supported")
+        raise table.fail(
+            "path", "must be a folder of a file system; object stores are not supported"
+        )
     return folder / text
 
 
