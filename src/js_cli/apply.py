@@ -70,7 +70,7 @@ def _apply(
     jet: JetStream, steps: list[Step], done: list[Step], *, yes: bool, quiet: bool
 ) -> Failure | None:
     """Carry out the steps that are due and print each; stop at a failure and return it."""
-    due = [step for step in steps if step.verb in DONE]
+    due = [step for step in steps if step.is_due]
     sure("Carry this out?", yes=yes or not due)
     with asked_to_stop() as stop:  # never between a removal and what replaces it
         for step in due:

@@ -70,9 +70,8 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
     for one in wanted.consumers:
         step = _consumer_step(one, parents[one.stream_name], server, allowed)
         steps[one.stream_name].append(step)
-    done = {"nothing", "refused"}
-    some = any(step.verb not in done for step in (*streams, *chain(*steps.values())))
-    account = account_of(jet) if some else Account(AccountInfo())
+    any_due = any(step.is_due for step in (*streams, *chain(*steps.values())))
+    account = account_of(jet) if any_due else Account(AccountInfo())
     streams = [account.sized(step) for step in streams]
     consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
     held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
@@ -88,12 +87,10 @@ def _held_by_others(
 
     found: dict[str, list[str]] = {}
     with suppress(TwinstreamError):  # without the permission to ask, the plan goes on
-        for step in steps:
-            if step.verb in ("nothing", "refused"):
-                continue
-            for subject in subjects_of(stream_config(step.config)):
-                if subject in held.get(step.config.name, ()):
-                    continue
+        for step in (each for each in steps if each.is_due):
+            wanted = subjects_of(stream_config(step.config))
+            had = held.get(step.config.name, ())
+            for subject in (each for each in wanted if each not in had):
                 for name in jet.stream_names(subject):
                     found.setdefault(name, []).append(subject)
     return found

@@ -63,7 +63,7 @@ class Account:
 
     def sized(self, step: Step) -> Step:
         """Refuse a step whose stream or consumer alone is more than the account allows."""
-        if step.verb in ("nothing", "refused"):
+        if not step.is_due:
             return step
         reason = self._too_large(step.config)
         return evolve(step, verb="refused", refusal=reason) if reason else step

@@ -23,6 +23,11 @@ class Step:
     """Why the step is refused, and what would allow it."""
 
     @property
+    def is_due(self) -> bool:
+        """Whether there is something to carry out, and nothing that forbids it."""
+        return self.verb not in ("nothing", "refused")
+
+    @property
     def title(self) -> str:
         """What the step is about, by name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
         if self.config.kind == "stream":
@@ -47,7 +52,7 @@ def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lo
     ``lost`` names what is lost when it is removed and made anew.
     """
     step = _judged(config, plan, creation, allowed, lost)
-    odd = [] if step.verb in ("nothing", "refused") else untyped(config)
+    odd = untyped(config) if step.is_due else []
     if not odd:
         return step
     return Step(config, "refused", Plan("impossible", problems=odd), "it cannot be sent as it is")

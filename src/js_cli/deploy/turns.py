@@ -90,7 +90,7 @@ def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
 def stream_claim(step: Step, holders: Holders) -> Claim:
     """Return what a stream's step takes."""
     name = step.config.name
-    if step.verb in ("nothing", "refused"):
+    if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))
     return Claim(step, name, subjects_of(stream_config(step.config)))
 
@@ -98,7 +98,7 @@ def stream_claim(step: Step, holders: Holders) -> Claim:
 def consumer_claim(step: Step, holders: Holders) -> Claim:
     """Return what the step of a work queue's consumer takes."""
     name = step.config.name
-    if step.verb in ("nothing", "refused"):
+    if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))
     return Claim(step, name, filters_of(consumer_config(step.config)))
 
