@@ -29,6 +29,24 @@ def warnings(reports):
     return [report for report in reports if isinstance(report, PullWarning)]
 
 
+def give_five(peer: FakePeer) -> None:
+    """Deliver all five messages of a stream, and note when they were read."""
+    peer.handshake()
+    pull = peer.expect_pull()
+    for seq in range(1, 6):
+        peer.deliver(pull, seq)
+    peer.fence()
+    peer.reach("read")
+
+
+async def five_are_here(connection, server):
+    async def read():
+        await connection.flush()
+        return server.reached("read")
+
+    await eventually(read)
+
+
 @CASES
 async def test_a_status_with_nothing_delivered(row):
     """Exactly one pull follows where one is due, and none where not."""
@@ -253,26 +271,16 @@ async def test_what_is_drained_before_it_begins_asks_for_nothing():
 
 async def test_leaving_gives_back_what_was_not_handed_over():
     def script(peer: FakePeer) -> None:
-        peer.handshake()
-        pull = peer.expect_pull()
-        for seq in range(1, 6):
-            peer.deliver(pull, seq)
-        peer.fence()
-        peer.reach("read")
+        give_five(peer)
         peer.expect("^UNSUB")
         peer.until_left()
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             messages, _ = iterating(connection)
-
-            async def read():
-                await connection.flush()
-                return server.reached("read")
-
             async with messages:
                 await (await messages.next(5)).ack()
-                await eventually(read)
+                await five_are_here(connection, server)
         words = {each.subject.split(".")[5]: each.payload for each in server.operations("ACK")}
         assert words.pop("1") == b"+ACK"
         assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
@@ -280,25 +288,15 @@ async def test_leaving_gives_back_what_was_not_handed_over():
 
 async def test_draining_hands_over_what_is_here_and_asks_for_no_more():
     def script(peer: FakePeer) -> None:
-        peer.handshake()
-        pull = peer.expect_pull()
-        for seq in range(1, 6):
-            peer.deliver(pull, seq)
-        peer.fence()
-        peer.reach("read")
+        give_five(peer)
         peer.until_left()
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             messages, _ = iterating(connection)
-
-            async def read():
-                await connection.flush()
-                return server.reached("read")
-
             async with messages:
                 seen = [await messages.next(5)]
-                await eventually(read)
+                await five_are_here(connection, server)
                 await messages.drain()
                 async for message in messages:
                     seen.append(message)

@@ -30,6 +30,24 @@ def warnings(reports):
     return [report for report in reports if isinstance(report, PullWarning)]
 
 
+def give_five(peer: FakePeer) -> None:
+    """Deliver all five messages of a stream, and note when they were read."""
+    peer.handshake()
+    pull = peer.expect_pull()
+    for seq in range(1, 6):
+        peer.deliver(pull, seq)
+    peer.fence()
+    peer.reach("read")
+
+
+def five_are_here(connection, server):
+    def read():
+        connection.flush()
+        return server.reached("read")
+
+    eventually(read)
+
+
 @CASES
 def test_a_status_with_nothing_delivered(row):
     """Exactly one pull follows where one is due, and none where not."""
@@ -254,26 +272,16 @@ def test_what_is_drained_before_it_begins_asks_for_nothing():
 
 def test_leaving_gives_back_what_was_not_handed_over():
     def script(peer: FakePeer) -> None:
-        peer.handshake()
-        pull = peer.expect_pull()
-        for seq in range(1, 6):
-            peer.deliver(pull, seq)
-        peer.fence()
-        peer.reach("read")
+        give_five(peer)
         peer.expect("^UNSUB")
         peer.until_left()
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             messages, _ = iterating(connection)
-
-            def read():
-                connection.flush()
-                return server.reached("read")
-
             with messages:
                 (messages.next(5)).ack()
-                eventually(read)
+                five_are_here(connection, server)
         words = {each.subject.split(".")[5]: each.payload for each in server.operations("ACK")}
         assert words.pop("1") == b"+ACK"
         assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
@@ -281,25 +289,15 @@ def test_leaving_gives_back_what_was_not_handed_over():
 
 def test_draining_hands_over_what_is_here_and_asks_for_no_more():
     def script(peer: FakePeer) -> None:
-        peer.handshake()
-        pull = peer.expect_pull()
-        for seq in range(1, 6):
-            peer.deliver(pull, seq)
-        peer.fence()
-        peer.reach("read")
+        give_five(peer)
         peer.until_left()
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             messages, _ = iterating(connection)
-
-            def read():
-                connection.flush()
-                return server.reached("read")
-
             with messages:
                 seen = [messages.next(5)]
-                eventually(read)
+                five_are_here(connection, server)
                 messages.drain()
                 for message in messages:
                     seen.append(message)
