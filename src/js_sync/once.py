@@ -149,24 +149,25 @@ class Once:
         try:
             while not deadline.expired():
                 box.take_all()
-                try:
-                    found = self._ended(deadline)
-                    trouble = ""
-                except TwinstreamError as error:
-                    if not passes(error):
-                        raise
-                    found, trouble = None, f" ({error})"
-                if found is not None:
+                found = self._ended(deadline)
+                if isinstance(found, OnceResult):
                     return found
+                trouble = "" if found is None else f" ({found})"
                 transport.wait(box.signal, deadline.earlier(Deadline.after(pause).at))
                 pause = min(pause * 2, _LONGEST_PAUSE)
         finally:
             transport.close_mailbox(box)
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
 
-    def _ended(self, deadline: Deadline) -> OnceResult | None:
+    def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
+        """Return what became of the work if it has ended, or why nobody could tell just now."""
         patience = self._place.api.deadline().earlier(deadline.at)
-        record = self._slots.look(self._subject, patience)
+        try:
+            record = self._slots.look(self._subject, patience)
+        except TwinstreamError as error:
+            if not passes(error):
+                raise
+            return error
         return None if record is None or record.state == HELD else _result(record)
 
     def forget(self) -> bool:
