@@ -1,4 +1,4 @@
-"""The session with a server: greeting it, keeping the link, mending it, and what arrives.
+"""The session with a server: making the link, keeping it, mending it, and what arrives.
 
 This is the transport under the JetStream layer; `Connection` puts the calls for users on top.
 """
@@ -10,13 +10,12 @@ from collections.abc import Callable
 from random import SystemRandom
 from typing import Final
 
-from js_async._credentials import credentials_for
+from js_async._greeting import Greeting
 from js_async._io import Signal, Task, spawn
 from js_async._link import Link
 from js_async._mailboxes import Mailboxes
 from js_async._pings import Pings
 from js_async._replies import Replies
-from js_async._tls import tls_context
 from js_async._transport import Box
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
@@ -39,7 +38,7 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
-from js_core.handshake import ServerInfo, connect_fields, read_denied, server_error
+from js_core.handshake import ServerInfo, read_denied, server_error
 from js_core.options import ConnectOptions
 from js_core.pieces import LONG
 from js_core.protocol import (
@@ -53,13 +52,11 @@ from js_core.protocol import (
     Pong,
     Refusal,
     Sink,
-    connect_command,
     long_publish_command,
     publish_command,
 )
 from js_core.publish import check_size
 from js_core.servers import ServerAddress, ServerPool
-from js_core.tls import TlsOptions
 from js_core.tokens import Tokens
 
 __all__ = ["Session"]
@@ -93,9 +90,8 @@ class Session:
         self.is_closed = False
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
-        self._refusal = ""
         self._pings: Final = Pings()
-        self._greeting = Signal()
+        self._greeting: Final = Greeting(options, self._link, self._pings)
         self._trouble = Signal()
         self._change = Signal()
         self._keeper: Task | None = None
@@ -163,9 +159,8 @@ class Session:
         self._end = cause
         await self._link.close()
         # This ends the making of a link, if one is being made.
-        self._greeting.set()
+        self._greeting.broken(self._end)
         self.replies.fail(self.closed_error())
-        self._pings.wake()
         self._wake()
         self._trouble.set()
         self._tell(Closed(str(cause) if cause is not None else ""))
@@ -207,25 +202,13 @@ class Session:
         raise AuthenticationFailed(text) if refused and met else ConnectionFailed(text)
 
     async def _greet(self, address: ServerAddress) -> None:
-        options = self._options
-        deadline = Deadline.after(options.connect_timeout)
+        deadline = Deadline.after(self._options.connect_timeout)
         await self._link.settle(deadline)
         self._parser = Parser({})  # nobody gets a message before the link is secured
         self._end = None
-        self._refusal = ""
-        self._greeting = Signal()
-        tls = options.tls
-        first = tls is not None and tls.handshake_first
-        name = address.name if tls is None or tls.server_name is None else tls.server_name
-        context = tls_context(tls) if tls is not None and first else None
-        await self._link.open(address.host, address.port, deadline, context, name)
-        await self._await_greeting(self._greeting, deadline, "INFO")
-        if not first and (tls is not None or address.tls or self._info.tls_required):
-            if not (self._info.tls_required or self._info.tls_available):
-                raise ConnectionFailed("TLS was asked for, the server does not offer it")
-            await self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
+        await self._greeting.open(address, deadline)
         self._parser = self._mailboxes.parser()
-        await self._log_in(address, deadline)
+        await self._greeting.log_in(address, deadline)
         self._address = address
         self._discover()
         self._mailboxes.subscribe()
@@ -240,23 +223,6 @@ class Session:
         if not self._link.is_open:
             self._ended(None)
             raise ConnectionFailed(f"the link broke when it was made: {self._end}")
-
-    async def _log_in(self, address: ServerAddress, deadline: Deadline) -> None:
-        fields = connect_fields(
-            self._options.name, credentials_for(self._options, address), self._info.nonce
-        )
-        pong = self._pings.restart()
-        self._link.write(connect_command(fields) + PING)
-        await self._await_greeting(pong, deadline, "PONG")
-
-    async def _await_greeting(self, signal: Signal, deadline: Deadline, what: str) -> None:
-        came = await self._link.wait(signal, deadline)
-        if self._refusal:
-            raise server_error(self._refusal)
-        if self._end is not None or not self._link.is_open:
-            raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
-        if not came:
-            raise ConnectionFailed(f"no {what} within {self._options.connect_timeout:g} s")
 
     # ---- keeping the link
 
@@ -341,7 +307,7 @@ class Session:
                     self._discover()
                     if self._info.lame_duck:
                         self._tell(LameDuck(str(self._address)))
-                self._greeting.set()
+                self._greeting.heard(self._info)
             case Refusal(text):
                 self._refused(text)
             case Ok():
@@ -354,9 +320,7 @@ class Session:
 
     def _refused(self, text: str) -> None:
         if not self._mailboxes.is_open:
-            self._refusal = text
-            self._greeting.set()
-            self._pings.wake()
+            self._greeting.refused(text)
             return
         self._tell(ServerReported(text))
         error, denied = server_error(text), read_denied(text)
@@ -374,8 +338,7 @@ class Session:
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
         self.replies.fail(lost)
-        self._greeting.set()
-        self._pings.wake()
+        self._greeting.broken(self._end)
         if not was_connected:
             return
         try:

@@ -1,5 +1,5 @@
 # Generated from src/js_async/_session.py by codegen/twin.py. Edit that file instead.
-"""The session with a server: greeting it, keeping the link, mending it, and what arrives.
+"""The session with a server: making the link, keeping it, mending it, and what arrives.
 
 This is the transport under the JetStream layer; `Connection` puts the calls for users on top.
 """
@@ -32,7 +32,7 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
-from js_core.handshake import ServerInfo, connect_fields, read_denied, server_error
+from js_core.handshake import ServerInfo, read_denied, server_error
 from js_core.options import ConnectOptions
 from js_core.pieces import LONG
 from js_core.protocol import (
@@ -46,21 +46,18 @@ from js_core.protocol import (
     Pong,
     Refusal,
     Sink,
-    connect_command,
     long_publish_command,
     publish_command,
 )
 from js_core.publish import check_size
 from js_core.servers import ServerAddress, ServerPool
-from js_core.tls import TlsOptions
 from js_core.tokens import Tokens
-from js_sync._credentials import credentials_for
+from js_sync._greeting import Greeting
 from js_sync._io import Signal, Task, spawn
 from js_sync._link import Link
 from js_sync._mailboxes import Mailboxes
 from js_sync._pings import Pings
 from js_sync._replies import Replies
-from js_sync._tls import tls_context
 from js_sync._transport import Box
 
 __all__ = ["Session"]
@@ -94,9 +91,8 @@ class Session:
         self.is_closed = False
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
-        self._refusal = ""
         self._pings: Final = Pings()
-        self._greeting = Signal()
+        self._greeting: Final = Greeting(options, self._link, self._pings)
         self._trouble = Signal()
         self._change = Signal()
         self._keeper: Task | None = None
@@ -164,9 +160,8 @@ class Session:
         self._end = cause
         self._link.close()
         # This ends the making of a link, if one is being made.
-        self._greeting.set()
+        self._greeting.broken(self._end)
         self.replies.fail(self.closed_error())
-        self._pings.wake()
         self._wake()
         self._trouble.set()
         self._tell(Closed(str(cause) if cause is not None else ""))
@@ -208,25 +203,13 @@ class Session:
         raise AuthenticationFailed(text) if refused and met else ConnectionFailed(text)
 
     def _greet(self, address: ServerAddress) -> None:
-        options = self._options
-        deadline = Deadline.after(options.connect_timeout)
+        deadline = Deadline.after(self._options.connect_timeout)
         self._link.settle(deadline)
         self._parser = Parser({})  # nobody gets a message before the link is secured
         self._end = None
-        self._refusal = ""
-        self._greeting = Signal()
-        tls = options.tls
-        first = tls is not None and tls.handshake_first
-        name = address.name if tls is None or tls.server_name is None else tls.server_name
-        context = tls_context(tls) if tls is not None and first else None
-        self._link.open(address.host, address.port, deadline, context, name)
-        self._await_greeting(self._greeting, deadline, "INFO")
-        if not first and (tls is not None or address.tls or self._info.tls_required):
-            if not (self._info.tls_required or self._info.tls_available):
-                raise ConnectionFailed("TLS was asked for, the server does not offer it")
-            self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
+        self._greeting.open(address, deadline)
         self._parser = self._mailboxes.parser()
-        self._log_in(address, deadline)
+        self._greeting.log_in(address, deadline)
         self._address = address
         self._discover()
         self._mailboxes.subscribe()
@@ -241,23 +224,6 @@ class Session:
         if not self._link.is_open:
             self._ended(None)
             raise ConnectionFailed(f"the link broke when it was made: {self._end}")
-
-    def _log_in(self, address: ServerAddress, deadline: Deadline) -> None:
-        fields = connect_fields(
-            self._options.name, credentials_for(self._options, address), self._info.nonce
-        )
-        pong = self._pings.restart()
-        self._link.write(connect_command(fields) + PING)
-        self._await_greeting(pong, deadline, "PONG")
-
-    def _await_greeting(self, signal: Signal, deadline: Deadline, what: str) -> None:
-        came = self._link.wait(signal, deadline)
-        if self._refusal:
-            raise server_error(self._refusal)
-        if self._end is not None or not self._link.is_open:
-            raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
-        if not came:
-            raise ConnectionFailed(f"no {what} within {self._options.connect_timeout:g} s")
 
     # ---- keeping the link
 
@@ -342,7 +308,7 @@ class Session:
                     self._discover()
                     if self._info.lame_duck:
                         self._tell(LameDuck(str(self._address)))
-                self._greeting.set()
+                self._greeting.heard(self._info)
             case Refusal(text):
                 self._refused(text)
             case Ok():
@@ -355,9 +321,7 @@ class Session:
 
     def _refused(self, text: str) -> None:
         if not self._mailboxes.is_open:
-            self._refusal = text
-            self._greeting.set()
-            self._pings.wake()
+            self._greeting.refused(text)
             return
         self._tell(ServerReported(text))
         error, denied = server_error(text), read_denied(text)
@@ -375,8 +339,7 @@ class Session:
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
         self.replies.fail(lost)
-        self._greeting.set()
-        self._pings.wake()
+        self._greeting.broken(self._end)
         if not was_connected:
             return
         try:

@@ -1,0 +1,91 @@
+# Generated from src/js_async/_greeting.py by codegen/twin.py. Edit that file instead.
+"""Greeting a server over a new link: its INFO, TLS where that is wanted, and logging in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_core.deadline import Deadline
+from js_core.errors import ConnectionFailed
+from js_core.handshake import ServerInfo, connect_fields, server_error
+from js_core.options import ConnectOptions
+from js_core.protocol import PING, connect_command
+from js_core.servers import ServerAddress
+from js_core.tls import TlsOptions
+from js_sync._credentials import credentials_for
+from js_sync._io import Signal
+from js_sync._link import Link
+from js_sync._pings import Pings
+from js_sync._tls import tls_context
+
+__all__ = ["Greeting"]
+
+
+class Greeting:
+    """Opens a link and waits for what the server says; the session passes that on."""
+
+    def __init__(self, options: ConnectOptions, link: Link, pings: Pings) -> None:
+        self._options: Final = options
+        self._link: Final = link
+        self._pings: Final = pings
+        self._info = ServerInfo({})
+        self._heard = Signal()
+        self._refusal = ""
+        self._end: BaseException | None = None
+
+    # ---- what is told by the session
+
+    def heard(self, info: ServerInfo) -> None:
+        """Take what the server says of itself."""
+        self._info = info
+        self._heard.set()
+
+    def refused(self, text: str) -> None:
+        """Take the server's refusal."""
+        self._refusal = text
+        self._wake()
+
+    def broken(self, end: BaseException | None) -> None:
+        """Note that the link ended."""
+        self._end = end
+        self._wake()
+
+    def _wake(self) -> None:
+        self._heard.set()
+        self._pings.wake()
+
+    # ---- the greeting
+
+    def open(self, address: ServerAddress, deadline: Deadline) -> None:
+        """Open the link; returns when it is secured, if it has to be."""
+        self._heard = Signal()
+        self._refusal = ""
+        self._end = None
+        tls = self._options.tls
+        first = tls is not None and tls.handshake_first
+        name = address.name if tls is None or tls.server_name is None else tls.server_name
+        context = tls_context(tls) if tls is not None and first else None
+        self._link.open(address.host, address.port, deadline, context, name)
+        self._wait(self._heard, deadline, "INFO")
+        info = self._info
+        if not first and (tls is not None or address.tls or info.tls_required):
+            if not (info.tls_required or info.tls_available):
+                raise ConnectionFailed("TLS was asked for, the server does not offer it")
+            self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
+
+    def log_in(self, address: ServerAddress, deadline: Deadline) -> None:
+        """Say who we are; returns when the server has taken it."""
+        credentials = credentials_for(self._options, address)
+        fields = connect_fields(self._options.name, credentials, self._info.nonce)
+        pong = self._pings.restart()
+        self._link.write(connect_command(fields) + PING)
+        self._wait(pong, deadline, "PONG")
+
+    def _wait(self, signal: Signal, deadline: Deadline, what: str) -> None:
+        came = self._link.wait(signal, deadline)
+        if self._refusal:
+            raise server_error(self._refusal)
+        if self._end is not None or not self._link.is_open:
+            raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
+        if not came:
+            raise ConnectionFailed(f"no {what} within {self._options.connect_timeout:g} s")
