@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import js_models
 from js_async._io import sleep
 from js_async._transport import Transport
 from js_core.answers import read_answer
@@ -24,6 +25,9 @@ from js_core.pub_ack import AckReader
 from js_core.repeatable import is_repeatable, pause_before_repeat
 from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
+
+if TYPE_CHECKING:
+    from js_models import StreamInfoResponse
 
 __all__ = ["Api", "ApiCalls"]
 
@@ -78,6 +82,16 @@ class Api:
             return decode(members, as_)
         except DecodeError as error:
             raise BadAnswer(f"{subject}: {error}") from error
+
+    async def stream_info(
+        self,
+        stream: str,
+        deadline: Deadline | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> StreamInfoResponse:
+        """Ask for the configuration and state of a stream. Raises `StreamNotFound`."""
+        subject = self.subjects.stream("INFO", stream)
+        return await self.call(subject, body, js_models.StreamInfoResponse, deadline)
 
     async def call_raw(
         self,

@@ -19,7 +19,6 @@ from js_core.deadline import Deadline, monotonic, unsleeping
 from js_core.errors import RequestTimeout, TwinstreamError
 from js_core.lease import LeaseEngine, Terms
 from js_core.lease_record import SlotRecord
-from js_models import StreamInfoResponse
 
 __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
 
@@ -157,9 +156,7 @@ class ServerClock:
     async def seconds_since(self, time: datetime) -> float:
         """Return the seconds from `time` until now."""
         if self._shown is None:
-            api = self._place.api
-            subject = api.subjects.stream("INFO", self._place.stream)
-            self._shown = (await api.call(subject, None, StreamInfoResponse)).ts or time
+            self._shown = (await self._place.api.stream_info(self._place.stream)).ts or time
             self._read_at = monotonic()
         return (self._shown - time).total_seconds() + monotonic() - self._read_at
 
@@ -206,10 +203,9 @@ class NumberedAsking(Asking):
         return None
 
     async def _free(self, deadline: Deadline) -> list[int]:
-        api = self.place.api
-        subject = api.subjects.stream("INFO", self.place.stream)
         body = {"subjects_filter": self._filter}
-        info = await api.call(subject, body, StreamInfoResponse, self.patience(deadline))
+        patience = self.patience(deadline)
+        info = await self.place.api.stream_info(self.place.stream, patience, body)
         taken = {self.place.subjects.parts(each)[2] for each in info.state.subjects or ()}
         numbers = ((self._start + each) % self._count + 1 for each in range(self._count))
         return [number for number in numbers if number not in taken]

@@ -21,7 +21,6 @@ from js_core.publish import read_pub_ack
 from js_models import (
     PubAck,
     StreamInfo,
-    StreamInfoResponse,
     StreamMessageGetResponse,
     Timestamp,
 )
@@ -68,8 +67,7 @@ class BatchTrace:
     async def _look(self, deadline: Deadline) -> PubAck | None:
         await self._shut(deadline)
         name = await self._stream()
-        target = self._api.subjects.stream("INFO", name)
-        info = await self._api.call(target, None, StreamInfoResponse, deadline)
+        info = await self._api.stream_info(name, deadline)
         since = self._since(info)
         seq = await self._search(info, since, deadline)
         if seq:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import js_models
 from js_async._api import Api
 from js_async._io import sleep
 from js_core.deadline import Deadline
@@ -33,11 +32,10 @@ async def confirmed_info(
     Raises `RequestTimeout` when no answer came that is the leader's for sure, and what `Api.call`
     raises.
     """
-    subject = api.subjects.stream("INFO", stream)
     deadline = deadline or api.deadline()
     pause = _FIRST_PAUSE
     while True:
-        info = await api.call(subject, body, js_models.StreamInfoResponse, deadline)
+        info = await api.stream_info(stream, deadline, body)
         doubt = doubt_of_leader(info.cluster)
         if not doubt:
             return info

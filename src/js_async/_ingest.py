@@ -44,7 +44,7 @@ from js_core.publish import (
 )
 from js_core.publish_limits import PublishLimits
 from js_core.subjects import check_subject
-from js_models import PubAck, StreamInfoResponse
+from js_models import PubAck
 
 __all__ = ["Entry", "Ingest"]
 
@@ -129,8 +129,7 @@ class Ingest:
         deadline = Deadline.after(self._limits.timeout)
         await self._transport.ready(deadline)
         self._api.require(_SINCE, "fast ingest")
-        subject = self._api.subjects.stream("INFO", self._stream)
-        check_stream((await self._api.call(subject, None, StreamInfoResponse, deadline)).config)
+        check_stream((await self._api.stream_info(self._stream, deadline)).config)
         self._box = await self._transport.open_mailbox(self._inbox + b".>", sink=self._sink)
         self._transport.replies.watch(self)
         self._keeper = spawn(self._keep, "twinstream-fast-ingest")

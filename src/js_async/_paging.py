@@ -12,7 +12,6 @@ from js_models import (
     ConsumerListResponse,
     ConsumerNamesResponse,
     StreamInfo,
-    StreamInfoResponse,
     StreamListResponse,
     StreamNamesResponse,
 )
@@ -96,13 +95,12 @@ class ConsumerNames(Listing[str]):
 
 async def subjects(api: Api, stream: str, filter_subject: str) -> Generated[tuple[str, int]]:
     """Iterate over the subjects of a stream with their counts, 100,000 a page."""
-    target = api.subjects.stream("INFO", stream)
     offset, more = 0, True
     while more:
         body: dict[str, Any] = {"subjects_filter": filter_subject}
         if offset:
             body["offset"] = offset
-        answer = await api.call(target, body, StreamInfoResponse)
+        answer = await api.stream_info(stream, body=body)
         page = answer.state.subjects or {}
         for subject, count in page.items():
             yield subject, count

@@ -12,7 +12,7 @@ from js_core.errors import NoStream, NotPromised
 from js_core.hole import Hole
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
-from js_models import StreamConfig, StreamInfoResponse
+from js_models import StreamConfig
 
 __all__ = ["PromisedStreams"]
 
@@ -48,8 +48,7 @@ class PromisedStreams:
             return known
         if name is None:
             name = await self._ask(literal.decode())
-        target = self._api.subjects.stream("INFO", name)
-        info = await self._api.call(target, None, StreamInfoResponse)
+        info = await self._api.stream_info(name)
         found = self._known[name] = Stream(self._api, name, info)
         return found
 

@@ -27,7 +27,7 @@ from js_core.deadline import Seconds
 from js_core.errors import StreamExists, StreamNotFound
 from js_core.lease import FOREVER, Terms
 from js_core.lease_record import SlotRecord
-from js_models import StreamCreateResponse, StreamInfo, StreamInfoResponse
+from js_models import StreamCreateResponse, StreamInfo
 
 __all__ = ["Coordination", "Taken", "open_coordination"]
 
@@ -61,9 +61,8 @@ async def open_coordination(
 
 
 async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
-    subject = api.subjects.stream("INFO", stream)
     try:
-        return await api.call(subject, None, StreamInfoResponse)
+        return await api.stream_info(stream)
     except StreamNotFound:
         if not create:
             raise
@@ -72,7 +71,7 @@ async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInf
         return await api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
     except StreamExists:
         # Somebody else was quicker; whether it will do is checked all the same.
-        return await api.call(subject, None, StreamInfoResponse)
+        return await api.stream_info(stream)
 
 
 class Coordination:

@@ -33,7 +33,7 @@ from js_core.errors import (
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
-from js_models import PubAck, StreamInfoResponse
+from js_models import PubAck
 
 __all__ = ["Counters"]
 
@@ -61,7 +61,7 @@ class Counters:
         """Look at a stream and return its counters."""
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "counters")
-        info = await api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse)
+        info = await api.stream_info(name)
         check_counters(info.config)
         return cls(api, Stream(api, name, info))
 

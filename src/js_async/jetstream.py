@@ -116,9 +116,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
 
     async def get_stream(self, name: str) -> Stream:
         """Return a stream that exists. Raises `StreamNotFound`."""
-        subject = self._api.subjects.stream("INFO", name)
-        info = await self._api.call(subject, None, js_models.StreamInfoResponse)
-        return Stream(self._api, name, info)
+        return Stream(self._api, name, await self._api.stream_info(name))
 
     def bind_stream(self, name: str) -> Stream:
         """Return a stream without asking the server, where INFO is not permitted."""

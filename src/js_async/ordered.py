@@ -29,7 +29,7 @@ from js_core.errors import (
 from js_core.ordered import OrderedRead
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning, Recreated
-from js_models import ConsumerConfig, StreamInfoResponse
+from js_models import ConsumerConfig
 
 __all__ = ["OrderedMessages"]
 
@@ -122,8 +122,7 @@ class OrderedMessages(Iteration[Message]):
 
     async def _make(self, deadline: Deadline) -> None:
         api, read = self._api, self._read
-        info_subject = api.subjects.stream("INFO", self._stream)
-        stream = await api.call(info_subject, None, StreamInfoResponse, deadline)
+        stream = await api.stream_info(self._stream, deadline)
         if read.found_stream(stream.created):
             self._report(Recreated(self._stream))
         info = await create_consumer(api, self._stream, read.next_config(), "create", deadline)

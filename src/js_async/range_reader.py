@@ -28,7 +28,6 @@ from js_core.range_read import (
     RangeRead,
 )
 from js_core.stored_page import PageEnd, StoredPage
-from js_models import StreamInfoResponse
 
 __all__ = ["PageSource", "RangeReader"]
 
@@ -154,9 +153,8 @@ class RangeReader:
         """Raise `BadArgument` if the stream does not allow direct gets: then none will succeed."""
         if not self._look_at_config:
             return
-        target = self._api.subjects.stream("INFO", self._stream)
         try:
-            info = await self._api.call(target, None, StreamInfoResponse)
+            info = await self._api.stream_info(self._stream)
         except TwinstreamError:
             # No answer now, or no permission to ask: the read goes on until its timeout.
             return

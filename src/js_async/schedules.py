@@ -26,7 +26,7 @@ from js_core.schedules import (
     stored_schedule,
 )
 from js_core.subjects import check_subject
-from js_models import PubAck, StreamInfoResponse
+from js_models import PubAck
 
 __all__ = ["Schedules"]
 
@@ -45,7 +45,7 @@ class Schedules:
         """Look at a stream and return its schedules."""
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "message scheduling")
-        info = await api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse)
+        info = await api.stream_info(name)
         check_schedules(info.config)
         return cls(api, Stream(api, name, info))
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import js_models
 from js_core.answers import read_answer
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
@@ -25,6 +26,9 @@ from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 from js_sync._io import sleep
 from js_sync._transport import Transport
+
+if TYPE_CHECKING:
+    from js_models import StreamInfoResponse
 
 __all__ = ["Api", "ApiCalls"]
 
@@ -79,6 +83,16 @@ class Api:
             return decode(members, as_)
         except DecodeError as error:
             raise BadAnswer(f"{subject}: {error}") from error
+
+    def stream_info(
+        self,
+        stream: str,
+        deadline: Deadline | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> StreamInfoResponse:
+        """Ask for the configuration and state of a stream. Raises `StreamNotFound`."""
+        subject = self.subjects.stream("INFO", stream)
+        return self.call(subject, body, js_models.StreamInfoResponse, deadline)
 
     def call_raw(
         self,

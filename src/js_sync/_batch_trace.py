@@ -19,7 +19,6 @@ from js_core.publish import read_pub_ack
 from js_models import (
     PubAck,
     StreamInfo,
-    StreamInfoResponse,
     StreamMessageGetResponse,
     Timestamp,
 )
@@ -69,8 +68,7 @@ class BatchTrace:
     def _look(self, deadline: Deadline) -> PubAck | None:
         self._shut(deadline)
         name = self._stream()
-        target = self._api.subjects.stream("INFO", name)
-        info = self._api.call(target, None, StreamInfoResponse, deadline)
+        info = self._api.stream_info(name, deadline)
         since = self._since(info)
         seq = self._search(info, since, deadline)
         if seq:

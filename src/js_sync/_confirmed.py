@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import js_models
 from js_core.deadline import Deadline
 from js_core.errors import RequestTimeout
 from js_core.leadership import doubt_of_leader
@@ -34,11 +33,10 @@ def confirmed_info(
     Raises `RequestTimeout` when no answer came that is the leader's for sure, and what `Api.call`
     raises.
     """
-    subject = api.subjects.stream("INFO", stream)
     deadline = deadline or api.deadline()
     pause = _FIRST_PAUSE
     while True:
-        info = api.call(subject, body, js_models.StreamInfoResponse, deadline)
+        info = api.stream_info(stream, deadline, body)
         doubt = doubt_of_leader(info.cluster)
         if not doubt:
             return info

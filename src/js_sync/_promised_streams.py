@@ -10,7 +10,7 @@ from js_core.errors import NoStream, NotPromised
 from js_core.hole import Hole
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
-from js_models import StreamConfig, StreamInfoResponse
+from js_models import StreamConfig
 from js_sync import _paging
 from js_sync._api import Api
 from js_sync.stream import Stream
@@ -49,8 +49,7 @@ class PromisedStreams:
             return known
         if name is None:
             name = self._ask(literal.decode())
-        target = self._api.subjects.stream("INFO", name)
-        info = self._api.call(target, None, StreamInfoResponse)
+        info = self._api.stream_info(name)
         found = self._known[name] = Stream(self._api, name, info)
         return found
 

@@ -19,7 +19,7 @@ from js_core.deadline import Seconds
 from js_core.errors import StreamExists, StreamNotFound
 from js_core.lease import FOREVER, Terms
 from js_core.lease_record import SlotRecord
-from js_models import StreamCreateResponse, StreamInfo, StreamInfoResponse
+from js_models import StreamCreateResponse, StreamInfo
 from js_sync._api import Api
 from js_sync._io import Handler
 from js_sync._io import Stream as Generated
@@ -62,9 +62,8 @@ def open_coordination(
 
 
 def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
-    subject = api.subjects.stream("INFO", stream)
     try:
-        return api.call(subject, None, StreamInfoResponse)
+        return api.stream_info(stream)
     except StreamNotFound:
         if not create:
             raise
@@ -73,7 +72,7 @@ def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
         return api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
     except StreamExists:
         # Somebody else was quicker; whether it will do is checked all the same.
-        return api.call(subject, None, StreamInfoResponse)
+        return api.stream_info(stream)
 
 
 class Coordination:

@@ -29,7 +29,7 @@ from js_core.errors import (
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
-from js_models import PubAck, StreamInfoResponse
+from js_models import PubAck
 from js_sync import _paging
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
@@ -62,7 +62,7 @@ class Counters:
         """Look at a stream and return its counters."""
         api.transport.ready(api.deadline())
         api.require(_SINCE, "counters")
-        info = api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse)
+        info = api.stream_info(name)
         check_counters(info.config)
         return cls(api, Stream(api, name, info))
 

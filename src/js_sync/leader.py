@@ -10,7 +10,6 @@ from js_core.deadline import NEVER, Deadline, Seconds, seconds
 from js_core.errors import BadArgument, RequestTimeout, StreamNotFound, TwinstreamError
 from js_core.lease import Terms
 from js_core.lease_record import SlotRecord
-from js_models import StreamInfoResponse
 from js_sync._asking import SlotAsking
 from js_sync._io import Handler, Signal, Task, call, check_handler, spawn
 from js_sync._slot import Place, Slots, passes
@@ -174,9 +173,7 @@ class Leader:
 
     def _check_stream(self) -> None:
         """Look whether the stream is there again, with settings that keep the promises."""
-        api = self._place.api
-        subject = api.subjects.stream("INFO", self._place.stream)
-        info = api.call(subject, None, StreamInfoResponse)
+        info = self._place.api.stream_info(self._place.stream)
         check_coordination(info.config, self._place.subjects)
         self._gone = False
 

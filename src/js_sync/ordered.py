@@ -21,7 +21,7 @@ from js_core.errors import (
 from js_core.ordered import OrderedRead
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning, Recreated
-from js_models import ConsumerConfig, StreamInfoResponse
+from js_models import ConsumerConfig
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer
@@ -123,8 +123,7 @@ class OrderedMessages(Iteration[Message]):
 
     def _make(self, deadline: Deadline) -> None:
         api, read = self._api, self._read
-        info_subject = api.subjects.stream("INFO", self._stream)
-        stream = api.call(info_subject, None, StreamInfoResponse, deadline)
+        stream = api.stream_info(self._stream, deadline)
         if read.found_stream(stream.created):
             self._report(Recreated(self._stream))
         info = create_consumer(api, self._stream, read.next_config(), "create", deadline)

@@ -23,7 +23,7 @@ from js_core.schedules import (
     stored_schedule,
 )
 from js_core.subjects import check_subject
-from js_models import PubAck, StreamInfoResponse
+from js_models import PubAck
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._publish_one import publish
@@ -46,7 +46,7 @@ class Schedules:
         """Look at a stream and return its schedules."""
         api.transport.ready(api.deadline())
         api.require(_SINCE, "message scheduling")
-        info = api.call(api.subjects.stream("INFO", name), None, StreamInfoResponse)
+        info = api.stream_info(name)
         check_schedules(info.config)
         return cls(api, Stream(api, name, info))
 

@@ -80,8 +80,7 @@ class Stream:
         if confirmed:
             self._info = confirmed_info(self._api, self._name, body=body)
         else:
-            subject = self._api.subjects.stream("INFO", self._name)
-            self._info = self._api.call(subject, body, js_models.StreamInfoResponse)
+            self._info = self._api.stream_info(self._name, body=body)
         return self._info
 
     def subjects(self, filter_subject: str = ">") -> Generated[tuple[str, int]]:
