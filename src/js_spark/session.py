@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from js_spark.connect import is_connect
 from js_spark.errors import SparkSourceError
 from js_spark.java import ensure
 from js_spark.worker_python import worker_python
@@ -15,7 +16,7 @@ from js_spark.worker_python import worker_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session"]
+__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active"]
 
 #: All cores of this machine, and up to four attempts a task: without the second number local
 #: mode never retries, and a server restart in the middle of a read would end the query.
@@ -70,7 +71,23 @@ def local_session(
     builder = SparkSession.Builder().master(master).appName(app_name)
     for name, value in {**SETTINGS, **_logging(), **(settings or {})}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    found = builder.getOrCreate()
+    make_active(found)
+    return found
+
+
+def make_active(spark: SparkSession) -> None:
+    """Make a session the active one of this thread, if the thread has none.
+
+    Writes and starts of queries look for sources written in Python in the active session alone,
+    which a thread that the program began does not have. Over Spark Connect threads do not matter.
+    """
+    from pyspark.sql import SparkSession
+
+    if not is_connect(spark) and SparkSession.getActiveSession() is None:
+        # Of what PySpark offers, only this makes a session the active one. It runs no job.
+        untyped: Any = spark  # PySpark's types want pandas
+        untyped.createDataFrame([], "nothing int")
 
 
 def _logging() -> dict[str, str]:

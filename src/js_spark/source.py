@@ -19,6 +19,7 @@ from js_spark.option_uses import refuse_ends, refuse_limits
 from js_spark.options import SourceOptions
 from js_spark.reader import JetStreamReader
 from js_spark.refused_reader import RefusedReader
+from js_spark.session import make_active
 from js_spark.sink import JetStreamStreamWriter, JetStreamWriter
 from js_spark.sink_options import SinkOptions
 from js_spark.stream_reader import JetStreamStreamReader
@@ -84,5 +85,9 @@ def register(spark: SparkSession) -> None:
     once only: when the Python process that does it is killed or too slow (ten seconds), Java
     answers ``DATA_SOURCE_NOT_FOUND`` from then on. After this call it does not. Registering a
     source that is known does no harm.
+
+    Spark also answers that to a write, or to the start of a query, in a thread that has no active
+    session, such as one that the program began itself. Call this in that thread first.
     """
     spark.dataSource.register(JetStreamDataSource)
+    make_active(spark)

@@ -14,8 +14,8 @@ __all__ = ["TaskIdentity"]
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
-# A setting of the session that a micro-batch runs in. Over Spark Connect tasks of a write within
-# foreachBatch hear of nothing else, for the server begins it in another thread than the query's.
+# A setting of the session that a micro-batch runs in. Tasks of a write within foreachBatch hear of
+# nothing else if it begins in another thread than the query's, as it does over Spark Connect.
 _OF_SOME_BATCH = "spark.sql.streaming.internal.stateStore.partitions"
 
 _NEEDS_NAME = (
@@ -24,9 +24,10 @@ _NEEDS_NAME = (
     " idempotence=insert or none"
 )
 _NO_BATCH = (
-    "does not identify a write within foreachBatch over Spark Connect: Spark does not tell its"
-    " tasks which batch they write, so rows would pass for those of an earlier one. They need"
-    " idColumn, or idempotence=insert or none"
+    "does not identify a write within foreachBatch over Spark Connect, or in a thread of your own:"
+    " Spark does not tell its tasks which batch they write, so rows would pass for those of an"
+    " earlier one. They need idColumn, or idempotence=insert or none; or, without Connect, a thread"
+    " whose function was wrapped in pyspark.inheritable_thread_target"
 )
 
 
