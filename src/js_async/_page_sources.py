@@ -78,7 +78,7 @@ class _Asked:
 
 
 class DirectPages:
-    """Pages by direct get batches (server 2.11); any replica answers.
+    """Pages by direct get batches (server 2.11); any replica answers, or a mirror, which is told.
 
     The server filters by one subject; with several, the whole range comes and is filtered here.
     """
@@ -88,6 +88,7 @@ class DirectPages:
     ) -> None:
         self._api: Final = api
         self._subject: Final = api.subjects.direct_get(stream).encode()
+        self._stream: Final = stream.encode()
         single = len(filter_subjects) == 1
         self._filter: Final = filter_subjects[0] if single else None
         self._matches: Final = None if single else matcher(filter_subjects)
@@ -104,7 +105,9 @@ class DirectPages:
         if self._filter is not None:
             body["next_by_subj"] = self._filter
         token = reply.encode()
-        bulk = DirectBulk(box.sid, token) if self._bulk and ask.batch >= LEAST else None
+        bulk = None
+        if self._bulk and ask.batch >= LEAST:
+            bulk = DirectBulk(box.sid, token, self._stream)
         asked = _Asked(ask, box, transport.epoch, token, ask.batch, bulk)
         if bulk is not None:
             transport.hold_back(bulk)
@@ -116,7 +119,8 @@ class DirectPages:
         if self._asked is None or self._asked.page != ask:
             await self.begin(ask)
         asked, self._asked = cast("_Asked", self._asked), None
-        return await asked.answer(self._inbox, DirectAnswer(asked.token, read, page, self._matches))
+        answer = DirectAnswer(asked.token, self._stream, read, page, self._matches)
+        return await asked.answer(self._inbox, answer)
 
     async def close(self) -> None:
         """Unsubscribe."""

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from js_async._api import Api
 from js_async._gets import next_seq
 from js_async._io import sleep
+from js_async._page_sources import ConsumerPages, LeaderPages
 from js_core.deadline import Deadline
 from js_core.errors import (
     BadArgument,
@@ -28,6 +29,7 @@ from js_core.range_read import (
     RangeRead,
 )
 from js_core.stored_page import PageEnd, StoredPage
+from js_models import RetentionPolicy
 
 __all__ = ["PageSource", "RangeReader"]
 
@@ -57,7 +59,9 @@ class RangeReader:
     `filters` are those of the source, needed to ask the leader. `timeout` is how many seconds the
     read may go without progress, not how long it may take. With `ahead` the next page is asked for
     before the last one is handed over, so that one page waits in memory while another is worked
-    on. `direct` says that the source reads by direct get.
+    on. `direct` says that the source reads by direct get; if a mirror answers one, which need not
+    have all that the stream has, the rest is read from the stream itself, with `bulk` as Arrow
+    arrays where that can be.
     """
 
     def __init__(
@@ -70,15 +74,19 @@ class RangeReader:
         filters: Sequence[str] = (),
         timeout: float = 120.0,
         ahead: bool = False,
+        bulk: bool = False,
         direct: bool = False,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
         self._read: Final = read
-        self._source: Final = source
-        self._filters: Final = tuple(filters) or (">",)
+        self._source = source
+        self._filters: Final = tuple(filters)
+        # Direct get filters by one subject or not at all; the leader is asked for the same.
+        self._asked = () if direct and len(filters) > 1 else self._filters
         self._timeout: Final = timeout
         self._ahead: Final = ahead
+        self._bulk: Final = bulk
         # Whether to check, at the first trouble, that the stream allows direct gets.
         self._look_at_config = direct
         self._deadline = Deadline.after(timeout)
@@ -139,7 +147,9 @@ class RangeReader:
             end = PageEnd(failure=str(error), missing=True)
         if end.failure:
             self._trouble = end.failure
-            if end.missing:
+            if end.mirror:
+                await self._leave_mirrors()
+            elif end.missing:
                 # Nobody serves the page: the leader knows whether the stream is gone or moving.
                 await self._ask_leader(step.seq)
                 await self._require_direct()
@@ -148,6 +158,25 @@ class RangeReader:
             self._read.page_ended(more=end.more)
         self._unfinished = None
         return page
+
+    async def _leave_mirrors(self) -> None:
+        """Read on in a way in which only the stream itself answers."""
+        await self._source.close()
+        self._source = await self._own_pages()
+        self._asked = self._filters
+
+    async def _own_pages(self) -> PageSource:
+        try:
+            info = await self._api.stream_info(self._stream)
+            # Of others a consumer would change what the stream keeps.
+            if info.config.retention in (None, RetentionPolicy.LIMITS):
+                pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
+                await pages.open(self._read.next_seq)
+                return pages
+        except TwinstreamError:
+            # No permission, or no further consumer: the leader gives the messages without one.
+            pass
+        return LeaderPages(self._api, self._stream, self._filters)
 
     async def _require_direct(self) -> None:
         """Raise `BadArgument` if the stream does not allow direct gets: then none will succeed."""
@@ -178,7 +207,7 @@ class RangeReader:
         """Return the leader's next sequence at or after `seq`, None when there is none."""
         while True:
             try:
-                return await next_seq(self._api, self._stream, self._filters, seq)
+                return await next_seq(self._api, self._stream, self._asked or (">",), seq)
             except (ConnectionLost, RequestTimeout, NoResponders) as error:
                 await self._retry(error)
             except JetStreamError as error:

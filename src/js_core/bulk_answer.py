@@ -106,10 +106,11 @@ class BulkAnswer:
 
 
 class DirectBulk(BulkAnswer):
-    """The answer of a direct get batch; its end is always a status."""
+    """The answer of a direct get batch of ``stream``; its end is always a status."""
 
-    def __init__(self, sid: bytes, reply: bytes) -> None:
+    def __init__(self, sid: bytes, reply: bytes, stream: bytes) -> None:
         super().__init__(sid, reply, b"HMSG %b %b " % (reply, sid))
+        self._stream: Final = stream
 
     def _end(self, data: bytes) -> int | None:
         if not self._count(_STATUS, data) or not self._is_status(self._seam + data):
@@ -123,7 +124,7 @@ class DirectBulk(BulkAnswer):
         return start >= 0 and bool(found) and sizes.replace(b" ", b"").isdigit()
 
     def _cut(self, data: bytes, end: int) -> ArrowPage | None:
-        return cut_direct(data, end, self._mark)
+        return cut_direct(data, end, self._mark, self._stream)
 
 
 class PullBulk(BulkAnswer):

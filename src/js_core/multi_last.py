@@ -16,7 +16,13 @@ from attrs import frozen
 from js_core.errors import BadAnswer
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
-from js_core.stored_page import StoredPage, direct_tail, stored_headers
+from js_core.stored_page import (
+    MIRROR_ANSWERED,
+    StoredPage,
+    direct_tail,
+    is_from,
+    stored_headers,
+)
 
 __all__ = ["MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 
@@ -73,13 +79,16 @@ class MultiEnd:
     """Why the answer broke off; empty when it ended well."""
     missing: bool = False
     """Whether nobody serves the request: no such stream, no `allow_direct`, or no leader now."""
+    mirror: bool = False
+    """Whether a mirror answered in the place of the stream."""
 
 
 class MultiAnswer:
-    """Moves the answers of one request, which come to `reply`, into a page."""
+    """Moves the answers of one request to `stream`, which come to `reply`, into a page."""
 
-    def __init__(self, reply: bytes, page: StoredPage) -> None:
+    def __init__(self, reply: bytes, stream: bytes, page: StoredPage) -> None:
         self._reply: Final = reply
+        self._stream: Final = stream
         self._page: Final = page
         self._messages = 0
 
@@ -93,6 +102,8 @@ class MultiAnswer:
             found = direct_tail(body, header_size)
             if found is None or found[4] is None:
                 raise BadAnswer(f"not an answer for many subjects: {body[:header_size]!r}")
+            if not is_from(found, self._stream):
+                return MultiEnd(failure=MIRROR_ANSWERED, mirror=True)
             self._messages += 1
             self._page.seqs.append(int(found[2]))
             self._page.subjects.append(found[1])

@@ -39,19 +39,20 @@ __all__ = ["cut_direct", "cut_pull"]
 _CONTROL: Final = 160
 
 _BARE: Final = b"NATS/1.0\r\nNats-Stream: "
-_LINES: Final = (1, 2, 3, 4)
+_LINES: Final = (0, 1, 2, 3, 4)
 _TAIL: Final = b"\r\nNats-Stream: "
 
 
-def cut_direct(data: bytes, end: int, mark: bytes) -> ArrowPage | None:
+def cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage | None:
     """Return the messages of a direct get batch, None when it takes a closer look.
 
     ``data`` holds whole messages up to ``end``; ``mark`` is how each begins: `HMSG`, reply, sid.
+    What a mirror answers in the place of ``stream`` takes a closer look, too.
     """
     import pyarrow as pa
 
     try:
-        return _cut_direct(data, end, mark)
+        return _cut_direct(data, end, mark, stream)
     except (NotUniform, pa.ArrowInvalid):
         return None
 
@@ -70,7 +71,7 @@ def cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage | None
         return None
 
 
-def _cut_direct(data: bytes, end: int, mark: bytes) -> ArrowPage:
+def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -82,7 +83,9 @@ def _cut_direct(data: bytes, end: int, mark: bytes) -> ArrowPage:
     require(pc.equal(pc.add(header, total), ends))
     headers, payloads = between(data, header, pc.add(header, header_size), ends)
     stored, tail = _stored(headers)
-    subject, seq, time, pending = tail
+    name, subject, seq, time, pending = tail
+    if name[0].as_py() != stream:  # one and the same gives all messages of an answer
+        raise NotUniform
     moments = behind(time, b"Nats-Time-Stamp: ").cast(pa.string())
     return ArrowPage(
         ascending(number(behind(seq, b"Nats-Sequence: "))),

@@ -23,7 +23,16 @@ from js_core.status import Kind, Status, is_status, read_status
 from js_core.stream_message import StreamMessage
 from js_models import Timestamp
 
-__all__ = ["DirectAnswer", "PageEnd", "PullAnswer", "StoredPage", "direct_tail", "stored_headers"]
+__all__ = [
+    "MIRROR_ANSWERED",
+    "DirectAnswer",
+    "PageEnd",
+    "PullAnswer",
+    "StoredPage",
+    "direct_tail",
+    "is_from",
+    "stored_headers",
+]
 
 # What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
 # Stored headers may hold the same names (a republished message does): the last block counts.
@@ -58,6 +67,15 @@ def _glued_tail(block: bytes) -> re.Match[bytes] | None:
     mended = block[:start] + b"\r\n" + block[start:]
     found = _TAIL.match(mended, start + 2)
     return found if found is not None and found.end() == len(mended) else None
+
+
+def is_from(found: re.Match[bytes], stream: bytes) -> bool:
+    """Tell whether a stream itself gave such an answer.
+
+    A mirror answers direct gets for its origin, too, under its own name. It need not have all that
+    the origin has: it may begin later, filter, lag or forget sooner. It may also have more.
+    """
+    return found.string.startswith(b"Nats-Stream: %b\r\n" % stream, found.start())
 
 
 def stored_headers(found: re.Match[bytes]) -> bytes:
@@ -124,10 +142,15 @@ class PageEnd:
     """Why the page broke off; empty when it ended well."""
     missing: bool = False
     """Whether nobody serves the request: no such stream or consumer, or no leader now."""
+    mirror: bool = False
+    """Whether a mirror answered in the place of the stream."""
+
+
+MIRROR_ANSWERED: Final = "a mirror answered in the place of the stream"
 
 
 class DirectAnswer:
-    """Moves the answers of one direct get batch into a page.
+    """Moves the answers of one direct get batch of ``stream`` into a page.
 
     ``reply`` is the subject that they come to: frames that answer another request (an abandoned
     page) are passed over. ``matches`` filters by subject where the server could not.
@@ -136,11 +159,13 @@ class DirectAnswer:
     def __init__(
         self,
         reply: bytes,
+        stream: bytes,
         read: RangeRead,
         page: StoredPage,
         matches: Callable[[bytes], object] | None = None,
     ) -> None:
         self._reply: Final = reply
+        self._stream: Final = stream
         self._read: Final = read
         self._page: Final = page
         self._matches: Final = matches
@@ -165,6 +190,8 @@ class DirectAnswer:
             found = direct_tail(body, header_size)
             if found is None or found[4] is None:
                 raise BadAnswer(f"not an answer to a direct get batch: {body[:header_size]!r}")
+            if not is_from(found, self._stream):
+                return PageEnd(failure=MIRROR_ANSWERED, mirror=True)
             seq = int(found[2])
             if accept(seq) and (matches is None or matches(found[1])):
                 page.seqs.append(seq)

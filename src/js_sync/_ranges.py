@@ -36,15 +36,14 @@ def open_range(
         source = ConsumerPages(api, stream, filters, bulk=bulk)
     else:
         source = LeaderPages(api, stream, filters)
-    # Direct get filters by one subject or not at all; the leader is asked for the same.
-    asked = () if via == "direct" and len(filters) > 1 else filters
     return RangeReader(
         api,
         stream,
         read,
         source,
-        filters=asked,
+        filters=filters,
         timeout=timeout,
         ahead=ahead,
+        bulk=bulk,
         direct=via == "direct",
     )

@@ -85,7 +85,7 @@ class _Snapshot:
         self._filters: Final = tuple(filters)
         self._timeout: Final = timeout
         self._version: Final = api.transport.server_info.version_numbers
-        self._direct: Final = choose(None, 1, config, self._version) == "direct"
+        self._direct = choose(None, 1, config, self._version) == "direct"
         self._deadline: Final = Deadline.after(timeout)
         self._pause = FIRST_PAUSE
         self._inbox: Final = Inbox(api)
@@ -122,7 +122,10 @@ class _Snapshot:
         while True:
             page = StoredPage()
             end = self._ask(multi_request(part, seq=seq), page)
-            if end.too_many:
+            if end.mirror:
+                # It would answer again: the rest is read from the stream itself.
+                self._direct = False
+            if end.too_many or end.mirror:
                 return None
             if not end.failure and not end.up_to and not page.seqs:
                 # Found nothing, and does not say how far it had come.
@@ -225,7 +228,7 @@ class _Snapshot:
         while True:
             page = StoredPage()
             end = self._ask(multi_request(filters, up_to_seq=up_to_seq), page)
-            if end.too_many or end.more:
+            if end.too_many or end.more or end.mirror:
                 return False
             # The replica says what it was asked, not how far it had come: that its newest
             # message is the newest one below the bound, only the leader knows.
@@ -252,7 +255,7 @@ class _Snapshot:
             transport.ready(self._api.deadline())
             box, reply = self._inbox.open(subject)
             epoch, token = transport.epoch, reply.encode()
-            answer = MultiAnswer(token, page)
+            answer = MultiAnswer(token, self._stream.encode(), page)
             transport.send(subject, token, b"", request)
             end = answer.take(box.take_all())
             while end is None:

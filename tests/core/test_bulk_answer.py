@@ -101,8 +101,8 @@ class Reading:
     def __init__(self, data: bytes, cuts: list[int], *, by_pull: int = 0, bulk: bool) -> None:
         self.page = StoredPage()
         self.read = RangeRead(1, 1000)
-        answer: DirectAnswer | PullAnswer = DirectAnswer(INBOX, self.read, self.page)
-        kept: BulkAnswer | None = DirectBulk(SID, INBOX) if bulk else None
+        answer: DirectAnswer | PullAnswer = DirectAnswer(INBOX, b"S", self.read, self.page)
+        kept: BulkAnswer | None = DirectBulk(SID, INBOX, b"S") if bulk else None
         if by_pull:
             answer = PullAnswer(b"9", self.read, self.page, by_pull)
             kept = PullBulk(SID, INBOX, NAME, by_pull) if bulk else None
@@ -146,7 +146,7 @@ def test_a_page_of_one_form_comes_in_bulk(rows: list[Row], cuts: list[int]) -> N
 
 def test_a_page_that_came_in_part_is_as_long_as_that_part() -> None:
     data, parser, told = direct(PLAIN), Parser({SID: lambda frame: None}), [0]
-    parser.hold_back(DirectBulk(SID, INBOX))
+    parser.hold_back(DirectBulk(SID, INBOX, b"S"))
     for low, high in pairwise([0, 700, 1800, len(data)]):
         parser.feed(data[low:high])
         told.append(parser.needed)
@@ -225,11 +225,11 @@ def test_sequences_that_fall_take_the_ordinary_way() -> None:
 
 def test_given_up_it_leaves_what_it_kept_to_the_parser() -> None:
     data = direct(PLAIN)
-    answer = DirectAnswer(INBOX, RangeRead(1, 99), page := StoredPage())
-    session = Session(answer, DirectBulk(SID, INBOX))
+    answer = DirectAnswer(INBOX, b"S", RangeRead(1, 99), page := StoredPage())
+    session = Session(answer, DirectBulk(SID, INBOX, b"S"))
     assert session.receive(data[:700]) is None
     # The next page is asked for meanwhile.
-    session.parser.hold_back(DirectBulk(SID, INBOX))
+    session.parser.hold_back(DirectBulk(SID, INBOX, b"S"))
     assert session.receive(data[700:]) == PageEnd()
     assert (len(page.seqs), page.blocks) == (20, [])
 

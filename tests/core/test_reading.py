@@ -313,7 +313,7 @@ def test_filters_are_split_into_requests() -> None:
 
 def test_an_answer_for_many_subjects() -> None:
     made = StoredPage()
-    found = MultiAnswer(b"_INBOX.1", made)
+    found = MultiAnswer(b"_INBOX.1", b"S", made)
     other = (b"_INBOX.2", *answer(9)[1:])
     frames = [answer(2, "a", pending=1), other, answer(5, "b", stored="A: b", pending=0)]
     assert found.take(frames) is None
@@ -345,7 +345,7 @@ def test_the_end_of_an_answer_for_many(
     code: int, text: str, headers: dict[str, Any], end: MultiEnd
 ) -> None:
     frame = status_frame(code, text, b"1", **headers)
-    assert MultiAnswer(frame[0], StoredPage()).take([frame]) == end
+    assert MultiAnswer(frame[0], b"S", StoredPage()).take([frame]) == end
 
 
 def test_the_latest_of_each_subject() -> None:

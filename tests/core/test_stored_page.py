@@ -9,7 +9,7 @@ import pytest
 from js_core.errors import BadAnswer
 from js_core.protocol import Frame
 from js_core.range_read import RangeRead
-from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
+from js_core.stored_page import MIRROR_ANSWERED, DirectAnswer, PageEnd, PullAnswer, StoredPage
 from tests.core.wire import block, delivery, status_frame
 
 
@@ -25,7 +25,7 @@ def direct(seq: int, *, pending: int = 0, stored: str = "", batch: bool = True) 
 
 def test_a_page_of_direct_answers() -> None:
     page = StoredPage()
-    answer = DirectAnswer(b"_INBOX.1", RangeRead(1, 10), page)
+    answer = DirectAnswer(b"_INBOX.1", b"S", RangeRead(1, 10), page)
     forged = "Nats-Stream: X\r\nNats-Subject: y\r\nNats-Sequence: 99"
     frames = [direct(1, pending=2), direct(2, stored="A: b"), direct(3, stored=forged)]
     other = (b"_INBOX.2", *direct(9)[1:])
@@ -40,9 +40,18 @@ def test_a_page_of_direct_answers() -> None:
 
 def test_a_page_takes_what_matches() -> None:
     page = StoredPage()
-    answer = DirectAnswer(b"_INBOX.1", RangeRead(1, 10), page, lambda subject: subject == b"a.2")
+    answer = DirectAnswer(b"_INBOX.1", b"S", RangeRead(1, 10), page, lambda name: name == b"a.2")
     answer.take([direct(1), direct(2)])
     assert page.seqs == [2]
+
+
+def test_what_a_mirror_answers_is_not_taken() -> None:
+    page = StoredPage()
+    answer = DirectAnswer(b"_INBOX.1", b"ORIGIN", RangeRead(1, 10), page)
+    forged = "Nats-Stream: ORIGIN\r\nNats-Subject: y\r\nNats-Sequence: 99"
+    end = answer.take([direct(1, stored=forged), direct(2)])
+    assert end == PageEnd(failure=MIRROR_ANSWERED, mirror=True)
+    assert not page
 
 
 @pytest.mark.parametrize(
@@ -60,14 +69,14 @@ def test_the_end_of_a_direct_page(
     code: int, text: str, headers: dict[str, Any], wanted: PageEnd
 ) -> None:
     frame = status_frame(code, text, b"1", **headers)
-    answer = DirectAnswer(frame[0], RangeRead(1, 10), StoredPage())
+    answer = DirectAnswer(frame[0], b"S", RangeRead(1, 10), StoredPage())
     assert answer.take([frame]) == wanted
 
 
 @pytest.mark.parametrize("frame", [direct(1, batch=False), delivery(1)])
 def test_what_is_no_answer_of_a_batch_is_refused(frame: Frame) -> None:
     frame = (b"_INBOX.1", *frame[1:])
-    answer = DirectAnswer(b"_INBOX.1", RangeRead(1, 10), StoredPage())
+    answer = DirectAnswer(b"_INBOX.1", b"S", RangeRead(1, 10), StoredPage())
     with pytest.raises(BadAnswer, match="direct get batch"):
         answer.take([frame])
 
