@@ -9,7 +9,8 @@ from urllib.request import urlopen
 import pytest
 
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
+from js_core.deadline import Deadline
+from js_models import ConsumerConfig, StreamConfig, StreamSource
 from js_spark import plan
 from js_spark.batcher import Batcher
 from js_spark.errors import DataLossError, OptionError
@@ -44,6 +45,21 @@ def rows(options: SourceOptions, part: SequenceRange) -> list[tuple[int, str, by
     batcher = Batcher(options, Layout(options).columns)
     found = [row for batch in read_batches(options, batcher, part) for row in batch.to_pylist()]
     return [(row["seq"], row["subject"], row["data"]) for row in found]
+
+
+def test_a_task_reads_the_stream_and_not_its_mirror(
+    server: NatsServer, make_stream: Make, fill: Fill, jet: JetStream
+) -> None:
+    stream = make_stream()
+    fill(stream, range(40))
+    origin = StreamSource(name=stream.name, opt_start_seq=21)
+    mirror = jet.create_stream(StreamConfig(name=f"{stream.name}-M", mirror=origin))
+    deadline = Deadline.after(30)
+    while mirror.info().state.messages < 20:
+        assert not deadline.expired()
+    for _ in range(12):  # who answers is drawn at random
+        found = rows(options(server, stream.name), SequenceRange(stream.name, 1, 41, "direct"))
+        assert [seq for seq, _, _ in found] == list(range(1, 41))
 
 
 @pytest.mark.parametrize("way", ["direct", "consumer"])
