@@ -26,6 +26,7 @@ from attrs import evolve
 from js_core.ack_reply import Metadata
 from js_core.errors import BadArgument
 from js_core.moments import comparable
+from js_core.subject_match import widest
 from js_core.subjects import check_filter
 from js_models import (
     AckPolicy,
@@ -60,6 +61,7 @@ def ordered_config(
     filters = [subjects] if isinstance(subjects, str) else list(subjects or ())
     for subject in filters:
         check_filter(subject)
+    filters = list(widest(filters))
     if deliver_policy == DeliverPolicy.LAST_PER_SUBJECT and not filters:
         # The server wants a filter with this policy (10094); this one takes all.
         filters = [">"]

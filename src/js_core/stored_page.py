@@ -215,13 +215,22 @@ class PullAnswer:
     """Moves the deliveries of one pull into a page.
 
     ``token`` names the pull among the statuses; ``batch`` is how many messages it asked for.
+    ``matches`` filters by subject where the server could not.
     """
 
-    def __init__(self, token: bytes, read: RangeRead, page: StoredPage, batch: int) -> None:
+    def __init__(
+        self,
+        token: bytes,
+        read: RangeRead,
+        page: StoredPage,
+        batch: int,
+        matches: Callable[[bytes], object] | None = None,
+    ) -> None:
         self._token: Final = token
         self._read: Final = read
         self._page: Final = page
         self._left = batch
+        self._matches: Final = matches
 
     def take_bulk(self, found: ArrowPage) -> PageEnd | None:
         """Take what came in bulk; return the end of the page when nothing more is to come."""
@@ -252,7 +261,8 @@ class PullAnswer:
         if metadata is None:
             raise BadAnswer(f"not a delivery of a consumer: {subject!r} with reply {reply!r}")
         self._left -= 1
-        if self._read.accept(metadata.stream_seq):
+        matches = self._matches
+        if self._read.accept(metadata.stream_seq) and (matches is None or matches(subject)):
             page = self._page
             page.seqs.append(metadata.stream_seq)
             page.subjects.append(subject)

@@ -12,10 +12,10 @@ from attrs import frozen
 
 from js_core.errors import BadArgument
 from js_core.range_read import PAGE_MESSAGES
+from js_core.subject_match import widest
 from js_core.subjects import check_filter, check_name
 from js_spark.bounds import Bound, Strategy
 from js_spark.errors import OptionError
-from js_spark.filters import widest
 from js_spark.json_schema import Uint64
 from js_spark.options_map import OptionsMap
 from js_spark.settings import ConnectionSettings

@@ -9,7 +9,7 @@ several filters, but work-queue streams refuse it. The leader gives one message 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from attrs import frozen
@@ -27,7 +27,7 @@ from js_core.errors import (
 )
 from js_core.range_read import Page, RangeRead
 from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
-from js_core.subject_match import matcher
+from js_core.subject_match import crossing, matcher, widest
 from js_sync._api import Api
 from js_sync._inbox import Inbox
 from js_sync._transport import Box
@@ -37,6 +37,9 @@ __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 # How long the server keeps a consumer that nobody pulls from, in nanoseconds. A reader that is
 # held up longer gets a new one.
 _IDLE: Final = 60_000_000_000
+
+# Before, a consumer took no filters that may match the same subject.
+_CROSSING_SINCE: Final = (2, 12, 5)
 
 # Messages of a page that the leader gives one by one: some tenths of a second of round trips.
 _LEADER_PAGE: Final = 500
@@ -131,7 +134,10 @@ class DirectPages:
 
 
 class ConsumerPages:
-    """Pages by pulls of an ephemeral consumer that wants no acknowledgements."""
+    """Pages by pulls of an ephemeral consumer that wants no acknowledgements.
+
+    The server filters. Where it refuses filters that cross, all comes and is filtered here.
+    """
 
     def __init__(
         self,
@@ -144,7 +150,8 @@ class ConsumerPages:
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
-        self._filters: Final = list(filter_subjects)
+        self._filters = list(widest(filter_subjects))
+        self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
         self._bulk: Final = bulk
         self._inbox: Final = Inbox(api)
@@ -169,7 +176,7 @@ class ConsumerPages:
             body = {"batch": 1, "no_wait": True}
         token = reply[reply.rfind(".") + 1 :].encode()
         bulk = None
-        if self._bulk and body["batch"] >= LEAST:
+        if self._bulk and self._matches is None and body["batch"] >= LEAST:
             bulk = PullBulk(box.sid, reply.encode(), self._name, body["batch"])
             transport.hold_back(bulk)
         asked = _Asked(ask, box, transport.epoch, token, body["batch"], bulk)
@@ -182,18 +189,22 @@ class ConsumerPages:
             if self._asked is None or self._asked.page != ask:
                 self.begin(ask)
             asked, self._asked = cast("_Asked", self._asked), None
-            end = asked.answer(self._inbox, PullAnswer(asked.token, read, page, asked.count))
+            answer = PullAnswer(asked.token, read, page, asked.count, self._matches)
+            end = asked.answer(self._inbox, answer)
         except TwinstreamError:
             self._drop()
             raise
         if end.failure:
             self._drop()
         # Nothing fitted into the bytes: the next message is larger, so ask for it without a limit.
-        self._whole = end.more and not len(page)
+        self._whole = end.more and read.next_seq == ask.seq
         return end
 
     def _create(self, seq: int) -> None:
-        name = self._api.transport.tokens.name()
+        transport = self._api.transport
+        if transport.server_info.version_numbers < _CROSSING_SINCE and crossing(self._filters):
+            self._matches, self._filters = matcher(self._filters), []
+        name = transport.tokens.name()
         config: dict[str, Any] = {
             "name": name,
             "description": "range read",

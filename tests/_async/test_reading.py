@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
+import js_async._page_sources
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import Proxy
 from tests._async.flow import eventually, together
@@ -79,6 +80,28 @@ async def test_a_range_and_filters(opened, name, via):
         behind = stream.read(51, via=via)
         assert await seqs(behind) == []
         assert behind.report.reason is js.ReadEnd.EMPTY
+
+
+@WAYS
+@pytest.mark.parametrize("crossing_since", [(2, 12, 5), (99,)])
+async def test_filters_may_match_the_same_subjects(opened, name, via, crossing_since, monkeypatch):
+    monkeypatch.setattr(js._page_sources, "_CROSSING_SINCE", crossing_since)
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=via == "direct")
+        stream = await jet.create_stream(config)
+        # Many beside them that none lets pass, so that whole pages have nothing.
+        for place in ["a.b", *["x.y"] * 9, "a.c", "x.b", "x.y"]:
+            await jet.publish(f"{name}.{place}")
+        crossed = [f"{name}.a.*", f"{name}.*.b"]
+        read = stream.read(subjects=crossed, via=via, page_messages=3)
+        assert await seqs(read) == [1, 11, 12]
+        assert read.report.messages == 3
+        covered = [f"{name}.a.b", f"{name}.a.*", f"{name}.a.c"]
+        assert await seqs(stream.read(subjects=covered, via=via)) == [1, 11]
+        for filters, number in ((crossed, 3), (covered, 2)):
+            assert len(await stream.snapshot(filters)) == number
+        async with stream.ordered(subjects=covered) as ordered:
+            assert (await ordered.next(timeout=10)).subject == f"{name}.a.b"
 
 
 @WAYS

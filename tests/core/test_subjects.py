@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from js_core.errors import BadArgument
-from js_core.subject_match import matcher
+from js_core.subject_match import crossing, matcher, widest
 from js_core.subjects import (
     ApiSubjects,
     check_filter,
@@ -229,3 +229,33 @@ def test_a_known_subject_is_checked_as_any_other() -> None:
         for wrong in ("a.*", "", "a b", ["a"], None):
             with pytest.raises(BadArgument):
                 known_subject(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        (["a", "b", "a"], ("a", "b")),
+        (["a.b", "a.*", "a.>", "a"], ("a.>", "a")),
+        (["a.*", "*.b"], ("a.*", "*.b")),
+        ([">", "a"], (">",)),
+    ],
+)
+def test_filters_that_another_one_covers_are_left_out(
+    filters: list[str], left: tuple[str, ...]
+) -> None:
+    assert widest(filters) == left
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (["a.*", "*.b"], True),
+        (["a", "b", "*.c", "a.>"], True),
+        (["a.>", "a"], False),
+        (["a.*", "b.*", "a.b.c"], False),
+        (["a.b", "a.*.c"], False),
+        ([], False),
+    ],
+)
+def test_filters_cross_when_a_subject_may_match_two(filters: list[str], expected: bool) -> None:
+    assert crossing(filters) is expected
