@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async._api import Api
 from js_async._delivery import ack_wait_of
-from js_async._gets import first_seq_at
 from js_async._io import Handler, Lock, call, check_handler
-from js_async._look_up import stored_ids
+from js_async._known_results import KnownResults
 from js_async._once_writer import By, OnceWriter, once_writer
 from js_async.consumer import Consumer
 from js_async.consuming import Consuming, Order
 from js_async.message import Message
-from js_async.stream import Stream
-from js_core.deadline import Seconds, monotonic, seconds
+from js_core.deadline import Seconds, seconds
 from js_core.errors import (
     BadArgument,
     ConnectionClosed,
@@ -37,7 +34,7 @@ from js_core.processing import (
 )
 from js_core.publish import PublishRequest
 from js_core.subject_write import Stored
-from js_models import ConsumerConfig, Timestamp
+from js_models import ConsumerConfig
 
 if TYPE_CHECKING:
     from js_async._promised_streams import PromisedStreams
@@ -45,9 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Processing"]
 
-# Clocks of two servers may differ by so much, and results be looked for that much earlier.
-_SKEW: Final = timedelta(minutes=1)
-_LOOK_UP: Final = 30.0
 _UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
@@ -91,8 +85,7 @@ class Processing:
             self._handle, concurrency=concurrency, order=order, progress=True, stop_after=stop_after
         )
         self._input: InputStream | None = None
-        # What the server's clock showed, and our own at that moment.
-        self._clocks: tuple[Timestamp, float] | None = None
+        self._known: KnownResults | None = None
         self._counting: Final = Lock()
         self.done = 0
         """Messages whose results are stored and whose acknowledgement is confirmed."""
@@ -122,8 +115,10 @@ class Processing:
         stream = await (await self._jet.get_stream(self._consumer.stream)).info()
         self._input = InputStream(self._name, self._consumer.stream, stream.created)
         self._input.check()
-        if stream.ts is not None:
-            self._clocks = (stream.ts, monotonic())
+        if self._looks_up:
+            self._known = KnownResults(
+                self._jet, self._api, self._writer, self._input, stream.ts, self._timeout
+            )
         await self._writer.check()
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
@@ -208,7 +203,7 @@ class Processing:
         self, message: Message, results: list[PublishRequest]
     ) -> OutcomeUnknown | None:
         """Store what is not stored yet; return the doubt where an answer was lost."""
-        known = await self._known(message, results)
+        known = () if self._known is None else await self._known.of(message, results)
         missing = [result for result in results if result.msg_id not in known]
         outcomes = await self._writer.write(missing) if missing else []
         failed = [outcome for outcome in outcomes if not isinstance(outcome, Stored)]
@@ -222,42 +217,6 @@ class Processing:
                 raise error
             doubt = error
         return doubt
-
-    async def _known(self, message: Message, results: list[PublishRequest]) -> dict[str, int]:
-        """Return which results are stored already and would not be refused any more."""
-        if not self._looks_up or not results or message.metadata.num_delivered == 1:
-            return {}
-        stream = await self._writer.check()
-        since = Timestamp.from_ns(message.metadata.timestamp_ns)
-        if self._is_young(since, stream):
-            return {}
-        ids = {result.msg_id for result in results if result.msg_id is not None}
-        return await self._look_up(stream, since - _SKEW, ids)
-
-    def _is_young(self, since: Timestamp, stream: Stream) -> bool:
-        """Tell whether all that came of a message lies within half of the duplicate window."""
-        window = stream.config.duplicate_window
-        if self._clocks is None or window is None:
-            return False
-        then, at = self._clocks
-        age = (then - since).total_seconds() + monotonic() - at + self._timeout
-        return age + _SKEW.total_seconds() < window.total_seconds() / 2
-
-    async def _look_up(self, stream: Stream, since: Timestamp, ids: set[str]) -> dict[str, int]:
-        state = (await stream.info(confirmed=True)).state
-        # By the last message that was ever stored: limits may have removed all messages by now.
-        if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
-            return {}
-        oldest = state.first_ts if state.messages else None
-        if state.first_seq > 1 and (oldest is None or oldest > since):
-            raise OutcomeUnknown(
-                f"{stream.name} holds sequences from {state.first_seq} only, but earlier ones may"
-                " hold results of a message that comes again: its limits let them go. Compare by"
-                " hand and reject or acknowledge the message, or process by subject"
-            )
-        behind = state.last_seq + 1
-        start = await first_seq_at(self._api, stream.name, since, behind)
-        return await stored_ids(self._jet, stream, start, behind, ids, _LOOK_UP)
 
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0

@@ -6,7 +6,7 @@ identities, in whichever process and however much later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
 from attrs import frozen
@@ -19,9 +19,19 @@ from js_core.subjects import check_name
 from js_core.tokens import base62
 from js_models import AckPolicy, ConsumerConfig, Timestamp
 
-__all__ = ["InputStream", "ProcessReport", "Reject", "delays", "processing_holes", "results_of"]
+__all__ = [
+    "InputStream",
+    "OwnIds",
+    "ProcessReport",
+    "Reject",
+    "delays",
+    "processing_holes",
+    "results_of",
+]
 
 _PLACE: Final = "{id}"
+# Identities that are kept for later messages: some tens of megabytes.
+_MOST: Final = 200_000
 
 
 class Reject(Exception):
@@ -57,11 +67,39 @@ class InputStream:
 
     def result_id(self, seq: int, index: int) -> str:
         """Return the identity of a result: the `index`-th of the message at `seq`."""
-        return f"{self.processor}-{self.name}-{base62(self.created.ns)}-{seq}-{index}"
+        return f"{self.prefix}{seq}-{index}"
+
+    @property
+    def prefix(self) -> str:
+        """What the identities of all results begin with."""
+        return f"{self.processor}-{self.name}-{base62(self.created.ns)}-"
 
     def check(self) -> None:
         """Raise `BadArgument` when identities could not be part of a subject."""
         check_name(self.processor, "name")
+
+
+class OwnIds:
+    """What to keep of the identities in a stream: those asked for, and other results.
+
+    The others are kept up to a number, to be at hand for the messages behind this one.
+    """
+
+    def __init__(self, stream: InputStream, asked: Container[str | None]) -> None:
+        self._prefix: Final = stream.prefix
+        self._asked: Final = asked
+        self._left = _MOST
+
+    def __contains__(self, id: object) -> bool:
+        if not isinstance(id, str) or not id.startswith(self._prefix):
+            return False
+        self._left -= 1
+        return self._left >= 0 or id in self._asked
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether none was left out."""
+        return self._left >= 0
 
 
 def results_of(returned: object, stream: InputStream, seq: int, into: str) -> list[PublishRequest]:

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async import processing
+from js_async import _known_results
 from js_core.processing import results_of
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, pause
@@ -206,6 +206,35 @@ async def test_results_beyond_the_window_are_looked_up(opened, name):
         assert (await results.info()).state.messages == before
 
 
+async def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch):
+    # Everything counts as older than the window, which is far from over.
+    monkeypatch.setattr(_known_results, "_SKEW", timedelta(hours=1))
+    looks = []
+    look = _known_results.stored_ids
+
+    async def noted(*arguments):
+        looks.append(arguments)
+        return await look(*arguments)
+
+    monkeypatch.setattr(_known_results, "stored_ids", noted)
+    async with opened() as jet:
+        stream = await filled(jet, name, 20)
+        results = await output(jet, name)
+        consumer = await stream.create_consumer(WORKER)
+        async with jet.process(consumer, doubled, into=results.name, by="id") as work:
+            await eventually(settled, consumer, 20)
+        assert looks == []
+        again = await stream.create_consumer(evolve(WORKER, durable_name="w2"))
+        # Delivered once, by a process that died.
+        for message in await again.fetch(20):
+            await message.nak()
+        repeat = jet.process(again, doubled, into=results.name, by="id", name="w", concurrency=4)
+        async with repeat:
+            await eventually(settled, again, 20)
+        assert (work.stored, repeat.stored, repeat.repeated) == (40, 0, 40)
+        assert len(looks) == 1
+
+
 async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
@@ -245,7 +274,7 @@ async def test_results_that_limits_took_are_not_stored_again(opened, name):
 
 
 async def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, monkeypatch):
-    monkeypatch.setattr(processing, "_SKEW", timedelta())
+    monkeypatch.setattr(_known_results, "_SKEW", timedelta())
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         results = await output(jet, name, duplicate_window=timedelta(seconds=1))

@@ -11,7 +11,7 @@ from attrs import evolve
 import js_sync as js
 from js_core.processing import results_of
 from js_models import ConsumerConfig, StreamConfig
-from js_sync import processing
+from js_sync import _known_results
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 
@@ -205,6 +205,35 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
         assert (results.info()).state.messages == before
 
 
+def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch):
+    # Everything counts as older than the window, which is far from over.
+    monkeypatch.setattr(_known_results, "_SKEW", timedelta(hours=1))
+    looks = []
+    look = _known_results.stored_ids
+
+    def noted(*arguments):
+        looks.append(arguments)
+        return look(*arguments)
+
+    monkeypatch.setattr(_known_results, "stored_ids", noted)
+    with opened() as jet:
+        stream = filled(jet, name, 20)
+        results = output(jet, name)
+        consumer = stream.create_consumer(WORKER)
+        with jet.process(consumer, doubled, into=results.name, by="id") as work:
+            eventually(settled, consumer, 20)
+        assert looks == []
+        again = stream.create_consumer(evolve(WORKER, durable_name="w2"))
+        # Delivered once, by a process that died.
+        for message in again.fetch(20):
+            message.nak()
+        repeat = jet.process(again, doubled, into=results.name, by="id", name="w", concurrency=4)
+        with repeat:
+            eventually(settled, again, 20)
+        assert (work.stored, repeat.stored, repeat.repeated) == (40, 0, 40)
+        assert len(looks) == 1
+
+
 def test_a_gap_where_results_may_be_ends_the_work(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
@@ -244,7 +273,7 @@ def test_results_that_limits_took_are_not_stored_again(opened, name):
 
 
 def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, monkeypatch):
-    monkeypatch.setattr(processing, "_SKEW", timedelta())
+    monkeypatch.setattr(_known_results, "_SKEW", timedelta())
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         results = output(jet, name, duplicate_window=timedelta(seconds=1))

@@ -9,6 +9,7 @@ import pytest
 from js_core.errors import BadArgument
 from js_core.processing import (
     InputStream,
+    OwnIds,
     ProcessReport,
     delays,
     processing_holes,
@@ -88,3 +89,13 @@ def test_reports_read_well() -> None:
     assert str(ProcessReport(subject="s", seq=3, error=error, rejected=True)) == (
         "sequence 3 (s) rejected: no"
     )
+
+
+def test_of_many_results_those_that_are_asked_for_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("js_core.processing._MOST", 2)
+    ids = [STREAM.result_id(seq, 0) for seq in range(1, 5)]
+    own = OwnIds(STREAM, {ids[3]})
+    assert [each in own for each in ["foreign", *ids[:2]]] == [False, True, True]
+    assert own.is_whole
+    assert [each in own for each in ids[2:]] == [False, True]
+    assert not own.is_whole
