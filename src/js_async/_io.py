@@ -45,6 +45,7 @@ __all__ = [
     "opening",
     "portions",
     "set_from_anywhere",
+    "shielded",
     "sleep",
     "spawn",
     "whole",
@@ -132,6 +133,18 @@ async def whole(work: Callable[[], T]) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
         raise
+
+
+_SHIELDED: Final[set[asyncio.Task[None]]] = set()
+"""Work that may have outlived who asked for it: a loop alone would let go of it."""
+
+
+async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run work to its end: a caller that is cancelled leaves at once, and it goes on beside."""
+    running = asyncio.get_running_loop().create_task(work())
+    _SHIELDED.add(running)
+    running.add_done_callback(_SHIELDED.discard)
+    await asyncio.shield(running)
 
 
 class Signal:

@@ -7,6 +7,7 @@ from typing import Final
 from attrs import evolve
 
 from js_async._api import Api
+from js_async._io import shielded
 from js_async._transport import Box
 from js_core.acks import NEXT, nak
 from js_core.deadline import Deadline, monotonic
@@ -154,10 +155,13 @@ class PullChannels:
 
     async def end(self, channel: PullChannel) -> None:
         """Close a channel on which more may come, which ends its requests."""
+        await shielded(lambda: self._end(channel))
+
+    async def _end(self, channel: PullChannel) -> None:
         transport = self._api.transport
         try:
             await transport.close_mailbox(channel.box, settle=True)
         finally:
-            # Also for a caller that is cancelled meanwhile: what is here is not kept.
+            # Also where the whole program ends meanwhile: what is here is not kept.
             if transport.is_connected:
                 await channel.give_back(channel.box.take_all())

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from js_async._delivery import AGE_SHARE, Delivery
 from js_async._held import Held
+from js_async._io import shielded
 from js_async._iteration import Iteration
 from js_async._missing import DELETION, Missing
 from js_async._pulls import PullChannel
@@ -140,11 +141,14 @@ class Messages(Iteration[Message]):
         if channel is None:
             return
         channel.box.signal.set()
+        await shielded(lambda: self._leave(channel))
+
+    async def _leave(self, channel: PullChannel) -> None:
         # First the end of the requests: what is given back while one is open comes here again.
         try:
             await self._transport.close_mailbox(channel.box, settle=True)
         finally:
-            # Also for a caller that is cancelled meanwhile: nobody will be given what is here.
+            # Also where the whole program ends meanwhile: nobody will be given what is here.
             await self._return_rest(channel)
 
     async def _return_rest(self, channel: PullChannel) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from js_async._io import Signal, sleep
+from js_async._io import Signal, shielded, sleep
 from js_async._nats_py_parser import OwnParser, take_over
 from js_async._replies import Replies
 from js_async._transport import Box
@@ -203,7 +204,11 @@ class NatsPyTransport:
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there."""
         for box in boxes:
-            await self._close(box, settle)
+            if settle:
+                # A flush of nats-py that is cancelled ends its reading, and with it all there is.
+                await shielded(partial(self._close, box, settle))
+            else:
+                await self._close(box, settle)
 
     async def _close(self, box: Box, settle: bool) -> None:
         subscription = self._subscriptions.pop(box.sid, None)

@@ -37,6 +37,7 @@ __all__ = [
     "opening",
     "portions",
     "set_from_anywhere",
+    "shielded",
     "sleep",
     "spawn",
     "whole",
@@ -93,6 +94,11 @@ def aside(work: Callable[[], T]) -> T:
 def whole(work: Callable[[], T]) -> T:
     """Do as `aside`, to the end."""
     return work()
+
+
+def shielded(work: Callable[[], None]) -> None:
+    """Run work to its end: nobody is cancelled here."""
+    work()
 
 
 class Releasable(Protocol):

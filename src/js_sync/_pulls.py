@@ -15,6 +15,7 @@ from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
 from js_core.status import is_status
 from js_sync._api import Api
+from js_sync._io import shielded
 from js_sync._transport import Box
 
 __all__ = ["PullChannel", "PullChannels"]
@@ -151,10 +152,13 @@ class PullChannels:
 
     def end(self, channel: PullChannel) -> None:
         """Close a channel on which more may come, which ends its requests."""
+        shielded(lambda: self._end(channel))
+
+    def _end(self, channel: PullChannel) -> None:
         transport = self._api.transport
         try:
             transport.close_mailbox(channel.box, settle=True)
         finally:
-            # Also for a caller that is cancelled meanwhile: what is here is not kept.
+            # Also where the whole program ends meanwhile: what is here is not kept.
             if transport.is_connected:
                 channel.give_back(channel.box.take_all())

@@ -29,6 +29,7 @@ from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind, is_status, read_status
 from js_sync._delivery import AGE_SHARE, Delivery
 from js_sync._held import Held
+from js_sync._io import shielded
 from js_sync._iteration import Iteration
 from js_sync._missing import DELETION, Missing
 from js_sync._pulls import PullChannel
@@ -141,11 +142,14 @@ class Messages(Iteration[Message]):
         if channel is None:
             return
         channel.box.signal.set()
+        shielded(lambda: self._leave(channel))
+
+    def _leave(self, channel: PullChannel) -> None:
         # First the end of the requests: what is given back while one is open comes here again.
         try:
             self._transport.close_mailbox(channel.box, settle=True)
         finally:
-            # Also for a caller that is cancelled meanwhile: nobody will be given what is here.
+            # Also where the whole program ends meanwhile: nobody will be given what is here.
             self._return_rest(channel)
 
     def _return_rest(self, channel: PullChannel) -> None:

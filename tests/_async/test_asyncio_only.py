@@ -20,6 +20,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+import nats
 import pytest
 
 import js_async as js
@@ -30,9 +31,10 @@ from js_async._link import Link, _Alarm, _Receiver
 from js_async._pipeline import Pipeline
 from js_core.deadline import Deadline, monotonic
 from js_core.protocol import Parser
-from js_models import StreamConfig
-from js_testing import FakePeer, FakeServer
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually
+from tests._async.streams import waiting
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
 
@@ -616,3 +618,48 @@ async def test_who_is_cancelled_is_not_warned(server, call):
             await sending
         assert not connection._session.replies._watchers
         await jet.delete_stream("QUIET")
+
+
+@pytest.mark.parametrize("over_nats_py", [False, True])
+@pytest.mark.parametrize("kind", ["messages", "fetch"])
+async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
+    server, name, over_nats_py, kind
+):
+    async with js.connect(server.url) as direct:
+        stream = await direct.jetstream(timeout=10).create_stream(
+            StreamConfig(name=name, subjects=[name])
+        )
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="w"))
+
+        async def is_on_its_way():
+            return (await consumer.info()).num_ack_pending
+
+        with Proxy(server.url) as proxy:
+            client = await nats.connect(proxy.url) if over_nats_py else js.connect(proxy.url)
+            connection = client if over_nats_py else await client
+            jet = js.from_nats(client) if over_nats_py else connection.jetstream(timeout=10)
+            far = jet.bind_consumer(name, "w")
+            messages = far.messages()
+            taking = asyncio.create_task(messages.next(60) if kind == "messages" else far.next())
+            await eventually(waiting, consumer)
+            proxy.delay = 0.5
+            await direct.jetstream().publish(name)
+            await eventually(is_on_its_way)
+            taking.cancel()
+            leaving = taking
+            if kind == "messages":
+                with pytest.raises(asyncio.CancelledError):
+                    await taking
+                leaving = asyncio.create_task(messages.close())
+            # It has begun to leave, and is cancelled once more.
+            for _ in range(3):
+                await asyncio.sleep(0)
+            leaving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+            # Not after the ack_wait, which is longer.
+            message = await consumer.next(timeout=20)
+            assert message is not None
+            assert message.metadata.num_delivered == 2
+            assert (await far.info()).name == "w"
+            await connection.close()
