@@ -9,6 +9,7 @@ from js_async._replies import Answer
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
     BadAnswer,
+    NoLeader,
     NoResponders,
     NoStream,
     OutcomeUnknown,
@@ -18,7 +19,14 @@ from js_core.errors import (
 from js_core.protocol import Frame
 from js_core.pub_ack import is_pub_ack
 from js_core.publish import PublishRequest, publish_headers
-from js_core.publish_retry import RetryPolicy, Step, leaves_doubt, needs_pause, next_step
+from js_core.publish_retry import (
+    RetryPolicy,
+    Step,
+    leaves_doubt,
+    may_get_leader,
+    needs_pause,
+    next_step,
+)
 from js_core.subjects import known_subject
 from js_models import PubAck
 
@@ -54,6 +62,7 @@ class _Attempts:
         "_deadline",
         "_doubt",
         "_headers",
+        "_lacks_leader",
         "_policy",
         "_repeatable",
         "_request",
@@ -78,6 +87,8 @@ class _Attempts:
         self._repeatable = bool(headers) and request.is_repeatable
         self._count = 0
         self._doubt = False
+        # That the stream has no leader, which will pass.
+        self._lacks_leader: NoLeader | None = None
 
     async def next(self, answer: Answer | None) -> PubAck:
         """Send the message and return its acknowledgement, or raise why there is none.
@@ -149,13 +160,15 @@ class _Attempts:
 
     @property
     def _left(self) -> int:
-        return self._policy.retries + 1 - self._count
+        return max(self._policy.retries + 1 - self._count, 0)
 
     async def after(self, error: TwinstreamError) -> PubAck | None:
         """Prepare the next attempt and return None, or end with an acknowledgement or error."""
         deadline = self._deadline
         wait = self._policy.wait if needs_pause(error) else 0.0
         left = self._left if deadline.remaining() > wait else 0
+        if isinstance(error, NoResponders) and self._lacks_leader and deadline.remaining() > wait:
+            left = 1
         match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
             case Step.REPEAT:
                 self._doubt = self._doubt or leaves_doubt(error)
@@ -166,7 +179,11 @@ class _Attempts:
                 return await _publish_doubt.prove(self._api, self._request, error, deadline)
             case Step.EXPLAIN if not isinstance(error, RequestTimeout):
                 subject = self._request.subject
-                why = await _publish_doubt.reason(self._api, subject, deadline)
+                why: NoResponders | None = self._lacks_leader
+                if why is None:
+                    why = await _publish_doubt.reason(self._api, subject, deadline)
+                    if await self._wait_for_leader(why):
+                        return None
                 if self._doubt:
                     raise OutcomeUnknown(
                         f"an earlier attempt had no answer and may be stored; then: {why}"
@@ -174,3 +191,15 @@ class _Attempts:
                 raise why from error
             case _:
                 raise error
+
+    async def _wait_for_leader(self, why: NoResponders) -> bool:
+        """Tell whether to try again because the stream will have a leader, after a pause."""
+        wait = self._policy.wait
+        if not (self._policy.waits_for_leader and may_get_leader(why)):
+            return False
+        if isinstance(why, NoLeader):
+            self._lacks_leader = why
+        if self._deadline.remaining() <= wait:
+            return False
+        await sleep(wait)
+        return True

@@ -94,7 +94,7 @@ class Schedules:
             ttl=lifetime,
         )
         try:
-            return await publish(self._api, request, RetryPolicy(), timeout)
+            return await publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
         except JetStreamError as error:
             told = explained(error, target, source)
             if told is None:
@@ -155,7 +155,7 @@ class Schedules:
             msg_id=msg_id,
             expected_stream=self.stream,
         )
-        return await publish(self._api, request, RetryPolicy(), timeout)
+        return await publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:

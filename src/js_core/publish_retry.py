@@ -5,7 +5,8 @@ the server said that it could not judge it yet. After a time-out or a broken lin
 and only a message id or an expectation keeps a repeat from being stored twice.
 
 Peers repeat a 503 twice, 250 milliseconds apart, which is about what the election of a leader
-takes; that is the default here.
+takes after one that stepped down. That is the default here; where a stream has no leader then, the
+default goes on, for one that was lost is replaced after some seconds.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import (
     BadArgument,
     ConnectionLost,
     JetStreamError,
+    NoLeader,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -30,6 +32,7 @@ __all__ = [
     "RetryPolicy",
     "Step",
     "leaves_doubt",
+    "may_get_leader",
     "needs_pause",
     "next_step",
     "passes",
@@ -42,6 +45,10 @@ _PASSING: Final = frozenset({10158, 10163, 10167})
 
 # What a leader that has just stepped down says before 2.12, with no code: it proposed nothing.
 _NOT_LEADER: Final = "raft: not leader"
+
+_RETRIES: Final = 2
+# Seconds; whoever wants shorter pauses would flood a stream that has no leader for long.
+_LEAST_WAIT: Final = 0.01
 
 # The part of the whole time that is kept for asking why no acknowledgement comes (seconds).
 _QUESTION: Final = 1.0
@@ -61,8 +68,10 @@ def _wait(value: Seconds) -> float:
 class RetryPolicy:
     """How often a publish is sent again, and seconds between attempts that were turned away."""
 
-    retries: int = field(default=2, converter=_retries)
+    retries: int = field(default=_RETRIES, converter=_retries)
     wait: float = field(default=0.25, converter=_wait)
+    waits_for_leader: bool = False
+    """Whether a stream that has no leader is tried until the time is over."""
 
     def patience(self, left: float, repeatable: bool, attempts: int) -> float:
         """Return how many of the `left` seconds to wait for the answer to the next attempt.
@@ -76,8 +85,13 @@ class RetryPolicy:
 
 
 # Nearly every publish has the same policy, and checking it is a tenth of the work of one.
-retry_policy: Final = lru_cache(maxsize=64, typed=True)(RetryPolicy)
-"""Return a `RetryPolicy`, made and checked once."""
+@lru_cache(maxsize=64, typed=True)
+def retry_policy(retries: int | None, wait: Seconds) -> RetryPolicy:
+    """Return a `RetryPolicy`, made and checked once; None is twice, and on without a leader."""
+    if retries is not None:
+        return RetryPolicy(retries, wait)
+    policy = RetryPolicy(wait=wait)
+    return evolve(policy, waits_for_leader=policy.wait >= _LEAST_WAIT)
 
 
 class Step(Enum):
@@ -123,6 +137,11 @@ def passes(error: JetStreamError) -> bool:
 def leaves_doubt(error: TwinstreamError) -> bool:
     """Tell whether the attempt that failed may have been stored."""
     return isinstance(error, RequestTimeout | ConnectionLost)
+
+
+def may_get_leader(why: NoResponders) -> bool:
+    """Tell whether what took nothing may do so soon: no leader is there, or none that answers."""
+    return isinstance(why, NoLeader) or isinstance(why.__cause__, RequestTimeout)
 
 
 def needs_pause(error: TwinstreamError) -> bool:

@@ -16,6 +16,7 @@ from js_core.ack_cutter import AckCutter
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import (
     BadAnswer,
+    NoLeader,
     NoResponders,
     OutcomeUnknown,
     RequestTimeout,
@@ -33,7 +34,7 @@ from js_core.publish import (
     publish_headers,
 )
 from js_core.publish_limits import PublishLimits
-from js_core.publish_retry import Step, leaves_doubt, needs_pause, next_step
+from js_core.publish_retry import Step, leaves_doubt, may_get_leader, needs_pause, next_step
 from js_core.subjects import check_subject
 from js_models import PubAck
 from js_sync import _publish_doubt
@@ -286,7 +287,11 @@ class Pipeline:
             return
         now, policy = monotonic(), self._policy
         wait = policy.wait if needs_pause(error) else 0.0
-        left = policy.retries + 1 - entry.attempts if now + wait < self._end(entry) else 0
+        left = max(policy.retries + 1 - entry.attempts, 0)
+        if entry.lacks_leader and isinstance(error, NoResponders):
+            left = 1
+        if now + wait >= self._end(entry):
+            left = 0
         step = next_step(error, repeatable=entry.repeatable, doubt=entry.doubt, left=left)
         if step is Step.FAIL:
             self._finish(entry, PublishFailure(entry.request, error))
@@ -394,7 +399,7 @@ class Pipeline:
                 case error, Step.PROVE:
                     self._prove(entry, error)
                 case error, Step.EXPLAIN:
-                    self._explain(entry, error, reasons)
+                    pause = self._explain(entry, error, reasons) or pause
                 case error, _:
                     pause = pause or needs_pause(error)
                 case None:
@@ -440,7 +445,8 @@ class Pipeline:
         entry: UnderWay,
         error: TwinstreamError,
         reasons: dict[tuple[str, bool], NoResponders],
-    ) -> None:
+    ) -> bool:
+        """Find out why nobody took it; tell whether to send it again because that will pass."""
         subject, silent = entry.request.subject, isinstance(error, RequestTimeout)
         why = reasons.get((subject, silent))
         if why is None:
@@ -450,6 +456,9 @@ class Pipeline:
             reasons[subject, silent] = why
         if entry.trouble is not None:
             error = entry.trouble[0]
+        if isinstance(error, NoResponders) and may_get_leader(why) and self._has_time(entry):
+            entry.lacks_leader = isinstance(why, NoLeader)
+            return True
         failure: TwinstreamError = why
         if isinstance(error, RequestTimeout):
             failure = RequestTimeout(f"{error}; {why}")
@@ -459,3 +468,9 @@ class Pipeline:
             failure.__cause__ = why
         if entry.outcome is None:
             self._finish(entry, PublishFailure(entry.request, failure))
+        return False
+
+    def _has_time(self, entry: UnderWay) -> bool:
+        """Tell whether it may wait until its stream has a leader."""
+        policy = self._policy
+        return policy.waits_for_leader and monotonic() + policy.wait < self._end(entry)

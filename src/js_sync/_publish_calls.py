@@ -11,7 +11,7 @@ from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
 from js_core.publish import Publishable, request_of
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
-from js_core.publish_retry import RetryPolicy, retry_policy
+from js_core.publish_retry import retry_policy
 from js_core.subjects import check_name
 from js_models import PubAck
 from js_sync._api import Api, ApiCalls
@@ -43,7 +43,7 @@ class PublishCalls(ApiCalls):
         rollup: str | None = None,
         ttl: Seconds | None = None,
         timeout: Seconds | None = None,
-        retries: int = 2,
+        retries: int | None = None,
         retry_wait: Seconds = 0.25,
     ) -> PubAck:
         """Store a message and return the stream's acknowledgement.
@@ -56,8 +56,9 @@ class PublishCalls(ApiCalls):
         message's life in whole seconds.
 
         When nobody takes the message it is sent again up to `retries` times, `retry_wait` seconds
-        apart. After a time-out or a broken link that happens only where a `msg_id` or an
-        expectation keeps it from being stored twice. `timeout` in seconds spans everything.
+        apart; by default twice, and until the timeout where its stream has no leader now. After a
+        time-out or a broken link that happens only where a `msg_id` or an expectation keeps it
+        from being stored twice. `timeout` in seconds spans everything.
 
         Raises `NoStream`, `NoLeader`, `JetStreamOff` or another `NoResponders` when no stream took
         it; `WrongLastSequence`, `WrongLastMessageId`, `WrongStream`, `StoreRefused`,
@@ -89,7 +90,7 @@ class PublishCalls(ApiCalls):
         window: int = WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
-        retries: int = 2,
+        retries: int | None = None,
         retry_wait: Seconds = 0.25,
     ) -> PublishMany:
         """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
@@ -99,7 +100,7 @@ class PublishCalls(ApiCalls):
         for each message. An outcome is the acknowledgement or a `PublishFailure` with the error.
         Messages are sent again as by `publish`, which may change their order.
         """
-        limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
+        limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         return PublishMany(self._api, requests, limits)
 
     def publisher(
@@ -108,14 +109,14 @@ class PublishCalls(ApiCalls):
         window: int = WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
-        retries: int = 2,
+        retries: int | None = None,
         retry_wait: Seconds = 0.25,
     ) -> Publisher:
         """Return a publisher that sends one by one and waits only when its window is full.
 
         The arguments are those of `publish_many`.
         """
-        limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
+        limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         return Publisher(self._api, limits)
 
     def fast_ingest(
@@ -127,7 +128,7 @@ class PublishCalls(ApiCalls):
         window: int = INTERVALS * MAX_INTERVAL,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
-        retries: int = 2,
+        retries: int | None = None,
         retry_wait: Seconds = 0.25,
     ) -> FastIngest:
         """Publish into a stream with `allow_batched`, acknowledged in intervals (server 2.14).
@@ -147,17 +148,22 @@ class PublishCalls(ApiCalls):
         """
         from js_sync.fast_ingest import FastIngest
 
-        limits = _limits(self._api, window, window_bytes, timeout, RetryPolicy(retries, retry_wait))
+        limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         name = check_name(stream, "stream")
         return FastIngest(self._api, name, requests, check_gaps(gaps), limits)
 
 
 def _limits(
-    api: Api, window: int, window_bytes: int, timeout: Seconds | None, retry: RetryPolicy
+    api: Api,
+    window: int,
+    window_bytes: int,
+    timeout: Seconds | None,
+    retries: int | None,
+    retry_wait: Seconds,
 ) -> PublishLimits:
     return PublishLimits(
         window=window,
         window_bytes=window_bytes,
         timeout=api.timeout if timeout is None else seconds(timeout),
-        retry=retry,
+        retry=retry_policy(retries, retry_wait),
     )

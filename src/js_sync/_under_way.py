@@ -27,6 +27,7 @@ class UnderWay:
         "given",
         "headers",
         "is_told",
+        "lacks_leader",
         "outcome",
         "reply",
         "seen",
@@ -55,6 +56,7 @@ class UnderWay:
         self.trouble: tuple[TwinstreamError, Step] | None = None
         self.stray: TwinstreamError | None = None
         self.attempts = 1
+        self.lacks_leader = False
         self.is_told = False
         self.doubt = False
         self.seen = False

@@ -95,7 +95,7 @@ class Schedules:
             ttl=lifetime,
         )
         try:
-            return publish(self._api, request, RetryPolicy(), timeout)
+            return publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
         except JetStreamError as error:
             told = explained(error, target, source)
             if told is None:
@@ -156,7 +156,7 @@ class Schedules:
             msg_id=msg_id,
             expected_stream=self.stream,
         )
-        return publish(self._api, request, RetryPolicy(), timeout)
+        return publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:

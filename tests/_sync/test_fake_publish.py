@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -12,7 +13,7 @@ from js_core.ack_cutter import AckCutter
 from js_core.deadline import Deadline
 from js_models import PubAck
 from js_sync._pipeline import Pipeline
-from js_testing import FakePeer, FakeServer
+from js_testing import FakePeer, FakeServer, ScriptError
 from js_testing.fake_wire import message_frame
 from tests._sync.flow import ended, eventually
 
@@ -137,6 +138,45 @@ def test_a_stream_without_a_leader_is_told_apart(way):
                 way(jet, retries=0)
             with pytest.raises(js.NoLeader, match="its leader is n1 by now"):
                 way(jet, retries=0)
+
+
+@both
+def test_a_leader_is_waited_for_until_the_timeout(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(3):
+            peer.message(peer.expect(ORDERS).reply, status="503")
+        names(peer, "S")
+        described(peer, {"name": "c", "leader": ""})
+        for _ in range(5):
+            peer.message(peer.expect(ORDERS).reply, status="503")
+        stored(peer, peer.expect(ORDERS), 7)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            assert (way(connection.jetstream(), retry_wait=0.01, timeout=30)).seq == 7
+
+
+@both
+def test_a_leader_that_does_not_come_is_told_at_the_timeout(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        # Until it leaves.
+        with suppress(ScriptError):
+            while True:
+                asked = peer.expect(rf"{ORDERS}|STREAM\.")
+                if asked.subject == "orders":
+                    peer.message(asked.reply, status="503")
+                elif "NAMES" in asked.subject:
+                    peer.answer(asked, {"streams": ["S"], "total": 1})
+                else:
+                    refuse(peer, asked, 10009, 503)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            with pytest.raises(js.NoLeader, match="S did not take the message"):
+                way(connection.jetstream(), retry_wait=0.01, timeout=1)
+        assert len(server.operations(ORDERS)) > 3
 
 
 @both

@@ -14,6 +14,7 @@ from js_core.errors import (
     ConnectionClosed,
     ConnectionLost,
     JetStreamError,
+    NoLeader,
     NoResponders,
     NoStream,
     PermissionDenied,
@@ -25,7 +26,15 @@ from js_core.errors import (
 )
 from js_core.publish import PublishFailure, PublishRequest
 from js_core.publish_limits import PublishLimits
-from js_core.publish_retry import RetryPolicy, Step, leaves_doubt, needs_pause, next_step
+from js_core.publish_retry import (
+    RetryPolicy,
+    Step,
+    leaves_doubt,
+    may_get_leader,
+    needs_pause,
+    next_step,
+    retry_policy,
+)
 
 
 def api(cls: type[JetStreamError], err_code: int) -> JetStreamError:
@@ -97,6 +106,21 @@ def test_the_time_is_shared_by_the_attempts_that_may_follow() -> None:
     assert policy.patience(2.0, True, 2) == pytest.approx(1.6)
     assert policy.patience(10.0, False, 0) == 9.0
     assert RetryPolicy(0).patience(10.0, True, 0) == 9.0
+
+
+def test_a_leader_may_come_where_none_is_there_or_nobody_answers() -> None:
+    silent = NoResponders("why is unknown")
+    silent.__cause__ = RequestTimeout("no answer")
+    refused = NoResponders("why is unknown")
+    refused.__cause__ = PermissionDenied("may not ask")
+    reasons = [NoLeader("none"), silent, refused, NoStream("none"), NoResponders("unknown")]
+    assert [may_get_leader(why) for why in reasons] == [True, True, False, False, False]
+
+
+def test_by_default_a_leader_is_waited_for_unless_without_pauses() -> None:
+    assert retry_policy(None, 0.25) == RetryPolicy(2, 0.25, waits_for_leader=True)
+    assert retry_policy(2, 0.25) == RetryPolicy(2, 0.25)
+    assert retry_policy(None, 0) == RetryPolicy(2, 0)
 
 
 @pytest.mark.parametrize(
