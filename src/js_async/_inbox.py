@@ -38,13 +38,14 @@ class Inbox:
         Raises `PermissionDenied` when the user may not ask, or not listen.
         """
         transport = self._api.transport
-        came = await transport.wait(box.signal, Deadline.after(_SILENCE))
+        patience = min(_SILENCE, self._api.timeout)
+        came = await transport.wait(box.signal, Deadline.after(patience))
         if box.error is not None:
             raise box.error
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the link broke in the middle of a page")
         if not came:
-            raise RequestTimeout(f"a page fell silent for {_SILENCE:g} s")
+            raise RequestTimeout(f"a page fell silent for {patience:g} s")
 
     async def close(self) -> None:
         """Unsubscribe."""

@@ -190,6 +190,10 @@ class ConsumerPages:
             asked, self._asked = cast("_Asked", self._asked), None
             answer = PullAnswer(asked.token, read, page, asked.count, self._matches)
             end = await asked.answer(self._inbox, answer)
+        except RequestTimeout:
+            # A server that fell silent would not answer this either, within another timeout.
+            await self._drop(wait=False)
+            raise
         except TwinstreamError:
             await self._drop()
             raise
@@ -231,19 +235,23 @@ class ConsumerPages:
         await self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
-    async def _drop(self) -> None:
+    async def _drop(self, *, wait: bool = True) -> None:
         """Forget the consumer; late deliveries of it must not reach the next one's pages."""
         if self._asked is not None:
             self._asked.give_up()
         self._asked = None
         await self._inbox.close()
         name, self._name = self._name, ""
-        if name:
-            target = self._api.subjects.consumer("DELETE", self._stream, name)
-            try:
-                await self._api.call_raw(target, None)
-            except (ConsumerNotFound, StreamNotFound, ConnectionLost, RequestTimeout):
-                pass  # gone already, or it goes by itself when idle
+        if not name:
+            return
+        target = self._api.subjects.consumer("DELETE", self._stream, name)
+        if not wait:
+            self._api.transport.try_send(target.encode(), b"", b"", b"")
+            return
+        try:
+            await self._api.call_raw(target, None)
+        except (ConsumerNotFound, StreamNotFound, ConnectionLost, RequestTimeout):
+            pass  # gone already, or it goes by itself when idle
 
     async def close(self) -> None:
         """Delete the consumer and unsubscribe."""

@@ -191,6 +191,10 @@ class ConsumerPages:
             asked, self._asked = cast("_Asked", self._asked), None
             answer = PullAnswer(asked.token, read, page, asked.count, self._matches)
             end = asked.answer(self._inbox, answer)
+        except RequestTimeout:
+            # A server that fell silent would not answer this either, within another timeout.
+            self._drop(wait=False)
+            raise
         except TwinstreamError:
             self._drop()
             raise
@@ -232,19 +236,23 @@ class ConsumerPages:
         self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
-    def _drop(self) -> None:
+    def _drop(self, *, wait: bool = True) -> None:
         """Forget the consumer; late deliveries of it must not reach the next one's pages."""
         if self._asked is not None:
             self._asked.give_up()
         self._asked = None
         self._inbox.close()
         name, self._name = self._name, ""
-        if name:
-            target = self._api.subjects.consumer("DELETE", self._stream, name)
-            try:
-                self._api.call_raw(target, None)
-            except (ConsumerNotFound, StreamNotFound, ConnectionLost, RequestTimeout):
-                pass  # gone already, or it goes by itself when idle
+        if not name:
+            return
+        target = self._api.subjects.consumer("DELETE", self._stream, name)
+        if not wait:
+            self._api.transport.try_send(target.encode(), b"", b"", b"")
+            return
+        try:
+            self._api.call_raw(target, None)
+        except (ConsumerNotFound, StreamNotFound, ConnectionLost, RequestTimeout):
+            pass  # gone already, or it goes by itself when idle
 
     def close(self) -> None:
         """Delete the consumer and unsubscribe."""

@@ -340,5 +340,24 @@ def test_broken_links_lose_nothing(server, name):
                 assert read.report.complete
 
 
+def read_muted(stream, via, proxy):
+    with stream.read(via=via, page_messages=400, timeout=0.5) as read:
+        for _ in read:
+            proxy.mute = True
+
+
+@pytest.mark.parametrize("via", ["direct", "consumer"])
+def test_silence_ends_a_read_within_the_timeout_of_requests(server, name, via):
+    with js.connect(server.url) as plain:
+        filled(plain.jetstream(), name, 3000)
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
+        plain.jetstream().update_stream(config)
+    with Proxy(server.url) as proxy:
+        with js.connect(proxy.url) as connection:
+            stream = connection.jetstream(timeout=0.5).bind_stream(name)
+            with pytest.raises(js.RequestTimeout, match=r"fell silent for 0\.5 s"):
+                read_muted(stream, via, proxy)
+
+
 def vars_of(config):
     return {name: getattr(config, name) for name in ("name", "subjects")}
