@@ -340,12 +340,14 @@ class DeadLetters:
 
     # ---- looking at them, and what to do with them
 
-    async def letters(self) -> Generated[DeadLetter]:
+    async def letters(self, *, timeout: Seconds = 120.0) -> Generated[DeadLetter]:
         """Iterate over the dead letters there are now, the oldest first.
 
-        What somebody else put among them is told to `on_report` and passed over.
+        What somebody else put among them is told to `on_report` and passed over. Raises
+        `RequestTimeout` when there was no progress for `timeout` seconds.
         """
-        async with self._jet.bind_stream(self._names.letters).read() as messages:
+        stream = self._jet.bind_stream(self._names.letters)
+        async with stream.read(timeout=timeout) as messages:
             async for message in messages:
                 letter = self._read(message)
                 if letter is not None:

@@ -10,6 +10,7 @@ import pytest
 import js_async as js
 from js_core.dead_letter import stored_reason
 from js_models import ConsumerConfig, StreamConfig, evolve
+from js_testing import Proxy
 from tests._async.broken import BEFORE, BEHIND, Killed, mortal
 from tests._async.flow import eventually
 from tests._async.streams import filled
@@ -435,3 +436,15 @@ async def test_collecting_again_and_again_leaves_nothing_behind(server, name):
         for _ in range(3):
             await letters.collect(timeout=0.01)
         assert connection.stats.subscriptions == before
+
+
+async def test_a_silent_server_ends_the_list_in_time(server, name):
+    async with js.connect(server.url) as plain:
+        await filled(plain.jetstream(), name, 1)
+        await plain.jetstream().dead_letters(name).prepare()
+    with Proxy(server.url) as proxy:
+        async with js.connect(proxy.url) as connection:
+            letters = connection.jetstream(timeout=0.3).dead_letters(name)
+            proxy.mute = True
+            with pytest.raises(js.RequestTimeout):
+                _ = [letter async for letter in letters.letters(timeout=0.3)]

@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from js_core.dead_letter import stored_reason
 from js_models import ConsumerConfig, StreamConfig, evolve
+from js_testing import Proxy
 from tests._sync.broken import BEFORE, BEHIND, Killed, mortal
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
@@ -436,3 +437,15 @@ def test_collecting_again_and_again_leaves_nothing_behind(server, name):
         for _ in range(3):
             letters.collect(timeout=0.01)
         assert connection.stats.subscriptions == before
+
+
+def test_a_silent_server_ends_the_list_in_time(server, name):
+    with js.connect(server.url) as plain:
+        filled(plain.jetstream(), name, 1)
+        plain.jetstream().dead_letters(name).prepare()
+    with Proxy(server.url) as proxy:
+        with js.connect(proxy.url) as connection:
+            letters = connection.jetstream(timeout=0.3).dead_letters(name)
+            proxy.mute = True
+            with pytest.raises(js.RequestTimeout):
+                _ = [letter for letter in letters.letters(timeout=0.3)]
