@@ -12,7 +12,7 @@ from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
-    from js_sync import Taken
+    from js_sync import JetStream, Taken
 
 stream_option = click.option(
     "--stream", default="LOCKS", show_default=True, help="The stream of the locks."
@@ -27,10 +27,12 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
     """List locks, places of semaphores, permits, single runs and leaders, the oldest first."""
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        found = list(jet.coordination(stream).taken())
+        found = _taken(jet, stream)
     if as_json:
-        for taken in found:
+        for taken in found or ():
             print_json(_members(taken))
+    elif found is None:
+        results().print(f"nothing is held: there is no stream {stream} yet")
     elif not found:
         results().print("nothing is held")
     else:
@@ -40,6 +42,16 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
             cells = _members(taken).values()
             table.add_row(*("-" if each is None else str(each) for each in cells))
         results().print(table)
+
+
+def _taken(jet: JetStream, stream: str, kind: str | None = None) -> list[Taken] | None:
+    """Return what is held; None where nobody has made the stream yet."""
+    from js_core.errors import StreamNotFound
+
+    try:
+        return list(jet.coordination(stream).taken(kind))
+    except StreamNotFound:
+        return None
 
 
 def _members(taken: Taken) -> dict[str, object]:
@@ -69,13 +81,12 @@ def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) ->
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        locks = jet.coordination(stream)
-        found = [each for each in locks.taken("lock") if each.name == name]
+        found = [each for each in _taken(jet, stream, "lock") or () if each.name == name]
         if not found:
             raise Failure(f"nobody holds the lock {name}: `twinstream lock ls` shows what is held")
         holder = found[0].record.owner or "?"
         sure(f"{name} is held by {holder}. Free it all the same?", yes=yes)
-        if not locks.evict(found[0]):
+        if not jet.coordination(stream).evict(found[0]):
             raise Failure(f"{name} was renewed or released meanwhile: its holder lives")
     if as_json:
         print_json({"released": name})

@@ -52,9 +52,14 @@ def run(
     \b
     twinstream lock nightly --wait 0 -- ./backup.sh --all
     """  # noqa: D301  # click wants the character
+    from js_core.errors import StreamNotFound
+
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        locks = jet.coordination(stream, create=create)
+        try:
+            locks = jet.coordination(stream, create=create)
+        except StreamNotFound as error:
+            raise Failure(f"there is no stream {stream} yet: --create makes it") from error
         lock = locks.lock(name, ttl=ttl, note=note or " ".join(command)[:100])
         lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)
         if lease is None:

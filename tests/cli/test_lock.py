@@ -100,3 +100,17 @@ def test_locks_are_where_the_prefix_says(run: Run, locks: js_sync.Coordination) 
         assert "NOWHERE.API" in result.stderr
     elsewhere = run("health", "--prefix", "NOWHERE.API", "--timeout", "1")
     assert (elsewhere.exit_code, elsewhere.stdout) == (1, "")
+
+
+def test_before_the_first_lock_nothing_is_held(run: Run, server: NatsServer) -> None:
+    shown = run("lock", "ls", "--stream", "NO-LOCKS")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert shown.stdout == "nothing is held: there is no stream NO-LOCKS yet\n"
+    shown = run("lock", "ls", "--stream", "NO-LOCKS", "--json")
+    assert (shown.exit_code, shown.output) == (0, "")
+    freed = run("lock", "release", "a", "--stream", "NO-LOCKS", "--yes")
+    assert freed.exit_code == 1
+    assert "nobody holds the lock a" in freed.stderr
+    done = lock(server, "a", "--stream", "NO-LOCKS", "--", "echo", "no")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--create makes it" in done.stderr
