@@ -79,12 +79,17 @@ def _apply(
             try:
                 carry_out(jet, step)
             except Failure as failure:
-                return _stopped(failure.message, done, due)
+                return _stopped(failure.message, done, due, failure.__cause__)
             done.append(step)
             if not quiet:
                 notes().print(f"{DONE[step.verb]} {step.title}", soft_wrap=True)
     return None
 
 
-def _stopped(reason: str, done: list[Step], due: list[Step]) -> Failure:
-    return Failure(f"{reason}\n{len(done)} of {len(due)} steps done; `apply` goes on from there")
+def _stopped(
+    reason: str, done: list[Step], due: list[Step], cause: BaseException | None = None
+) -> Failure:
+    how_far = f"{len(done)} of {len(due)} steps done; `apply` goes on from there"
+    failure = Failure(f"{reason}\n{how_far}")
+    failure.__cause__ = cause
+    return failure

@@ -1,12 +1,20 @@
-"""How a failure looks: one line on standard error, exit code 1, no traceback."""
+"""How a failure looks: one line on standard error, exit code 1, no traceback.
+
+For machines, that is after `--json`, the line is a JSON document.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Final
 
 import click
+
+JSON_ASKED: Final = "js_cli.json"
+"""Under this key the context of a command notes whether it got `--json`."""
 
 
 class Failure(click.ClickException):
@@ -14,9 +22,28 @@ class Failure(click.ClickException):
 
     exit_code = 1
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        # Asked now: when the failure is shown, the command has ended.
+        context = click.get_current_context(silent=True)
+        self._as_json = context is not None and context.meta.get(JSON_ASKED, False)
+
     def show(self, file: object = None) -> None:
         """Print the message to standard error."""
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {self.message}", err=True)
+        if self._as_json:
+            about = failure_as_json(self.message, self.__cause__)
+            click.echo(json.dumps(about, separators=(",", ":")), err=True)
+        else:
+            click.echo(f"{click.style('error:', fg='red', bold=True)} {self.message}", err=True)
+
+
+def failure_as_json(message: str, cause: BaseException | None) -> dict[str, object]:
+    """Return a failure as a JSON object: ``kind`` is the class of the error that caused it."""
+    return {
+        "error": message,
+        "kind": None if cause is None else type(cause).__name__,
+        "err_code": getattr(cause, "err_code", None),
+    }
 
 
 @contextmanager

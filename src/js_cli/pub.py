@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from js_cli.failures import Failure, arguments_judged
+from js_cli.failures import Failure, arguments_judged, failure_as_json
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import LAST_SEQUENCE, Finite
 from js_cli.payloads import Draft, Separator, at_rate, parse_headers, payloads
@@ -170,9 +170,11 @@ def _requests(
 
 def _raise_unless_all_stored(tally: Tally, *, interrupted: bool) -> None:
     if tally.failed and tally.sent == 1:
-        raise Failure(str(tally.error))
+        raise Failure(str(tally.error)) from tally.error
     if tally.failed:
-        raise Failure(f"{tally.failed:,} of {tally.sent:,} not stored; the first: {tally.error}")
+        raise Failure(
+            f"{tally.failed:,} of {tally.sent:,} not stored; the first: {tally.error}"
+        ) from tally.error
     if interrupted:
         raise Failure(f"interrupted after {tally.sent:,} messages, all of which are stored")
 
@@ -182,8 +184,6 @@ def _print_outcome(outcome: PubAck | PublishFailure) -> None:
     from js_sync import PublishFailure
 
     if isinstance(outcome, PublishFailure):
-        code = getattr(outcome.error, "err_code", None)
-        kind = type(outcome.error).__name__
-        print_json({"error": str(outcome.error), "kind": kind, "err_code": code})
+        print_json(failure_as_json(str(outcome.error), outcome.error))
     else:
         print_json(encode(outcome))

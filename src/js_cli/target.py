@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from attrs import evolve, field, frozen
 
+from js_cli.failures import JSON_ASKED
 from js_cli.lengths import Finite
 
 if TYPE_CHECKING:
@@ -136,6 +137,15 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
     return decorated
 
 
+def _note_json(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:
+    ctx.meta[JSON_ASKED] = as_json  # for failures, which look alike
+    return as_json
+
+
 json_option: Final = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON for machines, and nothing else."
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=_note_json,
+    help="Print JSON for machines, and nothing else.",
 )

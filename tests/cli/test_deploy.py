@@ -240,8 +240,10 @@ def test_a_failure_tells_how_many_steps_are_done(run: Run, write: Write) -> None
     document = json.loads(result.stdout)
     assert [step["done"] for step in document["steps"]] == [True, True, False, False]
     assert (document["applied"], document["refused"]) == (False, False)
-    assert result.stderr.startswith("error: stream DEP13C: ")
-    assert result.stderr.endswith("2 of 4 steps done; `apply` goes on from there\n")
+    failure = json.loads(result.stderr)
+    assert failure["error"].startswith("stream DEP13C: ")
+    assert failure["error"].endswith("2 of 4 steps done; `apply` goes on from there")
+    assert (failure["kind"], failure["err_code"]) == ("JetStreamError", 10074)
 
 
 def test_ctrl_c_ends_behind_a_step(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

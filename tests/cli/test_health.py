@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from contextlib import nullcontext
@@ -85,4 +86,4 @@ def test_a_watch_whose_first_or_last_look_fails_ends_with_1(
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5", "--json"]
         result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url])
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: ")
+    assert json.loads(result.stderr.splitlines()[0])["error"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from js_cli.groups import (
     twinstream,
 )
 from js_core.errors import JetStreamNotEnabled
+from tests.cli.output import Run
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
 
@@ -67,6 +69,41 @@ def test_an_unreachable_server_is_one_explained_line() -> None:
     assert "127.0.0.1:1" in done.stderr
     assert "TWINSTREAM_URL" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "stream info NO-SUCH",
+        "consume NO-SUCH",
+        "consumer rm NO-SUCH w --yes",
+        "get NO-SUCH --seq 1",
+        "health NO-SUCH",
+        "dlq show NO-SUCH 1",
+    ],
+)
+def test_for_machines_a_failure_is_a_json_document(run: Run, arguments: str) -> None:
+    result = run(*arguments.split(), "--json")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    failure = json.loads(result.stderr)
+    assert sorted(failure) == ["err_code", "error", "kind"]
+    assert (failure["kind"], failure["err_code"]) == ("StreamNotFound", 10059)
+    assert run(*arguments.split()).stderr.startswith("error: ")
+
+
+def test_a_failure_of_the_command_itself_has_no_kind(run: Run, stream: str) -> None:
+    result = run("lock", "release", "none", "--stream", f"NO-{stream}", "--yes", "--json")
+    failure = json.loads(result.stderr)
+    assert failure["error"].startswith("nobody holds the lock none")
+    assert failure["kind"] is failure["err_code"] is None
+
+
+def test_a_refused_publication_is_told_as_on_standard_output(run: Run, stream: str) -> None:
+    result = run("pub", f"{stream}.a", "x", "--last-seq", "7", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stderr) == json.loads(result.stdout)
+    assert json.loads(result.stderr)["kind"] == "WrongLastSequence"
 
 
 @pytest.mark.parametrize(
