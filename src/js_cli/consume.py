@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
 import click
 from attrs import frozen
 
-from js_cli.failures import Failure
+from js_cli.failures import Failure, arguments_judged
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import LAST_SEQUENCE, Finite
+from js_cli.link_watch import LinkWatch, Patience
+from js_cli.message_source import Durable, InOrder, MessageSource
 from js_cli.message_view import as_json as message_as_json
 from js_cli.message_view import print_message
 from js_cli.screen import counted, notes, print_json, results
@@ -19,7 +22,7 @@ from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig
-    from js_sync import Consumer, Message, Stream
+    from js_sync import Consumer, Message, OrderedMessages, Stream
 
 _TURN: Final = 0.5
 """Seconds of each wait for a message, so that Ctrl-C is heard soon."""
@@ -71,7 +74,7 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     "acknowledge",
     default=True,
     show_default=True,
-    help="Whether to acknowledge what was printed (an ephemeral consumer needs none).",
+    help="Whether to acknowledge what was printed (without CONSUMER, nothing is).",
 )
 @json_option
 @server_options
@@ -89,9 +92,10 @@ def consume(
 ) -> None:
     """Print the messages of STREAM as CONSUMER receives them.
 
-    CONSUMER is a durable one; without it a consumer is made that vanishes afterwards. Each
-    message is acknowledged after it was printed. Ctrl-C ends in good order. With --json there
-    is one line for each message.
+    CONSUMER is a durable one; each message is acknowledged after it was printed. Without it
+    the stream is read in order, each message once, and nothing is left behind. Ctrl-C ends in
+    good order. A link that breaks is mended, however long that takes, unless --wait ends first.
+    With --json there is one line for each message.
 
     \b
     twinstream consume ORDERS --from last --wait 1
@@ -99,65 +103,81 @@ def consume(
     """  # noqa: D301  # click wants the character
     if create and consumer is None:
         raise click.UsageError("--create needs the name of the CONSUMER")
-    with target.connect() as nc, asked_to_stop() as stop:
-        source = target.jetstream(nc).get_stream(stream)
-        worker = _bound(source, consumer, create, subjects, start)
-        printed = 0
+    with ExitStack() as stack:
+        nc = stack.enter_context(target.connect(keep_trying=True))
+        stop = stack.enter_context(asked_to_stop())
+        stored = target.jetstream(nc).get_stream(stream)
+        if consumer is None:
+            messages = stack.enter_context(_in_order(stored, subjects, start))
+            source: MessageSource = InOrder(messages)
+        else:
+            worker = _bound(stored, consumer, create, subjects, start)
+            source = Durable(worker, acknowledge, Patience(nc, stop, target.timeout))
+        link, printed = LinkWatch(nc), 0
         try:
             while count is None or printed < count:
-                message = _next(worker, wait, stop)
+                message = _next(source, link, wait, stop)
                 if message is None:
                     break
                 _print(message, as_json)
                 printed += 1
-                if acknowledge and consumer is not None:
-                    message.ack()
-            nc.flush()
+                source.done(message)
+            if link.look():
+                nc.flush(target.timeout)
+            elif not stop.is_set():
+                raise Failure("the link to the server is lost; nothing was heard since")
         finally:
-            # Also after the link broke: that many were printed.
+            # Also after a failure: that many were printed.
             if not as_json:
                 notes().print(counted(printed, "message"), style="dim")
-        if consumer is None:
-            source.delete_consumer(worker.name)
+
+
+def _in_order(stored: Stream, subjects: tuple[str, ...], start: Start) -> OrderedMessages:
+    with arguments_judged():
+        return stored.ordered(
+            subjects=list(subjects) or None,
+            deliver_policy=None if start.sequence else start.policy,
+            start_seq=start.sequence,
+        )
 
 
 def _bound(
-    source: Stream, name: str | None, create: bool, subjects: tuple[str, ...], start: Start
+    stored: Stream, name: str, create: bool, subjects: tuple[str, ...], start: Start
 ) -> Consumer:
     from js_core.errors import ConsumerNotFound
 
-    if name is None:
-        return source.create_consumer(_config(None, subjects, start))
     try:
-        return source.get_consumer(name)
+        return stored.get_consumer(name)
     except ConsumerNotFound as error:
         if not create:
             raise Failure(
-                f"stream {source.name} has no consumer {name}; make it with --create,"
-                f" or see `twinstream stream info {source.name}`"
+                f"stream {stored.name} has no consumer {name}; make it with --create,"
+                f" or see `twinstream stream info {stored.name}`"
             ) from error
-        return source.create_consumer(_config(name, subjects, start))
+        return stored.create_consumer(_config(name, subjects, start))
 
 
-def _config(name: str | None, subjects: tuple[str, ...], start: Start) -> ConsumerConfig:
+def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfig:
     from js_models import ConsumerConfig
 
     return ConsumerConfig(
         durable_name=name,
-        ack_policy="none" if name is None else "explicit",
+        ack_policy="explicit",
         deliver_policy=start.policy,
         opt_start_seq=start.sequence,
         filter_subjects=list(subjects) or None,
-        mem_storage=True if name is None else None,
     )
 
 
-def _next(worker: Consumer, wait: float | None, stop: Event) -> Message | None:
+def _next(
+    source: MessageSource, link: LinkWatch, wait: float | None, stop: Event
+) -> Message | None:
     """Return the next message; None when none came in time, or when the user wants to stop."""
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()
-        message = worker.next(timeout=max(min(left, _TURN), _SHORTEST))
+        message = source.take(max(min(left, _TURN), _SHORTEST))
+        link.look()
         if message is not None:
             return message
         if deadline is not None and time.monotonic() >= deadline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,13 +12,14 @@ from rich.text import Text
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import SEQUENCE
+from js_cli.link_watch import LinkWatch, Patience
 from js_cli.message_view import payload, printable
 from js_cli.screen import counted, harmless, notes, plain_table, print_json, progress, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
-    from js_sync import DeadLetter, DeadLetters
+    from js_sync import Connection, DeadLetter, DeadLetters
     from js_sync import JetStream as Jet
 
 _TURN: Final = 0.5
@@ -41,12 +42,17 @@ def letters_options(command: Callable[..., object]) -> Callable[..., object]:
 
 @contextmanager
 def opened(
-    target: Target, stream: str, consumer: str | None, letters: str | None, failures: str | None
-) -> Generator[DeadLetters]:
-    """Connect, and give the dead letters of a stream."""
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    failures: str | None,
+    keep_trying: bool = False,
+) -> Generator[tuple[Connection, DeadLetters]]:
+    """Connect, and give the connection and the dead letters of a stream."""
     from js_core.errors import StreamNotFound
 
-    with target.connect() as nc:
+    with target.connect(keep_trying=keep_trying) as nc:
         jet: Jet = target.jetstream(nc)
         dead = jet.dead_letters(
             stream,
@@ -56,7 +62,7 @@ def opened(
             on_report=lambda report: notes().print(str(getattr(report, "text", report))),
         )
         try:
-            yield dead
+            yield nc, dead
         except StreamNotFound as error:
             if dead.names.letters not in error.subject.split("."):
                 raise
@@ -85,16 +91,20 @@ def run(
     """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
 
     Makes the two streams that it needs. From then on failures are captured even while this command
-    does not run. Several may run at once. Ctrl-C ends in good order.
+    does not run. Several may run at once. Ctrl-C ends in good order. A link that breaks is mended,
+    however long that takes, unless --once is given.
     """
-    with opened(target, stream, consumer, letters, failures) as dead, asked_to_stop() as stop:
+    opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
+    with opening as (nc, dead), asked_to_stop() as stop:
         dead.prepare()
+        link, patience = LinkWatch(nc), Patience(nc, stop, target.timeout)
         if not once:
             notes().print(f"dead letters go to stream {dead.names.letters}", style="dim")
         while not stop.is_set():
-            done = dead.collect(timeout=_TURN)
-            if once and not done:
-                break
+            with nullcontext() if once else patience.tried():
+                if not dead.collect(timeout=_TURN) and once:
+                    break
+            link.look()
     results().print(
         f"{counted(dead.stored, 'dead letter')} stored in {dead.names.letters},"
         f" {dead.known:,} known already, {dead.skipped:,} advisories skipped"
@@ -114,8 +124,8 @@ def list_letters(
         numbers=("letter", "sequence", "deliveries"),
     )  # fmt: skip
     count = 0
-    with opened(target, stream, consumer, letters, None) as dead:
-        for letter in dead.letters():
+    with opened(target, stream, consumer, letters, None) as (_, dead):
+        for letter in dead.letters(timeout=target.timeout):
             count += 1
             if as_json:
                 print_json(letter_as_json(letter))
@@ -147,7 +157,7 @@ def show(
     as_json: bool,
 ) -> None:
     """Show what is known of LETTER (its number in `dlq ls`), and the message as it was."""
-    with opened(target, stream, consumer, letters, None) as dead:
+    with opened(target, stream, consumer, letters, None) as (_, dead):
         found = dead.get(letter)
     if as_json:
         print_json(letter_as_json(found))
@@ -203,13 +213,13 @@ def replay(
     """  # noqa: D301  # click wants the character
     if bool(numbers) + everything + bool(reset) != 1:
         raise click.UsageError("name the letters by number, or give --all, or --by-reset")
-    with opened(target, stream, consumer, letters, None) as dead:
+    with opened(target, stream, consumer, letters, None) as (_, dead):
         if reset:
             sure(f"Have {reset} start again, also with what it acknowledged since?", yes=yes)
             first = dead.replay_by_reset(reset)
             results().print(f"{reset} starts again at sequence {first:,} of {stream}")
             return
-        found = _chosen(dead, numbers)
+        found = _chosen(dead, numbers, target.timeout)
         gone = [letter for letter in found if letter.gone]
         if gone and not everything:
             raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
@@ -240,16 +250,18 @@ def discard(
     """Remove the dead letters NUMBERS; their messages are lost unless STREAM still holds them."""
     if bool(numbers) == everything:
         raise click.UsageError("name the letters by number, or give --all")
-    with opened(target, stream, consumer, letters, None) as dead:
-        found = _chosen(dead, numbers)
+    with opened(target, stream, consumer, letters, None) as (_, dead):
+        found = _chosen(dead, numbers, target.timeout)
         sure(f"Remove {counted(len(found), 'dead letter')} for good?", yes=yes or not found)
         for letter in found:
             dead.discard(letter)
     results().print(f"{counted(len(found), 'dead letter')} removed")
 
 
-def _chosen(dead: DeadLetters, numbers: tuple[int, ...]) -> list[DeadLetter]:
-    return [dead.get(number) for number in numbers] if numbers else list(dead.letters())
+def _chosen(dead: DeadLetters, numbers: tuple[int, ...], timeout: float) -> list[DeadLetter]:
+    if numbers:
+        return [dead.get(number) for number in numbers]
+    return list(dead.letters(timeout=timeout))
 
 
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from js_cli.event_view import describe
 from js_cli.failures import Failure, arguments_judged
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import Finite
+from js_cli.link_watch import LinkWatch
 from js_cli.message_view import printable
 from js_cli.screen import counted, notes, plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
@@ -62,7 +63,8 @@ def events(
     """Show what the servers tell from now on: streams and consumers made and deleted, messages
     refused, terminated or delivered too often, leaders elected, calls of the API, and more.
 
-    Ctrl-C ends in good order. With --json there is one line for each event.
+    Ctrl-C ends in good order. A link that breaks is mended, however long that takes; what happens
+    meanwhile is missed. With --json there is one line for each event.
 
     \b
     twinstream events --stream ORDERS
@@ -72,7 +74,7 @@ def events(
         raise click.UsageError("give --table or --json, not both")
     shown = 0
     with ExitStack() as stack:
-        nc = stack.enter_context(target.connect())
+        nc = stack.enter_context(target.connect(keep_trying=True))
         stop = stack.enter_context(asked_to_stop())
         jet = target.jetstream(nc)
         with arguments_judged():
@@ -82,9 +84,9 @@ def events(
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
         show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
-        epoch = nc.epoch
+        epoch, link = nc.epoch, LinkWatch(nc)
         while count is None or shown < count:
-            event = _next(source, wait, stop)
+            event = _next(source, wait, stop, link)
             if event is None:
                 break
             shown += 1
@@ -111,7 +113,7 @@ def _board() -> Generator[Callable[[Event], None]]:
         yield show
 
 
-def _next(source: Events, wait: float | None, stop: Flag) -> Event | None:
+def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
     """Return the next event; None when none came in time, or when the user wants to stop."""
     from js_sync import RequestTimeout
 
@@ -121,6 +123,7 @@ def _next(source: Events, wait: float | None, stop: Flag) -> Event | None:
         try:
             return source.next(max(min(left, _TURN), 0.01))
         except RequestTimeout:
+            link.look()
             if deadline is not None and time.monotonic() >= deadline:
                 return None
     return None

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 import js_cli.consume
 import js_sync
 from js_cli.groups import twinstream
+from js_cli.link_watch import LinkWatch
 from js_models import ConsumerInfo, StreamConfig
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
@@ -127,26 +129,84 @@ def test_a_start_that_is_none_is_wrong_usage(run: Run, stream: str, start: str) 
     assert run("consume", stream, "--create").exit_code == 2
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("more", [[], ["--wait", "0.1"]])
-def test_a_server_that_died_is_told_with_what_came_before(
-    monkeypatch: pytest.MonkeyPatch, more: list[str]
-) -> None:
+@pytest.fixture
+def mortal() -> Iterator[NatsServer]:
+    """A server of its own, with a message in stream S, that a test may kill."""
     with NatsServer() as server:
         with js_sync.connect(server.url) as nc:
             nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
             nc.jetstream().publish("s", b"one")
-        printing = js_cli.consume._print
+        yield server
 
-        def die(*arguments: Any) -> None:
-            printing(*arguments)
-            server.kill()
 
-        monkeypatch.setattr(js_cli.consume, "_print", die)
-        arguments = ["consume", "S", "w", "--create", "--timeout", "1", "--server", server.url]
-        result = CliRunner().invoke(twinstream, [*arguments, *more])
+def after_print(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Let something happen when the first message is printed; message "two" is the last one."""
+    printing = js_cli.consume._print
+    once = iter([happens])
+
+    def printed(message: js_sync.Message, *arguments: Any) -> None:
+        printing(message, *arguments)
+        next(once, lambda: None)()
+        if message.data == b"two":
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(js_cli.consume, "_print", printed)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
+def test_a_server_that_died_is_told_with_what_came_before(
+    monkeypatch: pytest.MonkeyPatch, mortal: NatsServer, consumer: list[str]
+) -> None:
+    after_print(monkeypatch, mortal.kill)
+    arguments = ["consume", "S", *consumer, "--wait", "0.1", "--timeout", "1"]
+    result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
     assert result.exit_code == 1
-    assert "1 message\nerror: " in result.stderr
+    assert "1 message\nerror: the link to the server is lost" in result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
+def test_reading_goes_on_when_the_server_comes_back(
+    monkeypatch: pytest.MonkeyPatch, mortal: NatsServer, consumer: list[str]
+) -> None:
+    """Away for longer than the timeout of requests; the other message is stored after that."""
+    looks: list[bool] = []
+    looking = LinkWatch.look
+
+    def look(link: LinkWatch) -> bool:
+        looks.append(looking(link))
+        # Each of these looks comes after a wait for a message.
+        if looks[-3:] == [False, False, False]:
+            mortal.start()
+            with js_sync.connect(mortal.url) as nc:
+                nc.jetstream().publish("s", b"two")
+            looks.clear()
+        return bool(looks and looks[-1])
+
+    after_print(monkeypatch, mortal.kill)
+    monkeypatch.setattr(LinkWatch, "look", look)
+    arguments = ["consume", "S", *consumer, "--timeout", "0.5"]
+    result = CliRunner().invoke(twinstream, [*arguments, "--json", "--server", mortal.url])
+    assert result.exit_code == 0, result.stderr
+    seen = [line["data"] for line in json_lines(result)]
+    # A server that is killed may forget what it delivered to a consumer.
+    assert (seen if consumer == [] else [seen[0], seen[-1]]) == ["one", "two"]
+    lost, back = result.stderr.splitlines()
+    assert "is lost" in lost
+    assert "is back" in back
+
+
+def test_a_message_whose_acknowledgement_got_lost_is_named(
+    monkeypatch: pytest.MonkeyPatch, run: Run, filled: str
+) -> None:
+    def lost(_: js_sync.Message) -> None:
+        raise js_sync.ConnectionLost("the link broke")
+
+    monkeypatch.setattr(js_sync.Message, "ack", lost)
+    result = run("consume", filled, "w", "--create", "--count", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "1 could not be acknowledged and will come again" in result.stderr
 
 
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:

@@ -1,0 +1,84 @@
+"""Commands that run on and on, when their server goes away and comes back."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from click.testing import CliRunner
+
+import js_sync
+from js_cli.groups import twinstream
+from js_cli.link_watch import LinkWatch, Patience
+from js_models import StreamConfig
+from js_testing import NatsServer
+
+
+def away_and_back(
+    monkeypatch: pytest.MonkeyPatch, server: NatsServer, back: Callable[[], None]
+) -> None:
+    """Kill the server at the first look, start it when that was seen; `back` ends the command."""
+    looking, seen = LinkWatch.look, list[bool]()
+
+    def look(link: LinkWatch) -> bool:
+        if not seen:
+            server.kill()
+        seen.append(looking(link))
+        if seen[-3:] == [False, False, False]:
+            server.start()
+        elif seen[-1] and False in seen:
+            back()
+        return seen[-1]
+
+    monkeypatch.setattr(LinkWatch, "look", look)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("command", [["dlq", "run", "S"], ["events"], ["events", "--json"]])
+def test_it_goes_on_when_the_server_comes_back(
+    monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    with NatsServer() as server:
+        with js_sync.connect(server.url) as nc:
+            nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
+        away_and_back(monkeypatch, server, lambda: signal.raise_signal(signal.SIGINT))
+        arguments = [*command, "--timeout", "0.5", "--server", server.url]
+        result = CliRunner().invoke(twinstream, arguments)
+    assert result.exit_code == 0, result.output
+    lost = result.stderr.index("the link to the server is lost")
+    assert lost < result.stderr.index("the link to the server is back")
+
+
+def test_a_link_that_broke_and_was_mended_unseen_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nc = SimpleNamespace(is_connected=True, epoch=1)
+    link = LinkWatch(cast(Any, nc))
+    assert link.look()
+    assert capsys.readouterr().err == ""
+    nc.epoch = 2
+    assert link.look()
+    assert [line[-4:] for line in capsys.readouterr().err.splitlines()] == ["d it", "back"]
+    assert link.look()
+    assert capsys.readouterr().err == ""
+
+
+def test_patience_ends_only_while_there_is_a_link() -> None:
+    nc = SimpleNamespace(is_connected=False)
+    patience = Patience(cast(Any, nc), cast(Any, SimpleNamespace(wait=lambda _: None)), -1.0)
+    for _ in range(3):
+        with patience.tried():
+            raise js_sync.NoResponders("nobody")
+    nc.is_connected = True
+    with pytest.raises(js_sync.NoResponders), patience.tried():
+        raise js_sync.NoResponders("nobody")
+    with patience.tried():
+        pass
+    with patience.tried():  # a new trouble, which may last as long again
+        raise js_sync.NoResponders("nobody")
+    with pytest.raises(js_sync.StreamNotFound), patience.tried():
+        raise js_sync.StreamNotFound("gone", code=404, err_code=10059)
