@@ -227,7 +227,38 @@ def test_the_room_of_the_old_stream_counts_for_the_new_one(
         assert "made anew stream ROOM" in anew.stderr
         refused = apply(max_bytes=1_200_000)
         assert refused.exit_code == 1
-        assert "stream ROOM was left as it is" in refused.stderr
+        assert "of which 1,000,000 are left for this stream" in refused.stdout
+        assert "nothing was changed" in refused.stderr
+
+
+def test_what_streams_set_aside_is_judged_in_turn(write: Write) -> None:
+    """The server refuses what the plan does, takes the rest, and takes one byte for no limit."""
+    limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
+    before = [stream_of(name, storage="file", max_bytes=4000) for name in ("SET1", "SET2")]
+    after = [
+        stream_of("SET1", storage="file", max_bytes=3000),
+        stream_of("SET2", storage="file", max_bytes=5000),
+        stream_of("SET3", storage="file", max_bytes=2000),
+        stream_of("SET4", storage="file"),
+        stream_of("SET5", storage="memory", max_bytes=5001),
+    ]
+    with NatsServer(limits) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-loss")
+        assert CliRunner().invoke(twinstream, ["apply", write(*before), "--yes", *login]).output
+        planned = CliRunner().invoke(twinstream, ["plan", write(*after), *login, "--json"])
+        steps = json.loads(planned.stdout)["steps"]
+        actions = {step["name"]: step["action"] for step in steps}
+        applied = CliRunner().invoke(twinstream, ["apply", write(*after[:3]), "--yes", *login])
+        assert applied.exit_code == 0, applied.output
+        with js_sync.connect(server.url, user="u", password="p") as nc:
+            for wrong in after[3:]:
+                with pytest.raises(js_sync.JetStreamError, match="insufficient"):
+                    nc.jetstream().create_stream(decode(wrong, StreamConfig))
+    assert actions == {
+        **dict.fromkeys(("SET1", "SET2"), "update"),
+        "SET3": "create",
+        **dict.fromkeys(("SET4", "SET5"), "refused"),
+    }
 
 
 def test_a_failure_tells_how_many_steps_are_done(run: Run, write: Write) -> None:

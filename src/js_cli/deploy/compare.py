@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import Factory, frozen
 
 from js_cli.deploy.folder import Wanted
-from js_cli.deploy.room import Account, account_of
+from js_cli.deploy.room import Account, Reserves, account_of
 from js_cli.deploy.step import Allowed, Step, step_of
 from js_cli.deploy.turns import (
     Holders,
@@ -76,7 +76,9 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
     consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
     held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
     others = _held_by_others(jet, streams, held)
-    return [*_settled_streams(streams, {**others, **held}, account), *chain(*consumers)]
+    configs = {name: one.config for name, one in there.items() if one is not None}
+    settled = _settled_streams(streams, {**others, **held}, account, configs)
+    return [*settled, *chain(*consumers)]
 
 
 def _held_by_others(
@@ -97,13 +99,18 @@ def _held_by_others(
 
 
 def _settled_streams(
-    steps: list[Step], held: dict[str, Sequence[str]], account: Account
+    steps: list[Step],
+    held: dict[str, Sequence[str]],
+    account: Account,
+    there: Mapping[str, StreamConfig],
 ) -> list[Step]:
     """Put the steps of streams in order, and refuse what does not fit beside the others."""
     holders = Holders(held)
     ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps)], holders)
     rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
-    return [rooms[_copies(step)].judged(step) for step in ordered]
+    counted = [rooms[_copies(step)].judged(step) for step in ordered]
+    reserves = Reserves(account)
+    return [reserves.judged(step, there.get(step.config.name)) for step in counted]
 
 
 def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from js_cli.deploy.step import Step
 from js_cli.deploy.typed import consumer_config, stream_config
@@ -42,6 +42,63 @@ class Room:
         return step
 
 
+@define
+class Reserve:
+    """How many bytes streams may set aside by their max_bytes, and how many they do."""
+
+    most: int
+    """No limit below 1."""
+
+    taken: int
+    storage: str
+
+    def judged(self, step: Step, old: StreamConfig | None) -> Step:
+        """Count what a due step sets aside beyond what its stream has; refuse it if too much.
+
+        The bytes of replicas are left out, as in what the server says of the account: it may
+        refuse more than this in an account without tiers, but never takes what is refused here.
+        """
+        wanted, given = _set_aside(stream_config(step.config)), _set_aside(old)
+        new = step.verb != "update"
+        # To the server, a new stream without max_bytes takes one.
+        least = max(wanted, 1) if new else wanted
+        left = self.most - self.taken + given
+        if self.most > 0 and left < least and (new or wanted > given):
+            reason = (
+                f"the account may set aside no more than {self.most:,} bytes of {self.storage}"
+                f" storage, of which {max(left, 0):,} are left for this stream"
+            )
+            return evolve(step, verb="refused", refusal=reason)
+        self.taken += wanted - given
+        return step
+
+
+def _set_aside(stream: StreamConfig | None) -> int:
+    return max(0, (stream and stream.max_bytes) or 0)
+
+
+@define
+class Reserves:
+    """The reserves of an account: by storage, and by tier if it has tiers."""
+
+    account: Account
+    _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
+
+    def judged(self, step: Step, old: StreamConfig | None) -> Step:
+        """Count what a step sets aside; refuse it if that is too much."""
+        if not step.is_due:
+            return step
+        new = stream_config(step.config)
+        tiers = {self.account.tier(one) for one in (old, new) if one is not None}
+        if len(tiers) > 1:  # the bytes move from one tier to another: for the server to judge
+            return step
+        kind = str(new.storage or StorageType.FILE)
+        key = (tiers.pop(), kind)
+        if key not in self._known:
+            self._known[key] = self.account.reserve(new, kind)
+        return self._known[key].judged(step, old)
+
+
 @frozen
 class Account:
     """What the account uses and may use; empty if the user has no permission to ask."""
@@ -52,6 +109,19 @@ class Account:
         """Return how many streams with so many copies there may be."""
         use = self._use(copies)
         return Room(_limits(use).max_streams or 0, use.streams or 0, "the account")
+
+    def tier(self, stream: StreamConfig) -> str:
+        """Return the name of a stream's tier; empty in an account without tiers."""
+        name = f"R{stream.num_replicas or 1}"
+        return name if name in (self.info.tiers or {}) else ""
+
+    def reserve(self, stream: StreamConfig, storage: str) -> Reserve:
+        """Return what streams like this one may set aside together."""
+        use = self._use(stream.num_replicas or 1)
+        limits = _limits(use)
+        if storage == StorageType.MEMORY:
+            return Reserve(limits.max_memory or 0, use.reserved_memory or 0, storage)
+        return Reserve(limits.max_storage or 0, use.reserved_storage or 0, storage)
 
     def for_consumers(self, stream: StreamConfig, there: int) -> Room:
         """Return how many consumers a stream may have; the account's limit is for each stream."""
