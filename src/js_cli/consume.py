@@ -21,6 +21,8 @@ from js_cli.screen import counted, notes, print_json, results
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from js_models import ConsumerConfig
     from js_sync import Consumer, Message, OrderedMessages, Stream
 
@@ -112,14 +114,17 @@ def consume(
             source: MessageSource = InOrder(messages)
         else:
             worker = _bound(stored, consumer, create, subjects, start)
-            source = Durable(worker, acknowledge, Patience(nc, stop, target.timeout))
-        link, printed = LinkWatch(nc), 0
+            durable = Durable(worker, acknowledge, Patience(nc, stop, target.timeout))
+            stack.callback(durable.give_back)
+            source = durable
+        link, console, printed = LinkWatch(nc), results(), 0
         try:
             while count is None or printed < count:
-                message = _next(source, link, wait, stop)
+                most = None if count is None else count - printed
+                message = _next(source, link, wait, stop, most)
                 if message is None:
                     break
-                _print(message, as_json)
+                _print(message, console, as_json)
                 printed += 1
                 source.done(message)
             if link.look():
@@ -170,13 +175,14 @@ def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfi
 
 
 def _next(
-    source: MessageSource, link: LinkWatch, wait: float | None, stop: Event
+    source: MessageSource, link: LinkWatch, wait: float | None, stop: Event, most: int | None
 ) -> Message | None:
     """Return the next message; None when none came in time, or when the user wants to stop."""
     deadline = None if wait is None else time.monotonic() + wait
-    while not stop.is_set():
+    # What was delivered already is printed, too: to go back would count as a delivery.
+    while source.at_hand or not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()
-        message = source.take(max(min(left, _TURN), _SHORTEST))
+        message = source.take(max(min(left, _TURN), _SHORTEST), most)
         link.look()
         if message is not None:
             return message
@@ -185,8 +191,8 @@ def _next(
     return None
 
 
-def _print(message: Message, as_json: bool) -> None:
+def _print(message: Message, console: Console, as_json: bool) -> None:
     if as_json:
         print_json(message_as_json(message))
     else:
-        print_message(results(), message)
+        print_message(console, message)

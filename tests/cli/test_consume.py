@@ -17,7 +17,7 @@ import js_cli.consume
 import js_sync
 from js_cli.groups import twinstream
 from js_cli.link_watch import LinkWatch
-from js_models import ConsumerInfo, StreamConfig
+from js_models import ConsumerConfig, ConsumerInfo, StreamConfig
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
 
@@ -207,6 +207,39 @@ def test_a_message_whose_acknowledgement_got_lost_is_named(
     result = run("consume", filled, "w", "--create", "--count", "1")
     assert result.exit_code == 0, result.stderr
     assert "1 could not be acknowledged and will come again" in result.stderr
+
+
+def test_no_more_is_taken_than_was_asked_for(run: Run, server: NatsServer, filled: str) -> None:
+    assert run("consume", filled, "w", "--create", "--count", "2").exit_code == 0
+    (info,) = consumers(server, filled)
+    assert (info.num_pending, info.num_ack_pending, info.ack_floor.stream_seq) == (3, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "taken"), [({}, 5), ({"max_batch": 3}, 3), ({"max_deliver": 9}, 1)]
+)
+def test_what_could_not_be_printed_goes_back_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    server: NatsServer,
+    filled: str,
+    settings: dict[str, int],
+    taken: int,
+) -> None:
+    def broken() -> None:
+        raise BrokenPipeError
+
+    with js_sync.connect(server.url) as nc:
+        config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
+        consumer = nc.jetstream().get_stream(filled).create_consumer(config)
+        after_print(monkeypatch, broken)
+        assert run("consume", filled, "w").exit_code == 1
+        # The first one was printed, as far as one knows, and not acknowledged.
+        rest = [consumer.next(timeout=10) for _ in range(4)]
+        deliveries = {
+            each.metadata.stream_seq: each.metadata.num_delivered for each in rest if each
+        }
+        assert deliveries == {seq: 2 if seq <= taken else 1 for seq in range(2, 6)}
 
 
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
