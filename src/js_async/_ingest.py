@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from js_async import _publish_doubt
 from js_async._api import Api
 from js_async._io import Lock, Signal, Task, sleep, spawn
+from js_async._publish_reasons import reason
 from js_async._transport import Box
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import (
@@ -353,7 +353,7 @@ class Ingest:
             error = refusal or RequestTimeout("the server lost it each time; it is not stored")
             if isinstance(error, NoResponders):
                 deadline = Deadline.after(self._limits.timeout)
-                error = await _publish_doubt.reason(self._api, entry.request.subject, deadline)
+                error = await reason(self._api, entry.request.subject, deadline)
             self._conclude(entry, self._failure(entry, error))
         # The next one has the same chance once: it is turned away at once, or all goes on.
         self._moved = False

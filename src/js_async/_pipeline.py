@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from js_async import _publish_doubt
 from js_async._api import Api
 from js_async._io import Lock, Signal, sleep
+from js_async._publish_doubt import prove
+from js_async._publish_reasons import Reasons
 from js_async._transport import Box
 from js_async._under_way import Outcome, UnderWay
 from js_core.ack_cutter import AckCutter
@@ -389,7 +390,7 @@ class Pipeline:
             raise
 
     async def _mend(self, batch: deque[UnderWay]) -> None:
-        reasons: dict[tuple[str, bool], NoResponders] = {}
+        reasons = Reasons(self._api)
         pause = False
         for entry in batch:
             match entry.trouble:
@@ -433,26 +434,18 @@ class Pipeline:
     async def _prove(self, entry: UnderWay, error: TwinstreamError) -> None:
         deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))
         try:
-            found = await _publish_doubt.prove(self._api, entry.request, error, deadline)
+            found = await prove(self._api, entry.request, error, deadline)
         except TwinstreamError as failure:
             self._finish(entry, PublishFailure(entry.request, failure))
         else:
             self._finish(entry, found)
 
-    async def _explain(
-        self,
-        entry: UnderWay,
-        error: TwinstreamError,
-        reasons: dict[tuple[str, bool], NoResponders],
-    ) -> bool:
+    async def _explain(self, entry: UnderWay, error: TwinstreamError, reasons: Reasons) -> bool:
         """Find out why nobody took it; tell whether to send it again because that will pass."""
-        subject, silent = entry.request.subject, isinstance(error, RequestTimeout)
-        why = reasons.get((subject, silent))
-        if why is None:
-            # The time of the message may be over; that it failed is to be said with the reason.
-            deadline = Deadline.after(self._timeout)
-            why = await _publish_doubt.reason(self._api, subject, deadline, silent=silent)
-            reasons[subject, silent] = why
+        # The time of the message may be over; that it failed is to be said with the reason.
+        deadline = Deadline.after(self._timeout)
+        silent = isinstance(error, RequestTimeout)
+        why = await reasons.of(entry.request.subject, deadline, silent=silent)
         if entry.trouble is not None:
             error = entry.trouble[0]
         if isinstance(error, NoResponders) and may_get_leader(why) and self._has_time(entry):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from js_async import _publish_doubt
 from js_async._api import Api
 from js_async._io import sleep
+from js_async._publish_reasons import reason
 from js_async._replies import Answer
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
@@ -134,7 +135,7 @@ class _Attempts:
                 answer, end.earlier(monotonic() + self._policy.wait)
             )
             if not answer.is_here():
-                why = await _publish_doubt.reason(self._api, subject, end)
+                why = await reason(self._api, subject, end)
                 if isinstance(why, NoStream):
                     raise self._bad_answer(answer.stray, why) from why
                 await self._api.transport.replies.wait(answer, end)
@@ -142,7 +143,7 @@ class _Attempts:
             return
         if self._repeatable and self._left:
             raise RequestTimeout(f"{subject}: no acknowledgement in time")
-        why = await _publish_doubt.reason(self._api, subject, self._deadline, silent=True)
+        why = await reason(self._api, subject, self._deadline, silent=True)
         await self._api.transport.replies.wait(answer, self._deadline)
         if answer.is_here():
             return
@@ -181,7 +182,7 @@ class _Attempts:
                 subject = self._request.subject
                 why: NoResponders | None = self._lacks_leader
                 if why is None:
-                    why = await _publish_doubt.reason(self._api, subject, deadline)
+                    why = await reason(self._api, subject, deadline)
                     if await self._wait_for_leader(why):
                         return None
                 if self._doubt:

@@ -42,9 +42,9 @@ from js_core.publish import (
 from js_core.publish_limits import PublishLimits
 from js_core.subjects import check_subject
 from js_models import PubAck
-from js_sync import _publish_doubt
 from js_sync._api import Api
 from js_sync._io import Lock, Signal, Task, sleep, spawn
+from js_sync._publish_reasons import reason
 from js_sync._transport import Box
 
 __all__ = ["Entry", "Ingest"]
@@ -354,7 +354,7 @@ class Ingest:
             error = refusal or RequestTimeout("the server lost it each time; it is not stored")
             if isinstance(error, NoResponders):
                 deadline = Deadline.after(self._limits.timeout)
-                error = _publish_doubt.reason(self._api, entry.request.subject, deadline)
+                error = reason(self._api, entry.request.subject, deadline)
             self._conclude(entry, self._failure(entry, error))
         # The next one has the same chance once: it is turned away at once, or all goes on.
         self._moved = False

@@ -37,9 +37,10 @@ from js_core.publish_limits import PublishLimits
 from js_core.publish_retry import Step, leaves_doubt, may_get_leader, needs_pause, next_step
 from js_core.subjects import check_subject
 from js_models import PubAck
-from js_sync import _publish_doubt
 from js_sync._api import Api
 from js_sync._io import Lock, Signal, sleep
+from js_sync._publish_doubt import prove
+from js_sync._publish_reasons import Reasons
 from js_sync._transport import Box
 from js_sync._under_way import Outcome, UnderWay
 
@@ -390,7 +391,7 @@ class Pipeline:
             raise
 
     def _mend(self, batch: deque[UnderWay]) -> None:
-        reasons: dict[tuple[str, bool], NoResponders] = {}
+        reasons = Reasons(self._api)
         pause = False
         for entry in batch:
             match entry.trouble:
@@ -434,26 +435,18 @@ class Pipeline:
     def _prove(self, entry: UnderWay, error: TwinstreamError) -> None:
         deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))
         try:
-            found = _publish_doubt.prove(self._api, entry.request, error, deadline)
+            found = prove(self._api, entry.request, error, deadline)
         except TwinstreamError as failure:
             self._finish(entry, PublishFailure(entry.request, failure))
         else:
             self._finish(entry, found)
 
-    def _explain(
-        self,
-        entry: UnderWay,
-        error: TwinstreamError,
-        reasons: dict[tuple[str, bool], NoResponders],
-    ) -> bool:
+    def _explain(self, entry: UnderWay, error: TwinstreamError, reasons: Reasons) -> bool:
         """Find out why nobody took it; tell whether to send it again because that will pass."""
-        subject, silent = entry.request.subject, isinstance(error, RequestTimeout)
-        why = reasons.get((subject, silent))
-        if why is None:
-            # The time of the message may be over; that it failed is to be said with the reason.
-            deadline = Deadline.after(self._timeout)
-            why = _publish_doubt.reason(self._api, subject, deadline, silent=silent)
-            reasons[subject, silent] = why
+        # The time of the message may be over; that it failed is to be said with the reason.
+        deadline = Deadline.after(self._timeout)
+        silent = isinstance(error, RequestTimeout)
+        why = reasons.of(entry.request.subject, deadline, silent=silent)
         if entry.trouble is not None:
             error = entry.trouble[0]
         if isinstance(error, NoResponders) and may_get_leader(why) and self._has_time(entry):

@@ -1,8 +1,5 @@
 # Generated from src/js_async/_publish_doubt.py by codegen/twin.py. Edit that file instead.
-"""What to find out when a publish failed: why nobody took it, or whether it was stored after all.
-
-Nothing of this is asked while all goes well.
-"""
+"""Whether a message was stored after all: an attempt had no answer, the next one was refused."""
 
 from __future__ import annotations
 
@@ -12,10 +9,6 @@ import js_models
 from js_core.deadline import Deadline
 from js_core.errors import (
     JetStreamError,
-    JetStreamOff,
-    NoLeader,
-    NoResponders,
-    NoStream,
     OutcomeUnknown,
     TwinstreamError,
 )
@@ -29,61 +22,10 @@ from js_sync.stream import Stream
 if TYPE_CHECKING:
     from js_models import PubAck
 
-__all__ = ["prove", "reason"]
+__all__ = ["prove"]
 
-# An answer that explains is worth so many seconds; the failure is certain without it.
-_PATIENCE: Final = 1.0
-_CLUSTER_WITHOUT_LEADER: Final = frozenset({10008, 10009})
 _ROLLUP_NOT_PERMITTED: Final = 10111
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
-
-
-def reason(api: Api, subject: str, deadline: Deadline, *, silent: bool = False) -> NoResponders:
-    """Return the error that tells why no stream takes messages on a subject.
-
-    Where nobody said so, and the message had no answer, its words leave open what became of it.
-    """
-    nobody = f"{subject}: no stream {'answered' if silent else 'took the message'}"
-    deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
-    try:
-        target = api.subjects.streams("NAMES")
-        body = {"subject": subject}
-        # That the cluster has no leader is an answer here, so it is asked once.
-        names = api.call(target, body, js_models.StreamNamesResponse, deadline, repeatable=False)
-        if names.streams:
-            return _leaderless(api, subject, names.streams[0], deadline, silent=silent)
-    except NoResponders as error:
-        return _because(JetStreamOff(f"{nobody}; {error}"), error)
-    except JetStreamError as error:
-        if error.err_code in _CLUSTER_WITHOUT_LEADER:
-            text = "JetStream's cluster has no leader now"
-            return _because(NoLeader(f"{nobody}; {text}"), error)
-        return _unexplained(nobody, error)
-    except TwinstreamError as error:
-        return _unexplained(nobody, error)
-    return NoStream(f"{subject}: no stream has this subject; create one, or mend the subject")
-
-
-def _leaderless(api: Api, subject: str, name: str, deadline: Deadline, *, silent: bool) -> NoLeader:
-    try:
-        target = api.subjects.stream("INFO", name)
-        info = api.call(target, None, js_models.StreamInfoResponse, deadline, repeatable=False)
-        leader = info.cluster.leader if info.cluster is not None else ""
-        now = f"its leader is {leader} by now" if leader else "it has no leader"
-    except TwinstreamError as error:
-        now = f"it does not answer ({error})"
-    if silent:  # it may be stored, so nobody is told to publish it again
-        return NoLeader(f"{subject}: stream {name} did not answer; {now}")
-    return NoLeader(f"{subject}: stream {name} did not take the message; {now}. Publish it again")
-
-
-def _unexplained(nobody: str, error: TwinstreamError) -> NoResponders:
-    return _because(NoResponders(f"{nobody}; why is unknown, asking failed: {error}"), error)
-
-
-def _because(error: NoResponders, cause: TwinstreamError) -> NoResponders:
-    error.__cause__ = cause
-    return error
 
 
 def prove(

@@ -29,6 +29,7 @@ from js_models import PubAck
 from js_sync import _publish_doubt
 from js_sync._api import Api
 from js_sync._io import sleep
+from js_sync._publish_reasons import reason
 from js_sync._replies import Answer
 
 __all__ = ["publish"]
@@ -131,7 +132,7 @@ class _Attempts:
         if answer.stray is not None:
             self._api.transport.replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
             if not answer.is_here():
-                why = _publish_doubt.reason(self._api, subject, end)
+                why = reason(self._api, subject, end)
                 if isinstance(why, NoStream):
                     raise self._bad_answer(answer.stray, why) from why
                 self._api.transport.replies.wait(answer, end)
@@ -139,7 +140,7 @@ class _Attempts:
             return
         if self._repeatable and self._left:
             raise RequestTimeout(f"{subject}: no acknowledgement in time")
-        why = _publish_doubt.reason(self._api, subject, self._deadline, silent=True)
+        why = reason(self._api, subject, self._deadline, silent=True)
         self._api.transport.replies.wait(answer, self._deadline)
         if answer.is_here():
             return
@@ -178,7 +179,7 @@ class _Attempts:
                 subject = self._request.subject
                 why: NoResponders | None = self._lacks_leader
                 if why is None:
-                    why = _publish_doubt.reason(self._api, subject, deadline)
+                    why = reason(self._api, subject, deadline)
                     if self._wait_for_leader(why):
                         return None
                 if self._doubt:

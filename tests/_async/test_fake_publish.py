@@ -692,3 +692,51 @@ async def test_publish_many_that_is_left_without_closing_warns():
                 break
             with pytest.warns(ResourceWarning, match="2 messages under way"):
                 await ended(outcomes)
+
+
+async def test_many_subjects_do_not_wait_for_one_another_when_nobody_says_why():
+    """The server is silent about its streams, so that each question takes a second."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        sent = [peer.expect(r"^PUB orders\.\d+ ") for _ in range(20)]
+        status = b"NATS/1.0 503\r\n\r\n"
+        peer.send(
+            b"".join(message_frame(e.reply, peer._sid(e.reply), "", status, b"") for e in sent)
+        )
+        asked.extend(each for each in peer.follow() if "STREAM.NAMES" in each.line)
+
+    asked: list[object] = []
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            requests = [(f"orders.{number}", b"x") for number in range(20)]
+            outcomes = connection.jetstream().publish_many(requests, retries=0)
+            failures = [outcome async for outcome in outcomes]
+    assert all(type(each.error) is js.NoResponders for each in failures)
+    assert [str(each.error).partition(":")[0] for each in failures] == [r[0] for r in requests]
+    assert "why is unknown" in str(failures[-1].error)
+    # Another one if the refusals did not come in one read.
+    assert 1 <= len(asked) <= 2
+
+
+async def test_a_stream_is_asked_once_for_many_of_its_subjects():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for each in peer.follow():
+            if each.subject.startswith("orders."):
+                peer.message(each.reply, status="503")
+            elif "STREAM.NAMES" in each.subject:
+                peer.answer(each, {"streams": ["S"], "total": 1})
+            elif "STREAM.INFO" in each.subject:
+                asked.append(each)
+
+    asked: list[object] = []
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            for _ in range(2):
+                requests = [(f"orders.{number}", b"x") for number in range(20)]
+                failures = [each async for each in jet.publish_many(requests, retries=0)]
+                assert all(isinstance(each.error, js.NoLeader) for each in failures)
+    # Two rounds of failures, or a few more if the refusals did not come in one read.
+    assert 2 <= len(asked) <= 6

@@ -1,0 +1,125 @@
+"""Why no stream took a message; nothing of this is asked while all goes well."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import js_models
+from js_async._api import Api
+from js_core.deadline import Deadline
+from js_core.errors import (
+    JetStreamError,
+    JetStreamOff,
+    NoLeader,
+    NoResponders,
+    NoStream,
+    RequestTimeout,
+    TwinstreamError,
+)
+
+__all__ = ["Reasons", "reason"]
+
+# An answer that explains is worth so many seconds; the failure is certain without it.
+_PATIENCE: Final = 1.0
+_CLUSTER_WITHOUT_LEADER: Final = frozenset({10008, 10009})
+
+
+async def reason(
+    api: Api, subject: str, deadline: Deadline, *, silent: bool = False
+) -> NoResponders:
+    """Return the error that tells why no stream takes messages on a subject; see `Reasons.of`."""
+    return await Reasons(api).of(subject, deadline, silent=silent)
+
+
+class Reasons:
+    """Finds out why messages that failed together were not taken.
+
+    It asks about a subject and about a stream once, and nothing more once nobody answers, so that
+    thousands of failures do not wait for one another. What it knows is soon out of date.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api: Final = api
+        self._found: Final[dict[tuple[str, bool], NoResponders]] = {}
+        self._states: Final[dict[str, str]] = {}
+        self._silence: RequestTimeout | None = None
+
+    async def of(self, subject: str, deadline: Deadline, *, silent: bool = False) -> NoResponders:
+        """Return the error that tells why no stream takes messages on a subject.
+
+        With `silent`, nobody said so and the message had no answer: its words leave open what
+        became of it.
+        """
+        found = self._found.get((subject, silent))
+        if found is None:
+            found = await self._ask(subject, deadline, silent=silent)
+            self._found[subject, silent] = found
+        return found
+
+    async def _ask(self, subject: str, deadline: Deadline, *, silent: bool) -> NoResponders:
+        nobody = f"{subject}: no stream {'answered' if silent else 'took the message'}"
+        if self._silence is not None:
+            return _unexplained(nobody, self._silence)
+        deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
+        try:
+            name = await self._stream_of(subject, deadline)
+            if name is None:
+                text = f"{subject}: no stream has this subject; create one, or mend the subject"
+                return NoStream(text)
+            return _leaderless(subject, name, await self._state(name, deadline), silent=silent)
+        except NoResponders as error:
+            return _because(JetStreamOff(f"{nobody}; {error}"), error)
+        except JetStreamError as error:
+            if error.err_code in _CLUSTER_WITHOUT_LEADER:
+                text = "JetStream's cluster has no leader now"
+                return _because(NoLeader(f"{nobody}; {text}"), error)
+            return _unexplained(nobody, error)
+        except TwinstreamError as error:
+            if isinstance(error, RequestTimeout):
+                self._silence = error
+            return _unexplained(nobody, error)
+
+    async def _stream_of(self, subject: str, deadline: Deadline) -> str | None:
+        target = self._api.subjects.streams("NAMES")
+        # That the cluster has no leader is an answer here, so it is asked once.
+        names = await self._api.call(
+            target,
+            {"subject": subject},
+            js_models.StreamNamesResponse,
+            deadline,
+            repeatable=False,
+        )
+        return names.streams[0] if names.streams else None
+
+    async def _state(self, name: str, deadline: Deadline) -> str:
+        """Say what is known of a stream that did not take a message."""
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = await self._ask_state(name, deadline)
+        return state
+
+    async def _ask_state(self, name: str, deadline: Deadline) -> str:
+        try:
+            target = self._api.subjects.stream("INFO", name)
+            info = await self._api.call(
+                target, None, js_models.StreamInfoResponse, deadline, repeatable=False
+            )
+        except TwinstreamError as error:
+            return f"it does not answer ({error})"
+        leader = info.cluster.leader if info.cluster is not None else ""
+        return f"its leader is {leader} by now" if leader else "it has no leader"
+
+
+def _leaderless(subject: str, name: str, state: str, *, silent: bool) -> NoLeader:
+    if silent:  # it may be stored, so nobody is told to publish it again
+        return NoLeader(f"{subject}: stream {name} did not answer; {state}")
+    return NoLeader(f"{subject}: stream {name} did not take the message; {state}. Publish it again")
+
+
+def _unexplained(nobody: str, error: TwinstreamError) -> NoResponders:
+    return _because(NoResponders(f"{nobody}; why is unknown, asking failed: {error}"), error)
+
+
+def _because(error: NoResponders, cause: TwinstreamError) -> NoResponders:
+    error.__cause__ = cause
+    return error
