@@ -288,10 +288,10 @@ class Pipeline:
         now, policy = monotonic(), self._policy
         wait = policy.wait if needs_pause(error) else 0.0
         left = max(policy.retries + 1 - entry.attempts, 0)
-        if entry.lacks_leader and isinstance(error, NoResponders):
-            left = 1
         if now + wait >= self._end(entry):
             left = 0
+        if entry.lacks_leader and isinstance(error, NoResponders):
+            left = int(policy.may_wait_for_leader(self._end(entry) - now))
         step = next_step(error, repeatable=entry.repeatable, doubt=entry.doubt, left=left)
         if step is Step.FAIL:
             self._finish(entry, PublishFailure(entry.request, error))
@@ -448,7 +448,7 @@ class Pipeline:
         why = await reasons.of(entry.request.subject, deadline, silent=silent)
         if entry.trouble is not None:
             error = entry.trouble[0]
-        if isinstance(error, NoResponders) and may_get_leader(why) and self._has_time(entry):
+        if isinstance(error, NoResponders) and may_get_leader(why) and self._may_wait(entry):
             entry.lacks_leader = isinstance(why, NoLeader)
             return True
         failure: TwinstreamError = why
@@ -462,7 +462,6 @@ class Pipeline:
             self._finish(entry, PublishFailure(entry.request, failure))
         return False
 
-    def _has_time(self, entry: UnderWay) -> bool:
-        """Tell whether it may wait until its stream has a leader."""
-        policy = self._policy
-        return policy.waits_for_leader and monotonic() + policy.wait < self._end(entry)
+    def _may_wait(self, entry: UnderWay) -> bool:
+        """Tell whether there is time until its stream has a leader."""
+        return self._policy.may_wait_for_leader(self._end(entry) - monotonic())

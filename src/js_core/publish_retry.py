@@ -50,6 +50,9 @@ _RETRIES: Final = 2
 # Seconds; whoever wants shorter pauses would flood a stream that has no leader for long.
 _LEAST_WAIT: Final = 0.01
 
+# Within so many seconds a server says that it has no leader for a stream.
+_HEARING: Final = 0.5
+
 # The part of the whole time that is kept for asking why no acknowledgement comes (seconds).
 _QUESTION: Final = 1.0
 
@@ -72,6 +75,13 @@ class RetryPolicy:
     wait: float = field(default=0.25, converter=_wait)
     waits_for_leader: bool = False
     """Whether a stream that has no leader is tried until the time is over."""
+
+    def may_wait_for_leader(self, left: float) -> bool:
+        """Tell whether `left` seconds are enough to pause, send again and hear of it.
+
+        A last attempt that is not answered in time would put in doubt what is certain before.
+        """
+        return self.waits_for_leader and left > self.wait + _HEARING
 
     def patience(self, left: float, repeatable: bool, attempts: int) -> float:
         """Return how many of the `left` seconds to wait for the answer to the next attempt.

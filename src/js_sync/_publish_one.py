@@ -165,8 +165,8 @@ class _Attempts:
         deadline = self._deadline
         wait = self._policy.wait if needs_pause(error) else 0.0
         left = self._left if deadline.remaining() > wait else 0
-        if isinstance(error, NoResponders) and self._lacks_leader and deadline.remaining() > wait:
-            left = 1
+        if isinstance(error, NoResponders) and self._lacks_leader:
+            left = int(self._policy.may_wait_for_leader(deadline.remaining()))
         match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
             case Step.REPEAT:
                 self._doubt = self._doubt or leaves_doubt(error)
@@ -192,12 +192,11 @@ class _Attempts:
 
     def _wait_for_leader(self, why: NoResponders) -> bool:
         """Tell whether to try again because the stream will have a leader, after a pause."""
-        wait = self._policy.wait
-        if not (self._policy.waits_for_leader and may_get_leader(why)):
+        if not may_get_leader(why):
+            return False
+        if not self._policy.may_wait_for_leader(self._deadline.remaining()):
             return False
         if isinstance(why, NoLeader):
             self._lacks_leader = why
-        if self._deadline.remaining() <= wait:
-            return False
-        sleep(wait)
+        sleep(self._policy.wait)
         return True

@@ -174,7 +174,7 @@ async def test_a_leader_that_does_not_come_is_told_at_the_timeout(way):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.NoLeader, match="S did not take the message"):
-                await way(connection.jetstream(), retry_wait=0.01, timeout=1)
+                await way(connection.jetstream(), retry_wait=0.05, timeout=2)
         assert len(server.operations(ORDERS)) > 3
 
 

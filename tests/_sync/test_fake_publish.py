@@ -175,7 +175,7 @@ def test_a_leader_that_does_not_come_is_told_at_the_timeout(way):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.NoLeader, match="S did not take the message"):
-                way(connection.jetstream(), retry_wait=0.01, timeout=1)
+                way(connection.jetstream(), retry_wait=0.05, timeout=2)
         assert len(server.operations(ORDERS)) > 3
 
 

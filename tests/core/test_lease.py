@@ -391,7 +391,7 @@ class Later:
 
 @pytest.mark.parametrize("handler", [5, Later().__call__, Later()])
 def test_who_is_told_of_a_loss_is_called_and_not_waited_for(handler: object) -> None:
-    check_told(None, "on_lost")
-    check_told(print, "on_lost")
+    check_told(None)
+    check_told(print)
     with pytest.raises(BadArgument, match="on_lost must be"):
-        check_told(handler, "on_lost")
+        check_told(handler)
