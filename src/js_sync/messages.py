@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Self
@@ -143,6 +144,19 @@ class Messages(Iteration[Message]):
             return
         channel.box.signal.set()
         shielded(lambda: self._leave(channel))
+
+    def __del__(self) -> None:
+        engine = self._engine
+        if engine is None or self._closed or self._transport.is_closed:
+            return
+        is_over = self._drained or self._error is not None or engine.still_wanted == 0
+        if self._give_back and not is_over:
+            warnings.warn(
+                f"{self._missing.name}: an iteration over its messages was not closed; what it"
+                " asked for comes again after ack_wait. Use it in a `with` block, or close it",
+                ResourceWarning,
+                stacklevel=2,
+            )
 
     def _leave(self, channel: PullChannel) -> None:
         # First the end of the requests: what is given back while one is open comes here again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import timedelta
 from itertools import chain
 
@@ -46,6 +47,29 @@ async def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, na
         assert seqs == list(range(1, count + 1))
         assert most <= 32
         assert "Slow Consumer" not in server.log
+
+
+async def leave_at_the_first(messages):
+    async for _ in messages:
+        break
+    gc.collect()
+
+
+async def test_an_iteration_that_is_dropped_open_warns(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        # Each has all messages: what is in the hands of one is not for others.
+        left, closed, over = [
+            await stream.create_consumer(ConsumerConfig(durable_name=each))
+            for each in ("left", "closed", "over")
+        ]
+        with pytest.warns(ResourceWarning, match="left: an iteration .* was not closed"):
+            await leave_at_the_first(left.messages())
+        async with closed.messages() as messages:
+            await leave_at_the_first(messages)
+        del messages
+        assert len([message async for message in over.messages(stop_after=2)]) == 2
+        gc.collect()
 
 
 async def test_fetch_says_why_it_ended(opened, name):
