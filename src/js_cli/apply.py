@@ -42,8 +42,6 @@ def apply(
 
     If the server refuses a step, or at Ctrl-C, the steps before it stay done.
     """
-    if as_json and not yes:
-        raise click.UsageError("--json cannot ask; add --yes")
     with target.connect() as nc:
         jet = target.jetstream(nc)
         version = nc.server_info.version

@@ -21,8 +21,6 @@ def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) 
 
     With --json the removed schedule is printed.
     """
-    if as_json and not yes:
-        raise click.UsageError("--json cannot ask; add --yes")
     with target.connect() as nc:
         jet = target.jetstream(nc)
         schedules = jet.schedules(stream)

@@ -6,7 +6,21 @@ from typing import Final
 
 import click
 
-yes_option: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+from js_cli.failures import JSON_ASKED
+
+
+def no_question_in_json(*, yes: bool, as_json: bool) -> None:
+    """Refuse what would have to ask a machine, before anything is looked at or done."""
+    if as_json and not yes:
+        raise click.UsageError("--json cannot ask; add --yes")
+
+
+def _yes(ctx: click.Context, _: click.Parameter, yes: bool) -> bool:
+    no_question_in_json(yes=yes, as_json=ctx.meta.get(JSON_ASKED, False))
+    return yes
+
+
+yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, help="Do not ask.")
 
 
 def sure(question: str, *, yes: bool) -> None:

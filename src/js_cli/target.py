@@ -146,6 +146,7 @@ json_option: Final = click.option(
     "--json",
     "as_json",
     is_flag=True,
+    is_eager=True,  # other options ask whether it was given
     callback=_note_json,
     help="Print JSON for machines, and nothing else.",
 )

@@ -83,6 +83,21 @@ def test_rm_deletes_only_when_told(run: Run, jet: js_sync.JetStream, stream: str
     assert "stream ls" in gone.stderr
 
 
+def test_json_asks_no_question(run: Run, stream: str) -> None:
+    for command in (
+        ("stream", "rm", stream),
+        ("stream", "purge", stream),
+        ("stream", "seal", stream),
+        ("stream", "peer-remove", stream, "n1"),
+        ("consumer", "rm", stream, "worker"),
+        ("consumer", "reset", stream, "worker"),
+        ("lock", "release", "job"),
+    ):
+        refused = run(*command, "--json", input="y\n")
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "--json cannot ask; add --yes" in refused.stderr
+
+
 def test_seal_is_for_ever(run: Run, jet: js_sync.JetStream, stream: str) -> None:
     fill(jet, stream, 1)
     assert "for ever?" in run("stream", "seal", stream, input="n\n").stderr

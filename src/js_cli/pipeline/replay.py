@@ -41,8 +41,6 @@ def replay(
     from js_spark.pipeline.replay import batches_of
     from js_spark.pipeline.replay import replay as replay_batches
 
-    if as_json and not yes:
-        raise click.UsageError("--json cannot ask; add --yes")
     if high is not None and high < low:
         raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
     chosen = pick(config, source)

@@ -8,7 +8,7 @@ import click
 
 from js_cli.pipeline.options import config_options, parse_seconds
 from js_cli.screen import notes, print_json, results
-from js_cli.sure import sure, yes_option
+from js_cli.sure import no_question_in_json, sure
 from js_cli.target import json_option
 from js_cli.values import in_bytes
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--keep", default="7d", show_default=True, help="Keep what was replaced within this time."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@yes_option
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove replaced files and those of attempts that were killed.
@@ -33,8 +33,7 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
     """
     from js_spark.pipeline.vacuum import vacuum as vacuum_tables
 
-    if as_json and not (yes or dry_run):
-        raise click.UsageError("--json cannot ask; add --yes")
+    no_question_in_json(yes=yes or dry_run, as_json=as_json)
     seconds = parse_seconds(keep)
     found = vacuum_tables(config, keep=seconds, dry_run=True)
     if not as_json:
