@@ -254,6 +254,8 @@ def test_what_streams_set_aside_is_judged_in_turn(write: Write) -> None:
             for wrong in after[3:]:
                 with pytest.raises(js_sync.JetStreamError, match="insufficient"):
                     nc.jetstream().create_stream(decode(wrong, StreamConfig))
+    # What is judged is not said to be known to the server alone.
+    assert not any(step["problems"] for step in steps)
     assert actions == {
         **dict.fromkeys(("SET1", "SET2"), "update"),
         "SET3": "create",

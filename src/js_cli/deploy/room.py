@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, evolve, field, frozen
 
@@ -19,6 +19,9 @@ from js_models import (
 
 if TYPE_CHECKING:
     from js_sync import JetStream
+
+_BYTES_LEFT: Final = "S-ACC-STORAGE"
+"""The rule that notes that the server may have too few bytes left."""
 
 
 @define
@@ -73,6 +76,16 @@ class Reserve:
         return step
 
 
+def _told(step: Step) -> Step:
+    """Take the note from a step that only the server could tell what is judged now."""
+    left = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
+    return evolve(step, plan=evolve(step.plan, problems=left))
+
+
+def _copied(stream: StreamConfig) -> bool:
+    return (stream.num_replicas or 1) > 1
+
+
 def _set_aside(stream: StreamConfig | None) -> int:
     return max(0, (stream and stream.max_bytes) or 0)
 
@@ -96,7 +109,10 @@ class Reserves:
         key = (tiers.pop(), kind)
         if key not in self._known:
             self._known[key] = self.account.reserve(new, kind)
-        return self._known[key].judged(step, old)
+        reserve = self._known[key]
+        judged = reserve.judged(step, old)
+        # The bytes of replicas are known in tiers alone.
+        return _told(judged) if reserve.most > 0 and (key[0] or not _copied(new)) else judged
 
 
 @frozen
