@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -79,6 +80,7 @@ def opened(
     "--failures", metavar="STREAM", help="Keeps the advisories; STREAM-failures by default."
 )
 @click.option("--once", is_flag=True, help="Deal with what was captured so far, then end.")
+@json_option
 @server_options
 def run(
     target: Target,
@@ -87,6 +89,7 @@ def run(
     letters: str | None,
     failures: str | None,
     once: bool,
+    as_json: bool,
 ) -> None:
     """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
 
@@ -105,6 +108,10 @@ def run(
                 if not dead.collect(timeout=_TURN) and once:
                     break
             link.look()
+    if as_json:
+        numbers = {"stored": dead.stored, "known": dead.known, "skipped": dead.skipped}
+        print_json({"letters": dead.names.letters, **numbers})
+        return
     results().print(
         f"{counted(dead.stored, 'dead letter')} stored in {dead.names.letters},"
         f" {dead.known:,} known already, {dead.skipped:,} advisories skipped"
@@ -191,6 +198,7 @@ def show(
     help="Have CONSUMER start again at its first dead letter (server 2.14) instead.",
 )
 @yes_option
+@json_option
 @server_options
 def replay(
     target: Target,
@@ -202,6 +210,7 @@ def replay(
     subject: str | None,
     reset: str | None,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Publish the messages of the dead letters NUMBERS anew, and remove the letters.
 
@@ -217,19 +226,24 @@ def replay(
         if reset:
             sure(f"Have {reset} start again, also with what it acknowledged since?", yes=yes)
             first = dead.replay_by_reset(reset)
-            results().print(f"{reset} starts again at sequence {first:,} of {stream}")
+            if as_json:
+                print_json({"stream": stream, "consumer": reset, "first_seq": first})
+            else:
+                results().print(f"{reset} starts again at sequence {first:,} of {stream}")
             return
         found = _chosen(dead, numbers, target.timeout)
         gone = [letter for letter in found if letter.gone]
         if gone and not everything:
             raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
         found = [letter for letter in found if not letter.gone]
-        sure(f"Publish {len(found):,} messages anew?", yes=yes or not found)
-        with progress(notes(), shown=len(found) > 1) as display:
-            for letter in display.track(found, description="replay"):
-                dead.replay(letter, subject=subject)
+        sure(f"Publish {counted(len(found), 'message')} anew?", yes=yes or not found)
+        again = partial(dead.replay, subject=subject)
+        _each(found, again, "published anew", shown=len(found) > 1 and not as_json)
+    if as_json:
+        print_json({"stream": stream, "replayed": len(found), "gone": len(gone)})
+        return
     left = f"; {len(gone):,} without a message stay" if gone else ""
-    results().print(f"{len(found):,} messages published anew{left}")
+    results().print(f"{counted(len(found), 'message')} published anew{left}")
 
 
 @click.command(short_help="Remove dead letters.")
@@ -237,6 +251,7 @@ def replay(
 @click.argument("numbers", nargs=-1, type=SEQUENCE)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @yes_option
+@json_option
 @server_options
 def discard(
     target: Target,
@@ -246,6 +261,7 @@ def discard(
     numbers: tuple[int, ...],
     everything: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Remove the dead letters NUMBERS; their messages are lost unless STREAM still holds them."""
     if bool(numbers) == everything:
@@ -253,15 +269,34 @@ def discard(
     with opened(target, stream, consumer, letters, None) as (_, dead):
         found = _chosen(dead, numbers, target.timeout)
         sure(f"Remove {counted(len(found), 'dead letter')} for good?", yes=yes or not found)
-        for letter in found:
-            dead.discard(letter)
-    results().print(f"{counted(len(found), 'dead letter')} removed")
+        _each(found, dead.discard, "removed", shown=False)
+    if as_json:
+        print_json({"stream": stream, "discarded": len(found)})
+    else:
+        results().print(f"{counted(len(found), 'dead letter')} removed")
 
 
 def _chosen(dead: DeadLetters, numbers: tuple[int, ...], timeout: float) -> list[DeadLetter]:
     if numbers:
-        return [dead.get(number) for number in numbers]
+        return [dead.get(number) for number in dict.fromkeys(numbers)]
     return list(dead.letters(timeout=timeout))
+
+
+def _each(
+    letters: list[DeadLetter], act: Callable[[DeadLetter], object], done: str, *, shown: bool
+) -> None:
+    """Act on one letter after the other; a failure, or Ctrl-C, tells how many were ``done``."""
+    from js_core.errors import TwinstreamError
+
+    with asked_to_stop() as stop, progress(notes(), shown=shown) as display:
+        for number, letter in enumerate(display.track(letters, description="letters")):
+            how_far = f"{number:,} of {counted(len(letters), 'dead letter')} {done}"
+            if stop.is_set():
+                raise Failure(f"interrupted\n{how_far}")
+            try:
+                act(letter)
+            except TwinstreamError as error:
+                raise Failure(f"letter {letter.seq}: {error}\n{how_far}") from error
 
 
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:

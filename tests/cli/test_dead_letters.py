@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 import js_sync
-from js_models import ConsumerConfig
+from js_models import ConsumerConfig, evolve
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
 
@@ -64,7 +66,7 @@ def test_failures_are_kept_listed_and_replayed(run: Run, server: NatsServer, str
     assert run("dlq", "replay", stream, str(one["letter"]), "--yes").exit_code == 0
     assert run("dlq", "discard", stream, str(two["letter"]), input="y\n").exit_code == 0
     moved = run("dlq", "replay", stream, "--all", "--yes", "--subject", f"{stream}.again")
-    assert moved.stdout == "1 messages published anew\n"
+    assert moved.stdout == "1 message published anew\n"
     assert json_lines(run("dlq", "ls", stream, "--json")) == []
     with js_sync.connect(server.url) as nc:
         found = nc.jetstream().get_stream(stream)
@@ -90,6 +92,56 @@ def test_a_letter_without_its_message_is_not_replayed(
     assert "cannot be replayed" in refused.stderr
     assert "1 without a message stay" in run("dlq", "replay", stream, "--all", "--yes").stdout
     assert run("dlq", "discard", stream, "--all", "--yes").stdout == "1 dead letter removed\n"
+
+
+def test_each_command_speaks_json(run: Run, server: NatsServer, stream: str) -> None:
+    run("dlq", "run", stream, "--once")
+    fail(server, stream, b"one", b"two")
+    collected(run, stream, 2)
+    (ran,) = json_lines(run("dlq", "run", stream, "--once", "--json"))
+    assert ran == {"letters": f"{stream}-dead", "stored": 0, "known": 0, "skipped": 0}
+    first, second = (str(one["letter"]) for one in json_lines(run("dlq", "ls", stream, "--json")))
+    refused = run("dlq", "replay", stream, first, "--json", input="y\n")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    again = run("dlq", "replay", stream, first, first, "--json", "--yes")
+    assert json_lines(again) == [{"stream": stream, "replayed": 1, "gone": 0}]
+    gone = run("dlq", "discard", stream, second, second, "--json", "--yes")
+    assert json_lines(gone) == [{"stream": stream, "discarded": 1}]
+
+
+def test_a_failure_in_the_middle_tells_how_far_it_came(
+    run: Run, server: NatsServer, jet: js_sync.JetStream, stream: str
+) -> None:
+    run("dlq", "run", stream, "--once")
+    fail(server, stream, b"one", b"two", b"three")
+    collected(run, stream, 3)
+    kept = evolve(jet.get_stream(stream).config, subjects=[f"{stream}.0", f"{stream}.2"])
+    jet.update_stream(kept)
+    failed = run("dlq", "replay", stream, "--all", "--yes")
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    second, third = (one["letter"] for one in json_lines(run("dlq", "ls", stream, "--json")))
+    assert f"letter {second}: " in failed.stderr
+    assert failed.stderr.endswith("\n1 of 3 dead letters published anew\n")
+    assert third == second + 1
+
+
+def test_ctrl_c_in_the_middle_tells_how_far_it_came(
+    run: Run, server: NatsServer, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("dlq", "run", stream, "--once")
+    fail(server, stream, b"one", b"two")
+    collected(run, stream, 2)
+    discard = js_sync.DeadLetters.discard
+
+    def interrupted(letters: js_sync.DeadLetters, letter: js_sync.DeadLetter) -> None:
+        signal.raise_signal(signal.SIGINT)
+        discard(letters, letter)
+
+    monkeypatch.setattr(js_sync.DeadLetters, "discard", interrupted)
+    failed = run("dlq", "discard", stream, "--all", "--yes")
+    assert failed.exit_code == 1
+    assert failed.stderr == "error: interrupted\n1 of 2 dead letters removed\n"
+    assert len(json_lines(run("dlq", "ls", stream, "--json"))) == 1
 
 
 @pytest.mark.since("2.14")
