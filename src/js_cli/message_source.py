@@ -24,7 +24,7 @@ class MessageSource(Protocol):
 
     @property
     def at_hand(self) -> int:
-        """How many messages were delivered and not taken yet."""
+        """How many messages were delivered and not done yet."""
         ...
 
     def take(self, timeout: float, most: int | None) -> Message | None:
@@ -53,7 +53,7 @@ class Durable:
 
     @property
     def at_hand(self) -> int:
-        """How many messages were delivered and not taken yet."""
+        """How many messages were delivered and not done yet."""
         return len(self._ready)
 
     def take(self, timeout: float, most: int | None) -> Message | None:
@@ -63,23 +63,24 @@ class Durable:
                 size = min(self._batch, most or _BATCH)
                 self._ready.extend(self.consumer.fetch(size, timeout=timeout, wait="first"))
         while self._ready:
-            message = self._ready.popleft()
+            # It stays at hand until it is done: one that cannot be printed goes back, too.
+            if not self._ready[0].is_late:
+                return self._ready[0]
             # Whoever reads the output was so slow that the server delivers it again.
-            if not message.is_late:
-                return message
+            self._ready.popleft()
         return None
 
     @property
     def _batch(self) -> int:
         info = self.consumer.cached_info
         config = info.config if info is not None else None
-        if config is None or (config.max_deliver or 0) > 0:
-            # A message that goes back unprinted has used up a delivery.
+        if config is None or config.ack_policy == "none" or (config.max_deliver or 0) > 0:
+            # A message that goes back unprinted is lost, or has used up a delivery.
             return 1
         return min(_BATCH, config.max_batch or _BATCH)
 
     def give_back(self) -> None:
-        """Return to the server what was not taken."""
+        """Return to the server what was not done."""
         from js_core.errors import ConnectionLost, RequestTimeout
 
         with suppress(ConnectionLost, RequestTimeout):
@@ -90,6 +91,7 @@ class Durable:
         """Acknowledge the message, if that is wanted."""
         from js_core.errors import ConnectionLost, RequestTimeout
 
+        self._ready.popleft()
         if not self.acknowledge:
             return
         try:

@@ -234,12 +234,27 @@ def test_what_could_not_be_printed_goes_back_at_once(
         consumer = nc.jetstream().get_stream(filled).create_consumer(config)
         after_print(monkeypatch, broken)
         assert run("consume", filled, "w").exit_code == 1
-        # The first one was printed, as far as one knows, and not acknowledged.
-        rest = [consumer.next(timeout=10) for _ in range(4)]
+        rest = [consumer.next(timeout=10) for _ in range(5)]
         deliveries = {
             each.metadata.stream_seq: each.metadata.num_delivered for each in rest if each
         }
-        assert deliveries == {seq: 2 if seq <= taken else 1 for seq in range(2, 6)}
+        assert deliveries == {seq: 2 if seq <= taken else 1 for seq in range(1, 6)}
+
+
+def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
+    monkeypatch: pytest.MonkeyPatch, run: Run, server: NatsServer, filled: str
+) -> None:
+    def broken() -> None:
+        raise BrokenPipeError
+
+    with js_sync.connect(server.url) as nc:
+        config = ConsumerConfig(durable_name="w", ack_policy="none")
+        consumer = nc.jetstream().get_stream(filled).create_consumer(config)
+        after_print(monkeypatch, broken)
+        assert run("consume", filled, "w").exit_code == 1
+        message = consumer.next(timeout=10)
+        assert message is not None
+        assert message.metadata.stream_seq == 2
 
 
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
