@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import Any, Final, TextIO
 
@@ -84,6 +85,12 @@ def print_json(value: object) -> None:
     """Print one JSON document on one line of standard output."""
     _write_anything(sys.stdout)
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print lines to standard output as they are, without the work of a console."""
+    _write_anything(sys.stdout)
+    click.echo("\n".join(lines))
 
 
 def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from heapq import nlargest
+from itertools import chain
 from typing import Final
 
 import click
+from rich.cells import cell_len
 
-from js_cli.screen import notes, plain_table, print_json, results
+from js_cli.screen import harmless, notes, plain_table, print_json, results, write_lines
 from js_cli.target import Target, json_option, server_options
 
 SHOWN: Final = 20
@@ -36,10 +38,24 @@ def subjects(
     if not found:
         results().print("no subjects")
         return
-    rows = found if everything else nlargest(SHOWN, found, key=lambda each: each[1])
+    if everything:
+        _print_all(found)
+        return
+    rows = nlargest(SHOWN, found, key=lambda each: each[1])
     table = plain_table("subject", "messages", numbers=("messages",))
     for subject, count in rows:
         table.add_row(subject, f"{count:,}")
     results().print(table)
     if len(rows) < len(found):
         notes().print(f"and {len(found) - len(rows):,} more; --all shows them", style="dim")
+
+
+def _print_all(found: list[tuple[str, int]]) -> None:
+    """Print a table of what may be a million subjects: one by rich takes some twenty seconds."""
+    rows = [(harmless(subject), f"{count:,}") for subject, count in found]
+    widest = max(cell_len(text) for text, _ in (("subject", ""), *rows))
+    wide = max(len(count) for _, count in (("", "messages"), *rows))
+    # A subject may be wide in columns but short in characters.
+    lines = (f"{text}{' ' * (widest - cell_len(text))}   {count:>{wide}}" for text, count in rows)
+    head = f"{'subject':<{widest}}   {'messages':>{wide}}"
+    write_lines(chain((head, "─" * (widest + 3 + wide)), lines))

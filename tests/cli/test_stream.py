@@ -127,6 +127,17 @@ def test_subjects_with_most_messages_come_first(
     assert "no subjects" in run("stream", "subjects", stream, "other").stdout
 
 
+def test_all_subjects_are_in_a_table_without_the_work_of_one(
+    monkeypatch: pytest.MonkeyPatch, run: Run, jet: js_sync.JetStream, stream: str
+) -> None:
+    for subject in (f"{stream}.a", f"{stream}.語", f"{stream}.\x9b"):
+        jet.publish(subject)
+    some = run("stream", "subjects", stream).stdout
+    assert "\\u009b" in some
+    monkeypatch.setattr("js_cli.stream_subjects.plain_table", None)
+    assert run("stream", "subjects", stream, "--all").stdout == some
+
+
 def test_a_single_server_says_that_it_has_no_cluster(run: Run, stream: str) -> None:
     for command in (
         ("stream", "step-down", stream),
