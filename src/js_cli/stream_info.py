@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import click
 from attrs import fields
 from rich.console import Console
@@ -10,8 +12,8 @@ from js_cli.cluster_view import add_cluster
 from js_cli.consumer_view import consumer_table
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
-from js_cli.values import as_text, in_bytes
-from js_models import StreamInfo, encode
+from js_cli.values import as_text, in_bytes, in_time
+from js_models import StreamInfo, StreamSourceInfo, encode
 
 
 @click.command(short_help="Show one stream.")
@@ -60,6 +62,23 @@ def _show_state(console: Console, described: StreamInfo) -> None:
     if state.messages and state.first_ts and state.last_ts:
         table.add_row("first message", state.first_ts.isoformat(" ", "seconds"))
         table.add_row("last message", state.last_ts.isoformat(" ", "seconds"))
+    if described.mirror is not None:
+        table.add_row("mirror of", _origin(described.mirror))
+    for source in described.sources or ():
+        table.add_row("source", _origin(source))
     if described.cluster is not None:
         add_cluster(table, described.cluster)
     console.print(table, "")
+
+
+def _origin(origin: StreamSourceInfo) -> str:
+    """Say how far a copy is behind the stream that it copies, and why it gets nothing."""
+    told = [f"{origin.name} {origin.filter_subject or ''}".strip(), f"{origin.lag or 0:,} behind"]
+    seconds = origin.active.total_seconds() if origin.active is not None else -1
+    if seconds < 0:  # what the server says before the first sign of life
+        told.append("never heard")
+    else:
+        told.append(f"heard {in_time(timedelta(seconds=round(seconds, 1)))} ago")
+    if origin.error is not None:
+        told.append(origin.error.description or f"error {origin.error.err_code}")
+    return ", ".join(told)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 
 import pytest
 
 import js_sync
 from js_cli.stream_subjects import SHOWN
+from js_models import StreamConfig, StreamSource
 from tests.cli.output import Run, json_lines
 from tests.cli.streams import fill
 
@@ -47,6 +50,28 @@ def test_info_as_json_is_one_document(run: Run, stream: str) -> None:
     assert document["config"]["name"] == stream
     assert document["state"]["messages"] == 0
     assert [one["name"] for one in document["consumers"]] == ["worker"]
+
+
+def test_info_shows_how_far_copies_are_behind(
+    run: Run, jet: js_sync.JetStream, stream: str
+) -> None:
+    fill(jet, stream, 2)
+    missing = StreamSource(name=f"{stream}-GONE", filter_subject="gone.>")
+    sources = [StreamSource(name=stream), missing]
+    jet.create_stream(StreamConfig(name=f"{stream}-ALL", sources=sources))
+    jet.create_stream(StreamConfig(name=f"{stream}-SAME", mirror=sources[0]))
+    both = rf"source  +{stream}, 0 behind, heard .*s ago\n"
+    gone = rf"source  +{stream}-GONE gone\.>, 0 behind, never heard, stream not found\n"
+    shown_in_time(run, f"{stream}-ALL", both)
+    shown_in_time(run, f"{stream}-ALL", gone)
+    shown_in_time(run, f"{stream}-SAME", rf"mirror of  +{stream}, 0 behind, heard .*s ago\n")
+
+
+def shown_in_time(run: Run, stream: str, pattern: str) -> None:
+    """Look at a stream until it is shown like this."""
+    deadline = time.monotonic() + 30
+    while not re.search(pattern, re.sub(" +\n", "\n", run("stream", "info", stream).stdout)):
+        assert time.monotonic() < deadline, run("stream", "info", stream).stdout
 
 
 def test_info_of_nothing_names_it(run: Run) -> None:
