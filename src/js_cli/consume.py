@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from js_cli.message_view import as_json as message_as_json
 from js_cli.message_view import print_message
 from js_cli.screen import counted, notes, print_json, results
 from js_cli.target import Target, json_option, server_options
+from js_cli.values import in_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,7 +154,9 @@ def _bound(
     from js_core.errors import ConsumerNotFound
 
     try:
-        return stored.get_consumer(name)
+        found = stored.get_consumer(name)
+        _tell_of_pause(found)
+        return found
     except ConsumerNotFound as error:
         if not create:
             raise Failure(
@@ -160,6 +164,19 @@ def _bound(
                 f" or see `twinstream stream info {stored.name}`"
             ) from error
         return stored.create_consumer(_config(name, subjects, start))
+
+
+def _tell_of_pause(consumer: Consumer) -> None:
+    """Say why nothing comes from a consumer that was paused."""
+    info = consumer.cached_info
+    if info is not None and info.paused:
+        left = info.pause_remaining
+        until = (
+            f" for {in_time(timedelta(seconds=round(left.total_seconds())))} more" if left else ""
+        )
+        where = f"{consumer.stream} {consumer.name}"
+        text = f"{consumer.name} is paused{until}; `twinstream consumer resume {where}` ends that"
+        notes().print(text, style="yellow", soft_wrap=True)
 
 
 def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfig:

@@ -257,6 +257,16 @@ def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
         assert message.metadata.stream_seq == 2
 
 
+@pytest.mark.since("2.11")
+def test_a_pause_is_told(run: Run, filled: str) -> None:
+    assert run("consume", filled, "w", "--create", "--count", "1").stderr == "1 message\n"
+    assert run("consumer", "pause", filled, "w", "1h").exit_code == 0
+    paused = run("consume", filled, "w", "--wait", "0.1")
+    assert (paused.exit_code, paused.stdout) == (0, "")
+    assert "w is paused for " in paused.stderr
+    assert f"`twinstream consumer resume {filled} w` ends that\n0 messages\n" in paused.stderr
+
+
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
     command = [sys.executable, "-m", "js_cli.main", "consume", filled, "tail", "--create", "--json"]
     with subprocess.Popen(
