@@ -51,7 +51,7 @@ def reported() -> Generator[None]:
     """Turn the errors that a user can act on into :class:`Failure`; others stay as they are."""
     try:
         yield
-    except click.ClickException:
+    except (click.ClickException, click.exceptions.Exit):
         raise
     except BrokenPipeError:  # the reader of a pipe, say `head`, has seen enough
         sys.stderr.close()

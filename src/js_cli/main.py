@@ -10,6 +10,8 @@ def main() -> None:
     """Run the command line; without the extra ``cli``, say how to get it."""
     try:
         from js_cli.groups import twinstream
+    except KeyboardInterrupt:  # before there is anybody else to say so
+        sys.exit("Aborted!")
     except ModuleNotFoundError as missing:
         if missing.name not in ("click", "rich"):
             raise

@@ -117,6 +117,16 @@ def test_closed_streams_are_empty(arguments: str, said: str) -> None:
     assert done.stderr == "" or "1 problem" in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("arguments", ["--help", "--version", "stream --help", "schema"])
+def test_a_full_disk_is_one_line(arguments: str) -> None:
+    with open("/dev/full", "w") as full:
+        command = [TWINSTREAM, *arguments.split()]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: [Errno 28] No space left on device\n"
+
+
 def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
     with pytest.raises(Failure, match="for the account"), reported():
         raise JetStreamNotEnabled("not enabled for account", code=503, err_code=10039)
@@ -128,6 +138,23 @@ def test_without_the_extra_the_command_says_how_to_get_it() -> None:
     assert done.returncode == 1
     assert "pip install 'twinstream[cli]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_modules_are_loaded_shows_no_traceback() -> None:
+    program = """
+import sys
+
+class Impatient:
+    def find_spec(self, name, *_):
+        if name == "js_cli.groups":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Impatient())
+from js_cli.main import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Aborted!\n")
 
 
 def test_help_imports_no_large_package() -> None:
