@@ -18,7 +18,7 @@ from js_core.deadline import Seconds, seconds
 from js_core.errors import BadAnswer, BadArgument
 from js_core.pull_request import buffer_limits
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
-from js_core.subjects import check_name
+from js_core.subjects import check_filter, check_name
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -120,10 +120,15 @@ class Stream:
         """Remove messages and return how many.
 
         These are all messages, or those of a `subject` filter; with `before_seq` only those below
-        that sequence, with `keep` all but the last so many. Raises `BadArgument` if both are given.
+        that sequence, with `keep` all but the last so many. Raises `BadArgument` if both are given,
+        and for a filter or sequence that is none: the server would take it for a purge of all.
         """
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
+        if before_seq is not None and before_seq < 1:
+            raise BadArgument(f"before_seq is a sequence from 1, got {before_seq}")
+        if subject is not None:
+            check_filter(subject)
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}
         target = self._api.subjects.stream("PURGE", self._name)

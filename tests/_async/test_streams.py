@@ -101,9 +101,11 @@ async def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
             await jet.publish(f"{name}.{number % 2}")
         assert await stream.purge(subject=f"{name}.0", keep=3) == 2
         assert await stream.purge(before_seq=5) == 2
+        for wrong in ({"before_seq": 1, "keep": 1}, {"before_seq": 0}, {"subject": ""}):
+            with pytest.raises(js.BadArgument):
+                await stream.purge(**wrong)
+        assert await stream.purge(before_seq=1) == 0
         assert await stream.purge() == 6
-        with pytest.raises(js.BadArgument):
-            await stream.purge(before_seq=1, keep=1)
 
 
 async def test_the_account_shows_usage(opened, name):

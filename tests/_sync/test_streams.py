@@ -100,9 +100,11 @@ def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
             jet.publish(f"{name}.{number % 2}")
         assert stream.purge(subject=f"{name}.0", keep=3) == 2
         assert stream.purge(before_seq=5) == 2
+        for wrong in ({"before_seq": 1, "keep": 1}, {"before_seq": 0}, {"subject": ""}):
+            with pytest.raises(js.BadArgument):
+                stream.purge(**wrong)
+        assert stream.purge(before_seq=1) == 0
         assert stream.purge() == 6
-        with pytest.raises(js.BadArgument):
-            stream.purge(before_seq=1, keep=1)
 
 
 def test_the_account_shows_usage(opened, name):

@@ -97,6 +97,17 @@ def test_purge_asks_and_tells_how_many(run: Run, jet: js_sync.JetStream, stream:
     assert both.exit_code == 2
 
 
+def test_purge_of_an_empty_subject_is_no_purge_of_all(
+    run: Run, jet: js_sync.JetStream, stream: str
+) -> None:
+    fill(jet, stream, 2)
+    for subject in ("", "a b"):
+        failed = run("stream", "purge", stream, "--subject", subject, "--yes")
+        assert (failed.exit_code, failed.stdout) == (1, "")
+        assert "error: " in failed.stderr
+    assert jet.get_stream(stream).info().state.messages == 2
+
+
 def test_rm_deletes_only_when_told(run: Run, jet: js_sync.JetStream, stream: str) -> None:
     assert run("stream", "rm", stream, input="").exit_code == 1
     assert jet.get_stream(stream).name == stream
