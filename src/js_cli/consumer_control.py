@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from js_cli import lengths
-from js_cli.screen import print_json, results
+from js_cli.screen import counted, print_json, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 
@@ -78,7 +78,12 @@ def reset(
         where = f"from sequence {seq:,}" if seq else "above what is acknowledged"
         sure(f"Start {_described(handle)} again {where}?", yes=yes)
         left = handle.reset(seq).num_pending
-    _done(handle, f"starts again, {left:,} messages before it", as_json, num_pending=left)
+    _done(
+        handle,
+        f"starts again, {counted(left or 0, 'message')} before it",
+        as_json,
+        num_pending=left,
+    )
 
 
 @click.command(short_help="Let another client be the pinned one.")
@@ -113,7 +118,9 @@ def step_down(
 
 def _described(consumer: Consumer) -> str:
     info = consumer.cached_info
-    state = f" ({info.num_ack_pending:,} messages in hand)" if info is not None else ""
+    state = (
+        f" ({counted(info.num_ack_pending or 0, 'message')} in hand)" if info is not None else ""
+    )
     return f"{consumer.stream}/{consumer.name}{state}"
 
 

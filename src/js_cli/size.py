@@ -6,7 +6,7 @@ import click
 from attrs import asdict
 
 from js_cli.payloads import parse_headers
-from js_cli.screen import plain_table, print_json, results
+from js_cli.screen import counted, plain_table, print_json, results
 from js_cli.sizing import Estimate, Planned, calculated, measured
 from js_cli.target import Target, json_option, server_options
 from js_cli.values import in_bytes
@@ -70,7 +70,7 @@ def _show(estimate: Estimate) -> None:
     table.add_row("a message", f"{estimate.message:,.10g} B")
     if estimate.overhead is not None:
         table.add_row("  of it beside payload and headers", f"{estimate.overhead:,} B")
-    table.add_row(f"{estimate.messages:,} messages", in_bytes(estimate.bytes))
+    table.add_row(counted(estimate.messages, "message"), in_bytes(estimate.bytes))
     if estimate.replicas > 1:
         total = in_bytes(estimate.total)
         table.add_row(f"on {estimate.replicas} servers together", total)

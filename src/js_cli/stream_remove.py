@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from js_cli.lengths import SEQUENCE
-from js_cli.screen import print_json, results
+from js_cli.screen import counted, print_json, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 from js_models import StreamInfo
@@ -64,7 +64,7 @@ def purge(
     if as_json:
         print_json({"stream": stream, "purged": count})
     else:
-        results().print(f"removed {count:,} messages from {stream}")
+        results().print(f"removed {counted(count, 'message')} from {stream}")
 
 
 @click.command(short_help="Make a stream unchangeable, for ever.")
@@ -89,4 +89,6 @@ def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
 
 def _described(info: StreamInfo) -> str:
     state = info.state
-    return f"{info.config.name} ({state.messages:,} messages, {state.consumer_count:,} consumers)"
+    messages = counted(state.messages, "message")
+    consumers = counted(state.consumer_count, "consumer")
+    return f"{info.config.name} ({messages}, {consumers})"
