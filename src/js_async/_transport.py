@@ -97,11 +97,13 @@ class Transport(Protocol):
         deadline: Deadline,
         *,
         repeatable: bool = False,
+        fits: Callable[[Frame], bool] | None = None,
     ) -> Frame:
         """Publish with a reply subject and return the one answer.
 
-        One that is `repeatable` is published again while no answer comes. Raises
-        `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
+        One that is `repeatable` is published again while no answer comes. What does not please
+        `fits` is of somebody else, and is passed over. Raises `NoResponders`, `RequestTimeout`,
+        `ConnectionLost` or `ConnectionClosed`.
         """
         ...
 

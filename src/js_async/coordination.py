@@ -57,7 +57,7 @@ async def open_coordination(
     name = f"{platform.node() or 'somewhere'}:{os.getpid()}" if owner is None else owner
     most = info.config.max_msg_size
     most = most if most is not None and most > 0 else None
-    return Coordination(Place(api, stream, subjects, name, most))
+    return Coordination(Place(api, stream, subjects, name, most, info.domain))
 
 
 async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
@@ -68,10 +68,11 @@ async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInf
             raise
     config = coordination_config(stream, replicas=replicas)
     try:
-        return await api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
+        await api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
     except StreamExists:
-        # Somebody else was quicker; whether it will do is checked all the same.
-        return await api.stream_info(stream)
+        pass  # somebody else was quicker; whether it will do is checked all the same
+    # Asked once more: what is said of a new stream lacks its domain.
+    return await api.stream_info(stream)
 
 
 class Coordination:

@@ -180,9 +180,12 @@ class NatsPyTransport:
         deadline: Deadline,
         *,
         repeatable: bool = False,
+        fits: Callable[[Frame], bool] | None = None,
     ) -> Frame:
         """Publish with a reply subject and return the one answer."""
-        return await self._replies.ask(subject, headers, payload, deadline, repeatable=repeatable)
+        return await self._replies.ask(
+            subject, headers, payload, deadline, repeatable=repeatable, fits=fits
+        )
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

@@ -14,11 +14,11 @@ from typing import Any, Final
 from attrs import fields
 
 from js_core.answers import read_answer
-from js_core.errors import BadAnswer
+from js_core.errors import BadAnswer, TwinstreamError
 from js_core.protocol import Frame
 from js_models import PubAck
 
-__all__ = ["AckReader", "AckShape", "is_pub_ack", "read_pub_ack"]
+__all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_pub_ack"]
 
 _SEQ: Final = b'"seq":'
 _ZERO: Final = ord("0")
@@ -40,6 +40,23 @@ def is_pub_ack(frame: Frame) -> bool:
     """Tell whether an answer may be a stream's, which somebody else's rarely looks like."""
     _, _, header_size, body = frame
     return bool(header_size) or b'"stream"' in body or b'"error"' in body
+
+
+def is_of(ack: PubAck, stream: str, domain: str | None) -> bool:
+    """Tell whether a stream of a domain acknowledged; None is a domain that is not known.
+
+    Connected domains may have streams of the same name and subjects. Each of them stores what is
+    published, and answers.
+    """
+    return ack.stream == stream and (domain is None or ack.domain in {None, domain})
+
+
+def is_strange(frame: Frame, stream: str, domain: str | None) -> bool:
+    """Tell whether an answer is the acknowledgement of another stream, or of another domain."""
+    try:
+        return not is_of(read_pub_ack(frame, stream), stream, domain)
+    except TwinstreamError:
+        return False
 
 
 def read_pub_ack(frame: Frame, subject: str) -> PubAck:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from js_core.errors import BadArgument, SubjectTaken, TwinstreamError
+from js_core.errors import BadArgument, RequestTimeout, SubjectTaken, TwinstreamError
 from js_core.hole import Hole
 from js_core.promises import identity_holes, insert_holes
+from js_core.pub_ack import is_of
 from js_core.publish import PublishFailure, PublishRequest
 from js_core.subject_match import matcher
 from js_core.subject_write import AlreadyThere, Refusal, Stored, judge
@@ -54,11 +55,13 @@ class OnceWriter:
         self._promise: Final = promise
         self._holes_of: Final = holes_of
         self._subjects: list[str] = [">"]
+        self._domain: str | None = None
 
     def check(self) -> Stream:
         """Return the stream; raises `NotPromised` when its settings let doubles through."""
         stream = self._streams.named(self._stream, self._promise, self._holes_of)
         self._subjects = stream.config.subjects or [stream.name]
+        self._domain = stream.cached_info.domain
         return stream
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
@@ -79,6 +82,11 @@ class OnceWriter:
         for outcome in outcomes:
             if isinstance(outcome, PublishFailure):
                 results[next(numbers)] = outcome.error
+            elif not is_of(outcome, self._stream, self._domain):
+                results[next(numbers)] = RequestTimeout(
+                    f"{outcome.stream} in domain {outcome.domain or 'unset'} acknowledged before"
+                    f" {self._stream} in domain {self._domain or 'unset'}: both have the subject"
+                )
             else:
                 repeated = bool(outcome.duplicate)
                 stored = Stored(stream=outcome.stream, seq=outcome.seq, repeated=repeated)

@@ -70,7 +70,8 @@ class Answer:
         if self.error is not None:
             raise self.error
         if frame is None:
-            raise RequestTimeout(f"{subject}: no answer in time")
+            stray = "" if self.stray is None else f"; somebody else said {self.stray[3][:80]!r}"
+            raise RequestTimeout(f"{subject}: no answer in time{stray}")
         if frame[2] and parse_status(frame[3])[0] == _NO_RESPONDERS:
             raise NoResponders(f"{subject}: nobody serves this subject")
         return frame
@@ -201,18 +202,22 @@ class Replies:
         deadline: Deadline,
         *,
         repeatable: bool = False,
+        fits: Callable[[Frame], bool] | None = None,
     ) -> Frame:
-        """Send a request and return its answer; one that is `repeatable` perhaps several times."""
+        """Send a request and return its answer; one that is `repeatable` perhaps several times.
+
+        With `fits`, which is for one that is not, what somebody else answers is passed over.
+        """
         # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
         if deadline.expired():
             raise RequestTimeout(f"{subject}: the time was over before the request was sent")
-        answer = self.start(encoded, headers, payload, deadline)
+        answer = self.start(encoded, headers, payload, deadline, fits)
         try:
             if repeatable:
                 self._insist(answer, headers, payload, deadline)
             else:
-                self._transport.wait(answer.signal, deadline)
+                self.wait(answer, deadline)
         finally:
             self.forget(answer)
         return answer.take(subject)

@@ -400,9 +400,12 @@ class Session:
         deadline: Deadline,
         *,
         repeatable: bool = False,
+        fits: Callable[[Frame], bool] | None = None,
     ) -> Frame:
         """Publish with a reply subject and return the one answer."""
-        return self.replies.ask(subject, headers, payload, deadline, repeatable=repeatable)
+        return self.replies.ask(
+            subject, headers, payload, deadline, repeatable=repeatable, fits=fits
+        )
 
     def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

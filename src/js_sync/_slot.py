@@ -24,11 +24,12 @@ from js_core.errors import (
 )
 from js_core.lease import Action, Drop, LeaseEngine, Look, Phase, Put
 from js_core.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
-from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.publish import PublishRequest
 from js_models import StreamMessageDeleteResponse, StreamMessageGetResponse
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import sleep
+from js_sync._stream_writes import write
 
 __all__ = ["Place", "Slot", "Slots", "passes"]
 
@@ -47,6 +48,8 @@ class Place:
     """What this program is called in records."""
     max_msg_size: int | None = None
     """The most bytes of a message with its headers; None where the stream sets no limit."""
+    domain: str | None = None
+    """The domain that the stream is in; None where its server names none."""
 
 
 class Slots:
@@ -189,9 +192,8 @@ class Slot:
             ttl=self.final_ttl if put.final else self._ttl,
         )
         # Asked once: the lease itself decides about repeating, and counts from each sending.
-        headers = publish_headers(request)
-        frame = self._place.api.transport.ask(self.subject, headers, request.data, deadline)
-        ack = read_pub_ack(frame, self.subject)
+        place = self._place
+        ack = write(place.api, request, place.stream, place.domain, deadline)
         self.engine.stored(put.attempt, ack.seq, unsleeping())
 
     def _record(self, put: Put) -> LeaseRecord:

@@ -16,7 +16,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.promises import insert_holes, rolls_up, update_holes, upsert_holes
-from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.publish import PublishRequest
 from js_core.stream_message import StreamMessage
 from js_core.subject_write import AlreadyThere, Refusal, Stored, is_mine, judge
 from js_core.tries import Tries
@@ -25,6 +25,7 @@ from js_sync._api import Api
 from js_sync._io import sleep
 from js_sync._promised_streams import PromisedStreams
 from js_sync._publish_doubt import prove
+from js_sync._stream_writes import write
 from js_sync.stream import Stream
 
 __all__ = ["SubjectWrites"]
@@ -111,12 +112,10 @@ class SubjectWrites:
         """Return when there is a link, so that what is lost after that was sent."""
         self._api.transport.ready(deadline)
 
-    def send(self, request: PublishRequest, timeout: float) -> PubAck:
+    def send(self, request: PublishRequest, stream: Stream, timeout: float) -> PubAck:
         """Make one attempt."""
-        subject, headers = request.subject, publish_headers(request)
-        deadline = self._api.deadline(timeout)
-        frame = self._api.transport.ask(subject, headers, request.data, deadline)
-        return read_pub_ack(frame, subject)
+        domain = stream.cached_info.domain
+        return write(self._api, request, stream.name, domain, self._api.deadline(timeout))
 
     def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
@@ -158,12 +157,17 @@ class _Write:
             answer = self._attempt()
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
-            if not self._tries.unknown and judge(answer) is Refusal.HELD:
+            unknown = self._tries.unknown
+            # A refusal may be of a stream of the same name in another domain.
+            sure = not unknown and judge(answer) is Refusal.HELD
+            if sure and self._stream.cached_info.domain is None:
                 raise answer
             found = self._last()
             if found is not None and is_mine(found, self._id):
-                return self._stored(found.seq, repeated=True)
+                return self._stored(found.seq, repeated=unknown)
             if found is None or found.seq != expected_seq:
+                if sure:
+                    raise answer
                 return self._proven(answer, found)
             sleep(self._tries.pause(answer, self._request.subject))
 
@@ -184,7 +188,7 @@ class _Write:
             except TwinstreamError as error:
                 raise self._tries.end(error, self._request.subject) from error
             try:
-                return self._writes.send(self._request, self._tries.patience())
+                return self._writes.send(self._request, self._stream, self._tries.patience())
             except TwinstreamError as error:
                 refusal = judge(error)
                 if refusal is Refusal.LOST:

@@ -58,7 +58,7 @@ def open_coordination(
     name = f"{platform.node() or 'somewhere'}:{os.getpid()}" if owner is None else owner
     most = info.config.max_msg_size
     most = most if most is not None and most > 0 else None
-    return Coordination(Place(api, stream, subjects, name, most))
+    return Coordination(Place(api, stream, subjects, name, most, info.domain))
 
 
 def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
@@ -69,10 +69,11 @@ def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
             raise
     config = coordination_config(stream, replicas=replicas)
     try:
-        return api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
+        api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
     except StreamExists:
-        # Somebody else was quicker; whether it will do is checked all the same.
-        return api.stream_info(stream)
+        pass  # somebody else was quicker; whether it will do is checked all the same
+    # Asked once more: what is said of a new stream lacks its domain.
+    return api.stream_info(stream)
 
 
 class Coordination:

@@ -1,0 +1,29 @@
+"""One attempt to write into a certain stream, which alone can say what came of it."""
+
+from __future__ import annotations
+
+from js_async._api import Api
+from js_core.deadline import Deadline
+from js_core.pub_ack import is_strange, read_pub_ack
+from js_core.publish import PublishRequest, publish_headers
+from js_models import PubAck
+
+__all__ = ["write"]
+
+
+async def write(
+    api: Api, request: PublishRequest, stream: str, domain: str | None, deadline: Deadline
+) -> PubAck:
+    """Publish, and return the acknowledgement of a stream of a domain, None if it is not known.
+
+    A stream of the same name in a connected domain may acknowledge the same message sooner. What
+    that one stored says nothing.
+    """
+    frame = await api.transport.ask(
+        request.subject,
+        publish_headers(request),
+        request.data,
+        deadline,
+        fits=lambda frame: not is_strange(frame, stream, domain),
+    )
+    return read_pub_ack(frame, request.subject)

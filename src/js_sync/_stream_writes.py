@@ -1,0 +1,30 @@
+# Generated from src/js_async/_stream_writes.py by codegen/twin.py. Edit that file instead.
+"""One attempt to write into a certain stream, which alone can say what came of it."""
+
+from __future__ import annotations
+
+from js_core.deadline import Deadline
+from js_core.pub_ack import is_strange, read_pub_ack
+from js_core.publish import PublishRequest, publish_headers
+from js_models import PubAck
+from js_sync._api import Api
+
+__all__ = ["write"]
+
+
+def write(
+    api: Api, request: PublishRequest, stream: str, domain: str | None, deadline: Deadline
+) -> PubAck:
+    """Publish, and return the acknowledgement of a stream of a domain, None if it is not known.
+
+    A stream of the same name in a connected domain may acknowledge the same message sooner. What
+    that one stored says nothing.
+    """
+    frame = api.transport.ask(
+        request.subject,
+        publish_headers(request),
+        request.data,
+        deadline,
+        fits=lambda frame: not is_strange(frame, stream, domain),
+    )
+    return read_pub_ack(frame, request.subject)

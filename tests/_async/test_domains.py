@@ -1,0 +1,110 @@
+"""Two connected domains whose streams have the same name and subjects: which of them is written to.
+
+Both store what is published and both answer; the nearer one is usually quicker.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_async._once_writer import once_writer
+from js_async._promised_streams import PromisedStreams
+from js_core.subject_write import Stored
+from js_models import StreamConfig
+from js_testing import NatsServer
+from js_testing.ports import free_ports
+from tests._async.flow import eventually
+from tests.conftest import VERSION
+
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module")
+def leaf():
+    """Return a leaf node of the domain `leaf` of a hub of the domain `hub`."""
+    [port] = free_ports(1)
+    listen = f'leafnodes {{ listen: "127.0.0.1:{port}" }}'
+    dial = f'leafnodes {{ remotes: [{{ url: "nats-leaf://127.0.0.1:{port}" }}] }}'
+    with (
+        NatsServer(listen, VERSION, domain="hub"),
+        NatsServer(dial, VERSION, domain="leaf") as server,
+    ):
+        yield server
+
+
+async def reachable(jet):
+    """Wait until a domain answers."""
+
+    async def answers():
+        try:
+            await jet.account_info()
+        except js.TwinstreamError:
+            return False
+        return True
+
+    await eventually(answers)
+
+
+@pytest.mark.parametrize("domain", ["hub", "leaf"])
+async def test_writes_on_condition_tell_of_the_stream_in_their_domain(leaf, name, domain):
+    async with js.connect(leaf.url) as connection:
+        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        await reachable(far)
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], max_msgs_per_subject=1)
+        await near.create_stream(config)
+        # Sequences differ from here on.
+        await near.publish(f"{name}.earlier")
+        await far.create_stream(config)
+        jet = near if domain == "leaf" else far
+        stream = await jet.get_stream(name)
+        for number in range(ROUNDS):
+            subject = f"{name}.{number}"
+            first = await jet.insert(subject, b"1")
+            assert isinstance(first, js.Stored)
+            assert (await stream.get_last_message(subject)).seq == first.seq
+            second = await jet.update(subject, b"2", first.seq)
+            assert (await stream.get_last_message(subject)).seq == second.seq
+            with pytest.raises(js.WrongLastSequence):
+                await jet.update(subject, b"3", first.seq)
+            third = await jet.upsert(subject, b"4")
+            found = await stream.get_last_message(subject)
+            assert (found.seq, found.data) == (third.seq, b"4")
+
+
+async def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
+    async with js.connect(leaf.url) as connection:
+        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        await reachable(far)
+        here = await near.coordination(name, create=True)
+        # Sequences differ from here on.
+        async with here.lock("earlier").acquire(timeout=20):
+            pass
+        there = await far.coordination(name, create=True)
+        for number in range(ROUNDS):
+            async with there.lock(f"door{number}").acquire(timeout=20) as lease:
+                [taken] = [each async for each in there.taken("lock")]
+                assert (taken.name, taken.record.seq) == (f"door{number}", lease.token)
+
+
+@pytest.mark.parametrize("by", ["subject", "id"])
+async def test_what_another_domain_stored_is_not_taken_for_stored_once(leaf, name, by):
+    async with js.connect(leaf.url) as connection:
+        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        await reachable(far)
+        config = StreamConfig(name=name, subjects=[f"{name}.>"])
+        await near.create_stream(config)
+        await near.publish(f"{name}.earlier")
+        stream = await far.create_stream(config)
+        writer = once_writer(far, PromisedStreams(far._api), name, by, 5)
+        await writer.check()
+        requests = [
+            js.PublishRequest(subject=f"{name}.{at}", data=b"%d" % at, msg_id=str(at))
+            for at in range(ROUNDS)
+        ]
+        for request, written in zip(requests, await writer.write(requests), strict=True):
+            if isinstance(written, Stored):
+                assert (await stream.get_message(written.seq)).data == request.data
+            else:
+                assert by == "id"
+                assert isinstance(written, js.RequestTimeout)
