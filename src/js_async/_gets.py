@@ -76,7 +76,7 @@ async def _direct(api: Api, stream: str, request: dict[str, Any], headers: bool)
         subject, payload = f"{subject}.{last}", b""
     # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
     frame = await api.transport.ask(subject, b"", payload, api.deadline())
-    return from_direct(frame, stream, subject, headers=headers)
+    return from_direct(frame, subject, headers=headers)
 
 
 async def _leader(api: Api, stream: str, request: dict[str, Any], headers: bool) -> StreamMessage:

@@ -14,7 +14,7 @@ from js_core.errors import BadAnswer, BadArgument, JetStreamError, MessageNotFou
 from js_core.headers import Headers, parse_status
 from js_core.moments import comparable
 from js_core.protocol import Frame
-from js_core.stored_page import direct_tail, stored_headers
+from js_core.stored_page import answering, direct_tail, stored_headers
 from js_core.stream_message import StreamMessage
 from js_core.subjects import check_filter
 from js_models import StoredMessage, Timestamp
@@ -83,9 +83,10 @@ def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> 
     )
 
 
-def from_direct(frame: Frame, stream: str, subject: str, *, headers: bool = True) -> StreamMessage:
+def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMessage:
     """Return the message that answers a direct get to `subject`, without headers if so wished.
 
+    Its stream is the one that answered, which may be a mirror of the one that was asked.
     Raises `MessageNotFound`, another `JetStreamError` for a status, or `BadAnswer`.
     """
     _, _, header_size, body = frame
@@ -99,7 +100,7 @@ def from_direct(frame: Frame, stream: str, subject: str, *, headers: bool = True
     if found is None:
         raise BadAnswer(f"{subject}: not an answer to a direct get: {block!r}")
     return StreamMessage(
-        stream=stream,
+        stream=answering(found).decode(),
         subject=found[1].decode("utf-8", "surrogateescape"),
         seq=int(found[2]),
         time=Timestamp.parse(found[3].decode()),

@@ -29,6 +29,7 @@ __all__ = [
     "PageEnd",
     "PullAnswer",
     "StoredPage",
+    "answering",
     "direct_tail",
     "is_from",
     "stored_headers",
@@ -76,6 +77,11 @@ def is_from(found: re.Match[bytes], stream: bytes) -> bool:
     the origin has: it may begin later, filter, lag or forget sooner. It may also have more.
     """
     return found.string.startswith(b"Nats-Stream: %b\r\n" % stream, found.start())
+
+
+def answering(found: re.Match[bytes]) -> bytes:
+    """Return the name of the stream that gave such an answer."""
+    return found[0][len(_TAIL_START) - 2 : found[0].index(b"\r")]
 
 
 def stored_headers(found: re.Match[bytes]) -> bytes:

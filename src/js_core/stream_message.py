@@ -15,6 +15,7 @@ class StreamMessage:
     """A message as the stream holds it; there is nothing to acknowledge."""
 
     stream: str
+    """Which stream holds it: with a direct get, perhaps a mirror of the one that was asked."""
     subject: str
     seq: int
     time: Timestamp

@@ -142,8 +142,9 @@ class Stream:
         """Return one message by sequence. Raises `MessageNotFound`.
 
         The leader answers, which knows every acknowledged write. With `direct` any replica may
-        answer, which spreads the load but may be behind; if the stream has no `allow_direct`, the
-        leader is asked all the same. With `headers=False` the message comes without its headers.
+        answer, or a mirror, which spreads the load; but one may be behind, and a mirror may lack
+        messages or have them under other subjects. If the stream has no `allow_direct`, the leader
+        is asked all the same. With `headers=False` the message comes without its headers.
         """
         from js_core.direct_get import seq_request
         from js_sync._gets import get_message

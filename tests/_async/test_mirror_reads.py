@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import js_async as js
 from js_core.arrow_page import ArrowPage
 from js_models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
 from tests._async.flow import eventually
@@ -74,3 +75,21 @@ async def test_a_snapshot_is_of_the_stream_and_not_of_its_mirrors(opened, name, 
             assert {each.subject: each.data for each in snapshot.values()} == wanted
             snapshot = await stream.snapshot(at_seq=MESSAGES - 4)
             assert {each.subject: each.data for each in snapshot.values()} == past
+
+
+async def test_a_single_message_names_the_stream_that_answered(opened, name):
+    async with opened() as jet:
+        stream = await mirrored(jet, name)
+        seen = set()
+
+        async def all_answered():
+            try:
+                found = await stream.get_message(MESSAGES // 2 + 2, direct=True)
+            except js.MessageNotFound:
+                return False
+            seen.add((found.stream, found.subject))
+            return len(seen) == 3
+
+        await eventually(all_answered)
+        subject = f"{name}.{(MESSAGES // 2 + 1) % 3}"
+        assert seen == {(name, subject), (f"{name}-0", subject), (f"{name}-1", f"other.{name}")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+import js_sync as js
 from js_core.arrow_page import ArrowPage
 from js_models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
 from tests._sync.flow import eventually
@@ -75,3 +76,21 @@ def test_a_snapshot_is_of_the_stream_and_not_of_its_mirrors(opened, name, kept):
             assert {each.subject: each.data for each in snapshot.values()} == wanted
             snapshot = stream.snapshot(at_seq=MESSAGES - 4)
             assert {each.subject: each.data for each in snapshot.values()} == past
+
+
+def test_a_single_message_names_the_stream_that_answered(opened, name):
+    with opened() as jet:
+        stream = mirrored(jet, name)
+        seen = set()
+
+        def all_answered():
+            try:
+                found = stream.get_message(MESSAGES // 2 + 2, direct=True)
+            except js.MessageNotFound:
+                return False
+            seen.add((found.stream, found.subject))
+            return len(seen) == 3
+
+        eventually(all_answered)
+        subject = f"{name}.{(MESSAGES // 2 + 1) % 3}"
+        assert seen == {(name, subject), (f"{name}-0", subject), (f"{name}-1", f"other.{name}")}

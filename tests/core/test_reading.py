@@ -83,10 +83,10 @@ def test_wrong_requests(wrong: Any) -> None:
 def test_the_two_forms_of_a_message_are_equal() -> None:
     block = b"NATS/1.0\r\nA: b\r\n\r\n"
     stored = StoredMessage(subject="a", seq=3, time=Timestamp.parse(TIME), data=b"data", hdrs=block)
-    direct = from_direct(answer(3, stored="A: b"), "S", "x")
+    direct = from_direct(answer(3, stored="A: b"), "x")
     assert direct == from_leader(stored, "S")
     assert (direct.seq, direct.time.ns % 10, dict(direct.headers)) == (3, 7, {"A": "b"})
-    assert not from_direct(answer(3, stored="A: b"), "S", "x", headers=False).headers
+    assert not from_direct(answer(3, stored="A: b"), "x", headers=False).headers
     assert not from_leader(stored, "S", headers=False).headers
     bare = StoredMessage(subject="a", seq=3, time=Timestamp.parse(TIME))
     assert (from_leader(bare, "S").data, dict(from_leader(bare, "S").headers)) == (b"", {})
@@ -102,14 +102,14 @@ def test_the_two_forms_of_a_message_are_equal() -> None:
 )
 def test_statuses_instead_of_a_message(code: int, text: str, error: type[JetStreamError]) -> None:
     with pytest.raises(error) as caught:
-        from_direct(status_frame(code, text), "S", "x")
+        from_direct(status_frame(code, text), "x")
     assert caught.value.code == code
 
 
 def test_what_is_no_direct_answer() -> None:
     head = b"NATS/1.0\r\nA: b\r\n\r\n"
     with pytest.raises(BadAnswer, match="direct get"):
-        from_direct((b"s", b"", len(head), head + b"x\r\n"), "S", "x")
+        from_direct((b"s", b"", len(head), head + b"x\r\n"), "x")
 
 
 # ---- what a read wants, and how it goes
