@@ -316,6 +316,26 @@ def test_a_copy_is_made_anew(run: Run, write: Write, server: NatsServer) -> None
     assert on_server(server, "DEP12M").storage == "file"
 
 
+def test_copies_of_copies_are_made_behind_their_origins(
+    run: Run, write: Write, server: NatsServer
+) -> None:
+    folder = write(
+        {"name": "DEP15C", "mirror": {"name": "DEP15B"}},
+        {"name": "DEP15B", "mirror": {"name": "DEP15A"}, "allow_direct": True},
+        stream_of("DEP15A", allow_direct=True),
+        {"name": "DEP15X", "sources": [{"name": "DEP15Y"}]},
+        {"name": "DEP15Y", "sources": [{"name": "DEP15X"}]},
+    )
+    assert [name for name in actions(run, folder) if name in {"DEP15A", "DEP15B", "DEP15C"}] == [
+        "DEP15A",
+        "DEP15B",
+        "DEP15C",
+    ]
+    run("apply", folder, "--yes")
+    # What a mirror answers for an origin it inherits, if that is there when it is made.
+    assert on_server(server, "DEP15C").mirror_direct is True
+
+
 def test_a_subject_moves_from_one_stream_to_another(run: Run, write: Write) -> None:
     run("apply", write(stream_of("DEP5", subjects=["dep5.a", "dep5.b"])), "--yes")
     folder = write(stream_of("DEP5B", subjects=["dep5.b"]), stream_of("DEP5", subjects=["dep5.a"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from attrs import Factory, frozen
 
@@ -191,11 +191,33 @@ def _no_stream(config: FileConfig) -> Plan:
 def _ordered(steps: list[Step]) -> list[Step]:
     """Put changes before creations, so that a subject can move, and origins before copies."""
     first = ("nothing", "refused", "update", "recreate", "create")
-    return sorted(steps, key=lambda step: (first.index(step.verb), _has_origin(step)))
+    depths = _depths({step.config.name: _origins(step) for step in steps})
+    return sorted(steps, key=lambda step: (first.index(step.verb), depths[step.config.name]))
 
 
-def _has_origin(step: Step) -> bool:
-    return bool(step.config.members.get("mirror") or step.config.members.get("sources"))
+def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return for each stream how many of the others come before it, one copied from the other."""
+    depths = dict.fromkeys(origins, 0)
+    for _ in origins:  # not for ever: streams may copy in a circle
+        deeper = {
+            name: max((depths[one] + 1 for one in of if one in depths and one != name), default=0)
+            for name, of in origins.items()
+        }
+        if deeper == depths:
+            break
+        depths = deeper
+    return depths
+
+
+def _origins(step: Step) -> list[str]:
+    """Return the streams that a step's stream copies, as far as its file can be read."""
+    members = step.config.members
+    sources: list[Any] = members["sources"] if isinstance(members.get("sources"), list) else []
+    found: list[Any] = [members.get("mirror"), *sources]
+    names: list[Any] = [
+        cast("JsonObject", one).get("name") for one in found if isinstance(one, dict)
+    ]
+    return [name for name in names if isinstance(name, str)]
 
 
 def _copies(step: Step) -> int:
