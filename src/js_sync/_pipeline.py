@@ -160,6 +160,8 @@ class Pipeline:
     def forget(self, entry: UnderWay) -> None:
         """Count a message as under way no more."""
         self._waiting.pop(entry.reply, None)
+        if entry.signal is not None:
+            entry.signal.set()
 
     def try_send(self, entry: UnderWay) -> bool:
         """Send a message if that needs no waiting; tell whether it was done, else use `send`."""
@@ -310,6 +312,11 @@ class Pipeline:
     def until(self, entry: UnderWay) -> Outcome:
         """Return what became of a message; mends what goes wrong meanwhile."""
         while entry.outcome is None:
+            # In this order: whoever takes one out told its outcome before.
+            if entry.reply not in self._waiting and entry.outcome is None:
+                # Whoever sent it was cancelled or interrupted: nobody looks for its answer.
+                text = f"{entry.request.subject}: cut short while it was sent, may be stored"
+                return PublishFailure(entry.request, OutcomeUnknown(text))
             if self._to_mend:
                 self.mend()
                 continue

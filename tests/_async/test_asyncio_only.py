@@ -435,6 +435,36 @@ async def test_room_is_given_back_when_sending_is_cancelled():
             assert publisher.under_way == 0
 
 
+async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB ")
+        peer.wait_for("break")
+        peer.close()
+
+    with FakeServer(script, rest=lambda peer: peer.until_left(timeout=60)) as server:
+        async with js.connect(server.url, connect_timeout=60) as connection:
+
+            async def requests():
+                server.tell("break")
+                while connection.is_connected:
+                    await asyncio.sleep(0.01)
+                yield "orders", b""
+
+            jet = connection.jetstream()
+
+            async def publish():
+                async with jet.publish_many(requests(), timeout=60) as outcomes:
+                    async with asyncio.timeout(0.2):
+                        async for _ in outcomes:
+                            pass
+
+            async with asyncio.timeout(15) as patience:
+                with pytest.raises(TimeoutError):
+                    await publish()
+            assert not patience.expired()
+
+
 async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is_cancelled(
     monkeypatch,
 ):
