@@ -28,6 +28,7 @@ TREES = {
         "_io.py": "the seam: waiting, tasks and locks",
         "_keeping.py": "system calls of sockets, which asyncio makes by itself",
         "_link.py": "the seam: the bytes of a connection",
+        "_sender.py": "whose turn it is to send, where threads may",
         "_sockets.py": "the seam's sockets, which asyncio has of its own",
         "nats_py.py": "nats-py has no blocking client to stand on",
         "_nats_py_parser.py": "nor a parser to replace",

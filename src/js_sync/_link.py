@@ -15,14 +15,14 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
-from js_core.pieces import Piece, to_write
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
-from js_sync._sockets import connected, has_bytes, keeping, not_ready, poll_for, send, wrap
+from js_sync._sender import CUT_SHORT, Sender
+from js_sync._sockets import connected, has_bytes, keeping, not_ready, poll_for, wrap
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -44,7 +44,7 @@ _LINGER: Final = 0.001
 _KEEPER_NAP: Final = 0.2
 
 
-class Link:
+class Link(Sender):
     """The bytes of one connection, over one socket at a time.
 
     `on_bytes` gets what arrives, whatever it returns; `on_end` is told once when a socket that was
@@ -57,32 +57,25 @@ class Link:
         on_end: Callable[[Exception | None], None],
         busy_poll: float = 0.0,
     ) -> None:
+        super().__init__()
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._busy_poll: Final = busy_poll
         self._keeping: Final = keeping() if busy_poll else None
         self._forks: Final = Forks.count
-        self._socket: socket.socket | None = None
         self._poll = select.poll()
         self._waker: Final = Waker()
         # Guards who reads and who sleeps; never held over I/O.
         self._mutex: Final = Lock()
-        self._reading = False
+        # The thread that reads, 0 for none.
+        self._reader = 0
         self._reader_yields = False
         self._sleepers: deque[Lock] = deque()
         self._waits = 0
         self._reads = 0
         self._closed = False
-        self._tls = False
-        # OpenSSL must not be entered by a reader and a writer at once; a plain socket may.
-        self._entering: Final = Lock()
         # Whether `drain` should be called: never, for `write` blocks while the peer is behind.
         self.is_full = False
-        self._sending: Final = Lock()
-        # Appending, copying and cutting a list are one step each, whatever other threads do.
-        self._out: list[Piece] = []
-        self._out_size = 0
-        self._sent_at = 0.0
         self._nap: Lock | None = None
         self._lingering = False
 
@@ -98,7 +91,7 @@ class Link:
 
     def settle(self, deadline: Deadline) -> None:
         """Return when what came over the last socket is handed on; raises OSError."""
-        while self._reading:
+        while self._reader:
             if deadline.expired():
                 raise TimeoutError("what came over the last link is still being handed on")
             time.sleep(_GLANCE)
@@ -142,6 +135,14 @@ class Link:
     def _receive(self, sock: socket.socket) -> bool:
         """Read once; tell whether TLS holds more that poll() does not see."""
         try:
+            return self._take_in(sock)
+        except BaseException:
+            # Interrupted (an `Exception` is dealt with below): bytes may be lost, or half taken.
+            self._drop(sock, CUT_SHORT)
+            raise
+
+    def _take_in(self, sock: socket.socket) -> bool:
+        try:
             if self._tls:
                 with self._entering:
                     data = sock.recv(_READ_SIZE)
@@ -165,6 +166,7 @@ class Link:
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
         waker = self._waker
+        waker.busy = False
         signal.sleepers.append(waker)
         try:
             if self._keeping is not None and not self._reader_yields:
@@ -224,7 +226,7 @@ class Link:
                     pass
         finally:
             self._waker.busy = False
-            self._step_back()
+        self._step_back()
 
     def _is_behind(self) -> bool:
         """Tell whether bytes are here that whoever reads has not handed on."""
@@ -234,15 +236,15 @@ class Link:
 
     def _try_to_lead(self, yields: bool) -> bool:
         with self._mutex:
-            if self._reading or self._socket is None:
+            if self._reader or self._socket is None:
                 return False
-            self._reading = True
+            self._reader = get_ident()
             self._reader_yields = yields
             return True
 
     def _step_back(self) -> None:
         with self._mutex:
-            self._reading = False
+            self._reader = 0
             self._reader_yields = False
             heir = self._sleepers[0] if self._sleepers else None
         if heir is not None:
@@ -251,7 +253,7 @@ class Link:
     def _pass_on(self) -> None:
         """Wake one sleeper to read, unless somebody reads."""
         with self._mutex:
-            if self._reading or not self._sleepers:
+            if self._reader or not self._sleepers:
                 return
             gate = self._sleepers[0]
         open_gate(gate)
@@ -259,17 +261,24 @@ class Link:
     def _follow(self, signal: Signal, deadline: Deadline) -> None:
         """Sleep until the own flag is up, the deadline passes or it is the turn to read."""
         with Gate(signal) as gate:
-            with self._mutex:
-                if not self._reading and self._socket is not None:
-                    return
-                self._sleepers.append(gate.lock)
             try:
+                with self._mutex:
+                    if not self._reader and self._socket is not None:
+                        return
+                    self._sleepers.append(gate.lock)
                 if self._reader_yields:
                     self._waker.wake()
                 gate.pause(deadline.remaining())
-            finally:
-                with self._mutex:
-                    self._sleepers.remove(gate.lock)
+                self._wake_up(gate)
+            except BaseException:
+                # Interrupted, perhaps before it was listed or when it was not any more.
+                self._wake_up(gate)
+                raise
+
+    def _wake_up(self, gate: Gate) -> None:
+        with self._mutex:
+            if gate.lock in self._sleepers:
+                self._sleepers.remove(gate.lock)
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Send what was written, then sleep until the flag is up or the deadline passes."""
@@ -278,18 +287,24 @@ class Link:
         if self._out:
             self._flush(block=False)
         self._waits += 1
-        while not signal.raised and deadline.at > monotonic():
-            if self._try_to_lead(yields=False):
-                try:
+        try:
+            while not signal.raised and deadline.at > monotonic():
+                if self._try_to_lead(yields=False):
                     self._lead(signal, deadline)
-                finally:
                     self._step_back()
-            else:
-                self._follow(signal, deadline)
-        if not signal.raised:
-            self._look(signal)
-        if self._sleepers:
+                else:
+                    self._follow(signal, deadline)
+            if not signal.raised:
+                self._look(signal)
+            if self._sleepers:
+                self._pass_on()
+        except BaseException:
+            # An interrupt may come between any two steps, those of taking the lead included: if it
+            # stayed here, nobody would ever read again.
+            if self._reader == get_ident():
+                self._step_back()
             self._pass_on()
+            raise
         return signal.raised
 
     def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
@@ -404,27 +419,6 @@ class Link:
         """Send what was written, as far as the peer takes it; the rest follows."""
         self._flush(block=False)
 
-    def _send_past(self, data: bytes) -> bool:
-        """Send at once, in a third of the steps, while nothing else is to be sent; tell whether."""
-        sock = self._socket
-        if sock is None or self._tls or not self._sending.acquire(blocking=False):
-            return False
-        try:
-            if self._out:
-                return False
-            sent = sock.send(data)
-            if sent < len(data):
-                self._out[:0] = [memoryview(data)[sent:]]
-                self._out_size += len(data) - sent
-                self._ask_keeper()
-            self._sent_at = monotonic()
-            return True
-        except OSError:
-            # Not ready, or its end: the usual way finds out which.
-            return False
-        finally:
-            self._sending.release()
-
     def _ask_keeper(self) -> None:
         """Let the keeper send what is left here."""
         if self._lingering:
@@ -435,39 +429,6 @@ class Link:
             open_gate(nap)
         elif self._reader_yields:
             self._waker.wake()
-
-    def _flush(self, *, block: bool) -> None:
-        # Only writers may be held up by a peer that does not read. The keeper, who finds out that
-        # it is dead, and whoever closes must not wait behind them.
-        while self._out and self._socket is not None:
-            # Whoever sends now takes this along: the look at `_out` comes after the release.
-            if not self._sending.acquire(blocking=block):
-                return
-            try:
-                if not self._send_all(block):
-                    self._ask_keeper()
-                    return
-            finally:
-                self._sending.release()
-
-    def _send_all(self, block: bool) -> bool:
-        """Send what is here; tell whether all of it went."""
-        if (sock := self._socket) is None:
-            return True
-        pieces, size = self._out[:], self._out_size
-        del self._out[: len(pieces)]
-        self._out_size = 0
-        rest: list[memoryview] = []
-        try:
-            entering = self._entering if self._tls else None
-            rest = send(sock, to_write(pieces, size), entering, block)
-        except OSError as error:
-            self._drop(sock, error)
-        self._sent_at = monotonic()
-        if rest and self._socket is sock:
-            self._out[:0] = rest
-            self._out_size += sum(map(len, rest))
-        return not rest
 
     def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written: `write` blocks until then."""

@@ -443,12 +443,8 @@ class Session:
         self._link.check_owner()
         self.ready(deadline)
         epoch = self.epoch
-        pong = self._pings.expect()
-        if not self._is_link(epoch):
-            # It broke before the flag was listed, so nobody raises that.
-            self._pings.forget(pong)
-        else:
-            self._link.post(PING)
+        pong = self._ping(epoch)
+        if pong is not None:
             came = self._link.wait(pong, deadline)
             if self._is_link(epoch):
                 if not came:
@@ -457,6 +453,21 @@ class Session:
         if self.is_closed:
             raise self.closed_error()
         raise ConnectionLost(f"the link broke before the PONG came: {self._end}")
+
+    def _ping(self, epoch: int) -> Signal | None:
+        """Send a PING over that link; return the flag of its PONG, or None if it broke."""
+        try:
+            pong = self._pings.expect()
+            if self._is_link(epoch):
+                self._link.post(PING)
+                return pong
+            # It broke before the flag was listed, so nobody raises that.
+            self._pings.forget(pong)
+        except BaseException:
+            # Interrupted. PONGs are counted, and nobody knows whether there will be this one.
+            self._link.abort(ConnectionError("the program was interrupted while it sent a PING"))
+            raise
+        return None
 
     def _is_link(self, epoch: int) -> bool:
         return self.is_connected and self.epoch == epoch

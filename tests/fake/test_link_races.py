@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync as js
-import js_sync._link
+import js_sync._sender
 from js_core.deadline import Deadline, monotonic
 from js_sync._io import Signal
 from js_sync._link import Link
@@ -206,7 +206,7 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
             link = connection._session._link
-            send = js_sync._link.send
+            send = js_sync._sender.send
 
             def stuck(sock, data, *rest):
                 if b"stuck" not in b"".join(data):
@@ -216,7 +216,7 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
                 in_time(lambda: any(each.startswith(b"CONNECT") for each in link._out))
                 return data
 
-            monkeypatch.setattr(js_sync._link, "send", stuck)
+            monkeypatch.setattr(js_sync._sender, "send", stuck)
             link._out.append(b"PUB stuck 0\r\n\r\n")
             link._flush(block=True)
             # Without its CONNECT it would take as long as an attempt may.
@@ -338,7 +338,7 @@ def test_a_socket_that_another_thread_closes_is_not_waited_for():
             raise BlockingIOError
 
     rest = [memoryview(b"rest")]
-    assert js_sync._link.send(Dropped(), rest, None, block=True) == rest
+    assert js_sync._sender.send(Dropped(), rest, None, block=True) == rest
 
 
 @contextmanager
