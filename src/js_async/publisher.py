@@ -78,7 +78,13 @@ class Publisher(Leaving):
         return max(0, self._count - len(self._released))
 
     async def __aenter__(self) -> Self:
-        await self._open()
+        try:
+            await self._open()
+        except BaseException:
+            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
+            self._ended.set()
+            await self._pipeline.close()
+            raise
         return self
 
     async def _open(self) -> None:

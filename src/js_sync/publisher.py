@@ -79,7 +79,13 @@ class Publisher(Leaving):
         return max(0, self._count - len(self._released))
 
     def __enter__(self) -> Self:
-        self._open()
+        try:
+            self._open()
+        except BaseException:
+            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
+            self._ended.set()
+            self._pipeline.close()
+            raise
         return self
 
     def _open(self) -> None:

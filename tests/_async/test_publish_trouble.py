@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import js_async as js
+from js_async import publisher
 from js_async._api import Api
 from js_async._publish_doubt import prove
 from js_core.deadline import Deadline
@@ -227,3 +228,19 @@ async def asking(connection, jet, name, config):
     assert (await stream.info()).state.messages == 2
     ack = await jet.publish(name, b"third", msg_id="3")
     assert (ack.seq, ack.duplicate) == (3, None)
+
+
+async def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(server, monkeypatch):
+    ends = []
+
+    def interrupted(work, label):
+        ends.append(own(work, label))
+        raise KeyboardInterrupt
+
+    own = publisher.spawn
+    monkeypatch.setattr(publisher, "spawn", interrupted)
+    async with js.connect(server.url) as connection:
+        with pytest.raises(KeyboardInterrupt):
+            await connection.jetstream().publisher().__aenter__()
+        assert connection.stats.subscriptions == 0
+        assert await ends[0].join(Deadline.after(30))

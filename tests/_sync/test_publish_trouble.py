@@ -11,6 +11,7 @@ import js_sync as js
 from js_core.deadline import Deadline
 from js_core.subjects import ApiSubjects
 from js_models import StreamConfig
+from js_sync import publisher
 from js_sync._api import Api
 from js_sync._publish_doubt import prove
 from tests._sync.flow import pause, together
@@ -226,3 +227,19 @@ def asking(connection, jet, name, config):
     assert (stream.info()).state.messages == 2
     ack = jet.publish(name, b"third", msg_id="3")
     assert (ack.seq, ack.duplicate) == (3, None)
+
+
+def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(server, monkeypatch):
+    ends = []
+
+    def interrupted(work, label):
+        ends.append(own(work, label))
+        raise KeyboardInterrupt
+
+    own = publisher.spawn
+    monkeypatch.setattr(publisher, "spawn", interrupted)
+    with js.connect(server.url) as connection:
+        with pytest.raises(KeyboardInterrupt):
+            connection.jetstream().publisher().__enter__()
+        assert connection.stats.subscriptions == 0
+        assert ends[0].join(Deadline.after(30))
