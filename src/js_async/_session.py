@@ -130,10 +130,13 @@ class Session:
         """Make the first link."""
         try:
             await self._link_up(self._pool.round())
+            self._keeper = spawn(self._keep, "twinstream-keeper")
         except BaseException:
+            # Interrupted while the keeper began, it is to end too.
+            self.is_closed = True
+            self._trouble.set()
             await self._link.close()
             raise
-        self._keeper = spawn(self._keep, "twinstream-keeper")
 
     async def close(self) -> None:
         """Send what was written, close the link and wake everybody who waits."""
@@ -145,6 +148,10 @@ class Session:
             except (RequestTimeout, ConnectionLost):
                 # The peer is gone or slow: nothing more can be done for what is on the way.
                 pass
+            except BaseException:
+                # Cancelled or interrupted: it is closed all the same.
+                await self._finish(None)
+                raise
         await self._finish(None)
         keeper = self._keeper
         if keeper is not None and not keeper.is_current():

@@ -435,6 +435,21 @@ async def test_room_is_given_back_when_sending_is_cancelled():
             assert publisher.under_way == 0
 
 
+async def test_a_connection_whose_closing_is_cancelled_is_closed():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left(timeout=60)
+
+    with FakeServer(script) as server:
+        connection = await js.connect(server.url)
+        closing = asyncio.create_task(connection.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert closing.cancelled()
+        assert connection.is_closed
+
+
 async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
     def script(peer: FakePeer) -> None:
         peer.handshake()
