@@ -143,6 +143,8 @@ class Session:
         """Send what was written, close the link and wake everybody who waits."""
         if self.is_closed:
             return
+        # Before anything is closed: the link may be that of the process this one was forked from.
+        self._link.check_owner()
         if self.is_connected:
             try:
                 self.flush(Deadline.after(_GOODBYE))

@@ -281,9 +281,9 @@ async def test_a_group_of_tasks_ends_with_its_first_failure() -> None:
                 raise KeyError("mine")
 
             async def work() -> None:
-                async with asyncio.TaskGroup() as group:
+                async with consumer.messages() as messages, asyncio.TaskGroup() as group:
                     group.create_task(consumer.fetch(1, timeout=20))
-                    group.create_task(consumer.messages().next(20))
+                    group.create_task(messages.next(20))
                     group.create_task(fail())
 
             with pytest.raises(ExceptionGroup) as caught:
