@@ -50,6 +50,13 @@ class Crashing:
     def __getattr__(self, name):
         return getattr(self._session, name)
 
+    @property
+    def is_closed(self):
+        return self._fate.dead or self._session.is_closed
+
+    def closed_error(self):
+        return Crashed("dead, by the test") if self._fate.dead else self._session.closed_error()
+
     async def ask(self, subject, headers, payload, deadline, **options):
         return await self.replies.ask(subject, headers, payload, deadline, **options)
 
