@@ -23,6 +23,7 @@ END: Final = "<!-- end of figures -->\n"
 LIMITS: Final = {
     "raw": "a socket in plain Python that only counts",
     "raw_asyncio": "a bare asyncio protocol that does the same",
+    "raw_numbered": "the same socket with a reply subject for each message",
 }
 SHOWN: Final = (
     "js_sync",
@@ -35,7 +36,7 @@ SHOWN: Final = (
     "nats_jetstream",
     *LIMITS,
 )
-ASIDE: Final = {"js_sync_polling", "js_async_polling", "raw_asyncio"}
+ASIDE: Final = {"js_sync_polling", "js_async_polling", "raw_asyncio", "raw_numbered"}
 """What the README leaves to docs/speed.md."""
 NAMES: Final = {
     "js_async_uvloop": "js_async on uvloop",

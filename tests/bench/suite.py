@@ -45,6 +45,7 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
     "nats_jetstream": ALL,
     "raw": ALL,
     "raw_asyncio": LATENCIES,
+    "raw_numbered": ("pipelined",),
     "raw_c": ("drain",),
 }
 """Which client can do which workload."""

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from tests.bench.job import (
@@ -183,13 +184,18 @@ def publish(job: Job) -> str:
 
 def pipelined(job: Job) -> str:
     """Publish with many under way, counting answers."""
+    line = request(SINK_SUBJECT, job.payload)
+    return publish_all(job, lambda start, end: line * (end - start))
+
+
+def publish_all(job: Job, lines: Callable[[int, int], bytes]) -> str:
+    """Publish what stands in the lines from one number up to another, with many under way."""
     raw = Socket(job)
     meter, sent, seen, tail = Meter(), 0, 0, b""
-    line = request(SINK_SUBJECT, job.payload)
     while seen < job.count:
         free = min(WINDOW - (sent - seen), job.count - sent)
         if free >= 500 or (free and sent + free == job.count):
-            raw.send(line * free)
+            raw.send(lines(sent, sent + free))
             sent += free
         data = tail + raw.sock.recv(_READ)
         seen += data.count(b'{"stream":')
