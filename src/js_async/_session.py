@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from random import SystemRandom
 from typing import Final
 
@@ -144,17 +145,16 @@ class Session:
             return
         # Before anything is closed: the link may be that of the process this one was forked from.
         self._link.check_owner()
-        if self.is_connected:
-            try:
-                await self.flush(Deadline.after(_GOODBYE))
-            except (RequestTimeout, ConnectionLost):
-                # The peer is gone or slow: nothing more can be done for what is on the way.
-                pass
-            except BaseException:
-                # Cancelled or interrupted: it is closed all the same.
-                await self._finish(None)
-                raise
-        await self._finish(None)
+        try:
+            # The peer may be gone or slow: nothing more can be done for what is on the way.
+            with suppress(RequestTimeout, ConnectionLost):
+                if self.is_connected:
+                    await self.flush(Deadline.after(_GOODBYE))
+            await self._finish(None)
+        except BaseException:
+            # Cancelled or interrupted: it is closed all the same.
+            await self._finish(None)
+            raise
         keeper = self._keeper
         if keeper is not None and not keeper.is_current():
             await keeper.join(Deadline.after(_GOODBYE))
@@ -163,6 +163,14 @@ class Session:
         if self.is_closed:
             return
         self.is_closed = True
+        try:
+            await self._close_all(cause)
+        except BaseException:
+            # Interrupted, and nobody comes here again.
+            await self._close_all(cause)
+            raise
+
+    async def _close_all(self, cause: BaseException | None) -> None:
         self.is_connected = False
         self._mailboxes.pause()
         self._end = cause
@@ -343,6 +351,14 @@ class Session:
 
     def _ended(self, error: Exception | None) -> None:
         was_connected, self.is_connected = self.is_connected, False
+        try:
+            self._note_end(error, was_connected)
+        except BaseException:
+            # Interrupted, and nobody else starts the next link.
+            self._note_end(error, was_connected)
+            raise
+
+    def _note_end(self, error: Exception | None, was_connected: bool) -> None:
         self._mailboxes.pause()
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         lost = ConnectionLost(f"the link broke before the answer came: {self._end}")

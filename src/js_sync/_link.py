@@ -44,6 +44,10 @@ _LINGER: Final = 0.001
 _KEEPER_NAP: Final = 0.2
 
 
+def _nothing() -> None:
+    pass
+
+
 class Link(Sender):
     """The bytes of one connection, over one socket at a time.
 
@@ -348,13 +352,24 @@ class Link(Sender):
             self._drop(sock, error)
 
     def _drop(self, sock: socket.socket, error: Exception | None) -> None:
-        with self._mutex:
-            if self._socket is not sock:
-                return
-            self._socket = None
-        self._out.clear()
-        self._cut(sock)
-        self._on_end(error)
+        self._end(sock, lambda: self._on_end(error))
+
+    def _end(self, sock: socket.socket, tell: Callable[[], None]) -> None:
+        ended = False
+        try:
+            with self._mutex:
+                if self._socket is not sock:
+                    return
+                self._socket, ended = None, True
+                self._out.clear()
+            self._cut(sock)
+            tell()
+        except BaseException:
+            # Interrupted, and nobody else would do it.
+            if ended:
+                self._cut(sock)
+                tell()
+            raise
 
     def _cut(self, sock: socket.socket) -> None:
         # Nobody is within OpenSSL meanwhile. That of a TLS socket would first make it a plain one,
@@ -436,11 +451,9 @@ class Link(Sender):
     def shut(self) -> None:
         """Send what was written and close the socket; `on_end` is not told."""
         self.flush()
-        with self._mutex:
-            sock, self._socket = self._socket, None
-        self._out.clear()
+        sock = self._socket
         if sock is not None:
-            self._cut(sock)
+            self._end(sock, _nothing)
 
     def close(self) -> None:
         """Shut the link for good."""

@@ -14,12 +14,21 @@ from functools import partial
 from types import FrameType
 
 import js_sync as js
+from js_core.deadline import Deadline
 from js_models import StreamConfig
-from js_testing import NatsServer
+from js_testing import NatsServer, Proxy
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 MANY = ("js_sync/publish_many.py", "js_sync/_pipeline.py")
 SEAM = ("js_sync/_link.py", "js_sync/_sender.py", "js_sync/_io.py")
+SESSION = (
+    *SEAM,
+    "js_sync/_session.py",
+    "js_sync/_mailboxes.py",
+    "js_sync/_pings.py",
+    "js_sync/_replies.py",
+    "js_sync/_greeting.py",
+)
 
 
 def interrupted_at(work: Callable[[], object], point: int, files: tuple[str, ...] = SEAM) -> bool:
@@ -52,6 +61,47 @@ def test_a_connection_is_usable_after_an_interrupt_at_any_point(server: NatsServ
         # Sending, reading, and waiting at least.
         assert point > 30
         assert threading.active_count() == threads
+
+
+def flushed(connection: js.Connection, timeout: float) -> None:
+    """Return when a connection works, which it may have to be made anew for."""
+    for _ in range(100):
+        with suppress(js.ConnectionLost):
+            connection.flush(timeout)
+            return
+    raise AssertionError("each link broke")
+
+
+def test_a_link_that_ends_is_replaced_after_an_interrupt_at_any_point(server: NatsServer) -> None:
+    with Proxy(server.url) as proxy, js.connect(proxy.url, reconnect=QUICK) as connection:
+
+        def ended() -> None:
+            proxy.cut()
+            flushed(connection, 20)
+
+        # To the point where the flush is done: where that is depends on who sees the end first.
+        interrupts = sum(interrupted_at(ended, point, SESSION) for point in range(1, 100))
+        flushed(connection, 20)
+        assert interrupts > 50
+
+
+def test_a_connection_is_closed_by_an_interrupt_at_any_point_of_its_closing(
+    server: NatsServer,
+) -> None:
+    threads = threading.active_count()
+    point, again = 0, True
+    while again:
+        point += 1
+        connection = js.connect(server.url)
+        session = connection._session
+        again = interrupted_at(connection.close, point, SESSION)
+        # Interrupted at its first step it is as if it had not begun.
+        connection.close()
+        assert not session._link.is_open
+        assert session._keeper is not None
+        assert session._keeper.join(Deadline.after(20))
+    assert point > 50
+    assert threading.active_count() == threads
 
 
 def test_messages_under_way_are_left_after_an_interrupt_at_any_point(server: NatsServer) -> None:
