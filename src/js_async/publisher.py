@@ -62,7 +62,7 @@ class Publisher(Leaving):
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits, self._on_done)
         self._lock: Final = Lock()
-        self._ended: Final = Signal()
+        self._ended = Signal()
         self._keeper: Task | None = None
         self._count = 0
         self._bytes = 0
@@ -78,20 +78,24 @@ class Publisher(Leaving):
         return max(0, self._count - len(self._released))
 
     async def __aenter__(self) -> Self:
-        try:
-            await self._open()
-        except BaseException:
-            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
-            self._ended.set()
-            await self._pipeline.close()
-            raise
+        await self._open()
         return self
 
     async def _open(self) -> None:
         async with self._lock:
             if self._keeper is None:
-                await self._pipeline.open()
-                self._keeper = spawn(self._keep, "twinstream-publisher")
+                await self._start()
+
+    async def _start(self) -> None:
+        ended = self._ended = Signal()
+        try:
+            await self._pipeline.open()
+            self._keeper = spawn(lambda: self._keep(ended), "twinstream-publisher")
+        except BaseException:
+            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
+            ended.set()
+            await self._pipeline.close()
+            raise
 
     async def send(
         self,
@@ -231,9 +235,9 @@ class Publisher(Leaving):
             ]
             raise PublishFailures(failures, len(failures) + self._unlisted)
 
-    async def _keep(self) -> None:
+    async def _keep(self, ended: Signal) -> None:
         """Repeat and give up messages also while nobody sends or waits."""
-        while not await self._ended.sleep(Deadline.after(_LOOK)):
+        while not await ended.sleep(Deadline.after(_LOOK)):
             await self._pipeline.tend()
             if self._pipeline.is_over:
                 # Nobody closed the publisher: this would go on as long as the program.

@@ -63,7 +63,7 @@ class Publisher(Leaving):
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits, self._on_done)
         self._lock: Final = Lock()
-        self._ended: Final = Signal()
+        self._ended = Signal()
         self._keeper: Task | None = None
         self._count = 0
         self._bytes = 0
@@ -79,20 +79,24 @@ class Publisher(Leaving):
         return max(0, self._count - len(self._released))
 
     def __enter__(self) -> Self:
-        try:
-            self._open()
-        except BaseException:
-            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
-            self._ended.set()
-            self._pipeline.close()
-            raise
+        self._open()
         return self
 
     def _open(self) -> None:
         with self._lock:
             if self._keeper is None:
-                self._pipeline.open()
-                self._keeper = spawn(self._keep, "twinstream-publisher")
+                self._start()
+
+    def _start(self) -> None:
+        ended = self._ended = Signal()
+        try:
+            self._pipeline.open()
+            self._keeper = spawn(lambda: self._keep(ended), "twinstream-publisher")
+        except BaseException:
+            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
+            ended.set()
+            self._pipeline.close()
+            raise
 
     def send(
         self,
@@ -232,9 +236,9 @@ class Publisher(Leaving):
             ]
             raise PublishFailures(failures, len(failures) + self._unlisted)
 
-    def _keep(self) -> None:
+    def _keep(self, ended: Signal) -> None:
         """Repeat and give up messages also while nobody sends or waits."""
-        while not self._ended.sleep(Deadline.after(_LOOK)):
+        while not ended.sleep(Deadline.after(_LOOK)):
             self._pipeline.tend()
             if self._pipeline.is_over:
                 # Nobody closed the publisher: this would go on as long as the program.

@@ -244,3 +244,27 @@ async def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(ser
             await connection.jetstream().publisher().__aenter__()
         assert connection.stats.subscriptions == 0
         assert await ends[0].join(Deadline.after(30))
+
+
+async def test_a_publisher_that_could_not_open_is_kept_when_it_does(server, monkeypatch):
+    keepers = []
+
+    def spawned(work, label):
+        keepers.append(own(work, label))
+        return keepers[-1]
+
+    async def failing(self):
+        raise js.RequestTimeout("not now")
+
+    own = publisher.spawn
+    monkeypatch.setattr(publisher, "spawn", spawned)
+    async with js.connect(server.url) as connection:
+        one = connection.jetstream().publisher()
+        with monkeypatch.context() as patch:
+            patch.setattr(publisher.Pipeline, "open", failing)
+            with pytest.raises(js.RequestTimeout):
+                await one.__aenter__()
+        async with one:
+            # It goes on while the publisher is open.
+            assert not await keepers[0].join(Deadline.after(0.2))
+        assert await keepers[0].join(Deadline.after(30))

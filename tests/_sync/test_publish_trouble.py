@@ -243,3 +243,27 @@ def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(server, m
             connection.jetstream().publisher().__enter__()
         assert connection.stats.subscriptions == 0
         assert ends[0].join(Deadline.after(30))
+
+
+def test_a_publisher_that_could_not_open_is_kept_when_it_does(server, monkeypatch):
+    keepers = []
+
+    def spawned(work, label):
+        keepers.append(own(work, label))
+        return keepers[-1]
+
+    def failing(self):
+        raise js.RequestTimeout("not now")
+
+    own = publisher.spawn
+    monkeypatch.setattr(publisher, "spawn", spawned)
+    with js.connect(server.url) as connection:
+        one = connection.jetstream().publisher()
+        with monkeypatch.context() as patch:
+            patch.setattr(publisher.Pipeline, "open", failing)
+            with pytest.raises(js.RequestTimeout):
+                one.__enter__()
+        with one:
+            # It goes on while the publisher is open.
+            assert not keepers[0].join(Deadline.after(0.2))
+        assert keepers[0].join(Deadline.after(30))
