@@ -166,10 +166,11 @@ class Publisher(Leaving):
                 self._count -= 1
             if self._limits.is_full(self._count, self._bytes, size):
                 return False
+            # Under the lock: whoever closes waits for all that are let in. First, for room that is
+            # taken when an interrupt comes in between would never be given back.
+            self._pipeline.expect(entry)
             self._count += 1
             self._bytes += size
-            # Under the lock: whoever closes waits for all that are let in.
-            self._pipeline.expect(entry)
             return True
 
     def _tell(self, entry: UnderWay) -> bool:
@@ -181,14 +182,24 @@ class Publisher(Leaving):
         return True
 
     def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
-        if not self._tell(entry):
-            return False
-        if isinstance(outcome, PublishFailure):
-            self._failed.append(entry)
-            if len(self._failed) > LISTED:
-                self._failed.pop()
-                self._unlisted += 1
+        try:
+            if not self._tell(entry):
+                return False
+            if isinstance(outcome, PublishFailure):
+                self._fail(entry)
+        except BaseException:
+            # Interrupted: it is told, and nobody else would give it its outcome.
+            if entry.is_told:
+                entry.outcome = outcome
+                self._pipeline.forget(entry)
+            raise
         return True
+
+    def _fail(self, entry: UnderWay) -> None:
+        self._failed.append(entry)
+        if len(self._failed) > LISTED:
+            self._failed.pop()
+            self._unlisted += 1
 
     async def result_of(self, entry: UnderWay) -> PubAck:
         """Return the result of a message; `PublishHandle.result` calls it."""

@@ -16,10 +16,12 @@ from types import FrameType
 import js_sync as js
 from js_core.deadline import Deadline
 from js_models import StreamConfig
+from js_sync._io import spawn
 from js_testing import NatsServer, Proxy
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 MANY = ("js_sync/publish_many.py", "js_sync/_pipeline.py")
+PUBLISHER = ("js_sync/publisher.py", "js_sync/_pipeline.py", "js_sync/_under_way.py")
 SEAM = ("js_sync/_link.py", "js_sync/_sender.py", "js_sync/_io.py")
 SESSION = (
     *SEAM,
@@ -119,3 +121,23 @@ def test_messages_under_way_are_left_after_an_interrupt_at_any_point(server: Nat
                 again = interrupted_at(partial(list, iter(outcomes)), point, MANY)
             jet.publish("interrupted")
         assert point > 10
+
+
+def test_a_publisher_goes_on_after_an_interrupt_at_any_point(server: NatsServer) -> None:
+    with js.connect(server.url, reconnect=QUICK) as connection:
+        jet = connection.jetstream(timeout=20)
+        jet.create_stream(StreamConfig(name="GOES_ON", subjects=["goes.on"]))
+        point, again = 0, True
+        while again:
+            point += 1
+            with suppress(js.PublishFailures), jet.publisher(timeout=0.2) as publisher:
+
+                def publish(publisher: js.Publisher = publisher) -> None:
+                    publisher.send("goes.on")
+                    publisher.flush()
+
+                again = interrupted_at(publish, point, PUBLISHER)
+                flushing = spawn(publisher.flush, "flushing")
+                assert flushing.join(Deadline.after(20))
+                assert publisher.under_way == 0
+        assert point > 15
