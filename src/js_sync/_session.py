@@ -147,8 +147,9 @@ class Session:
         # Before anything is closed: the link may be that of the process this one was forked from.
         self._link.check_owner()
         try:
-            # The peer may be gone or slow: nothing more can be done for what is on the way.
-            with suppress(RequestTimeout, ConnectionLost):
+            # The peer may be gone or slow: nothing more can be done for what is on the way. Or
+            # somebody else closes at the same time.
+            with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
                 if self.is_connected:
                     self.flush(Deadline.after(_GOODBYE))
             self._finish(None)

@@ -89,6 +89,13 @@ async def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(serv
         assert not [event for event in events if isinstance(event, js.Disconnected)]
 
 
+async def test_several_may_close_a_connection_at_the_same_time(server):
+    for _ in range(20):
+        connection = await js.connect(server.url)
+        await together(connection.close, connection.close, connection.close)
+        assert connection.is_closed
+
+
 async def test_closing_wakes_everybody_who_waits(server, name):
     connection = await js.connect(server.url)
     jet = connection.jetstream()

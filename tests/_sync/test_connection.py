@@ -90,6 +90,13 @@ def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(server, na
         assert not [event for event in events if isinstance(event, js.Disconnected)]
 
 
+def test_several_may_close_a_connection_at_the_same_time(server):
+    for _ in range(20):
+        connection = js.connect(server.url)
+        together(connection.close, connection.close, connection.close)
+        assert connection.is_closed
+
+
 def test_closing_wakes_everybody_who_waits(server, name):
     connection = js.connect(server.url)
     jet = connection.jetstream()
