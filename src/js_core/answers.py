@@ -27,7 +27,7 @@ def read_answer(payload: bytes, subject: str) -> dict[str, Any]:
     """
     try:
         members = read_object(payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadAnswer(f"{subject}: the answer is not JetStream's: {payload[:80]!r}") from error
     refusal: object = members.get("error")
     if isinstance(refusal, dict):

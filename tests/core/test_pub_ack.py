@@ -6,7 +6,7 @@ import pytest
 
 from js_core.errors import BadAnswer, StoreRefused
 from js_core.protocol import Frame
-from js_core.pub_ack import AckReader, is_pub_ack, read_pub_ack
+from js_core.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
 from js_models import PubAck, encode
 from tests.core.wire import block, status_frame
 
@@ -92,3 +92,19 @@ def test_what_may_be_an_answer_of_a_stream() -> None:
     assert is_pub_ack(answer(b'{"error":{}}'))
     assert not is_pub_ack(answer(b"+OK"))
     assert not is_pub_ack(answer(b""))
+
+
+@pytest.mark.parametrize(
+    ("body", "strange"),
+    [
+        (b'{"stream":"S","seq":1}', False),
+        (b'{"stream":"S","seq":1,"domain":"hub"}', False),
+        (b'{"stream":"S","seq":1,"domain":"leaf"}', True),
+        (b'{"stream":"S","seq":1,"domain":["hub"]}', True),
+        (b'{"stream":"T","seq":1,"domain":"hub"}', True),
+        (b'{"error":{"code":400}}', False),
+        (b"+OK", False),
+    ],
+)
+def test_whose_acknowledgement_it_is(body: bytes, strange: bool) -> None:
+    assert is_strange(answer(body), "S", "hub") is strange
