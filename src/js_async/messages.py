@@ -50,6 +50,9 @@ class Messages(Iteration[Message]):
     or as `on_deleted` says.
     """
 
+    # Of the class: what was interrupted while it was made has it, too, at its end.
+    _engine: PullEngine | None = None
+
     def __init__(
         self,
         missing: Missing,
@@ -70,7 +73,6 @@ class Messages(Iteration[Message]):
         self._fragile: Final = fragile
         self._ready: Final[deque[Message]] = deque()
         self._channel: PullChannel | None = None
-        self._engine: PullEngine | None = None
         self._epoch = 0
         self._grant = 0
         self._granted = 0

@@ -9,6 +9,7 @@ from itertools import chain
 import pytest
 
 import js_async as js
+from js_async.messages import Messages
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled
@@ -70,6 +71,12 @@ async def test_an_iteration_that_is_dropped_open_warns(opened, name):
         del messages
         assert len([message async for message in over.messages(stop_after=2)]) == 2
         gc.collect()
+
+
+def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():
+    made = Messages.__new__(Messages)
+    del made
+    gc.collect()
 
 
 async def test_fetch_says_why_it_ended(opened, name):

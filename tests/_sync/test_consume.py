@@ -11,6 +11,7 @@ import pytest
 
 import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
+from js_sync.messages import Messages
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled
 
@@ -69,6 +70,12 @@ def test_an_iteration_that_is_dropped_open_warns(opened, name):
         del messages
         assert len([message for message in over.messages(stop_after=2)]) == 2
         gc.collect()
+
+
+def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():
+    made = Messages.__new__(Messages)
+    del made
+    gc.collect()
 
 
 def test_fetch_says_why_it_ended(opened, name):
