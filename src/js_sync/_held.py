@@ -55,6 +55,10 @@ class Held:
         self._ended = True
         self._woken.set()
 
+    def abandon(self) -> None:
+        """Tell it no more, from the next time on; for the garbage collector, in any thread."""
+        self._ended = True
+
     def hurry(self, ack_wait: float) -> None:
         """Tell it at once, and from now on as a consumer with this `ack_wait` wants it."""
         if self._ack_wait is not None:

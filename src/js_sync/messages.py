@@ -151,6 +151,7 @@ class Messages(Iteration[Message]):
         engine = self._engine
         if engine is None or self._closed or self._transport.is_closed:
             return
+        self.held.abandon()
         is_over = self._drained or self._error is not None or engine.still_wanted == 0
         if self._give_back and not is_over:
             warnings.warn(

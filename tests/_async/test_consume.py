@@ -10,6 +10,7 @@ import pytest
 
 import js_async as js
 from js_async.messages import Messages
+from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled
@@ -71,6 +72,24 @@ async def test_an_iteration_that_is_dropped_open_warns(opened, name):
         del messages
         assert len([message async for message in over.messages(stop_after=2)]) == 2
         gc.collect()
+
+
+def let_go(messages):
+    messages.clear()
+    gc.collect()
+
+
+async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        consumer = await stream.create_consumer(config)
+        messages = [consumer.messages()]
+        held = messages[0].held
+        await messages[0].next(20)
+        with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
+            let_go(messages)
+        assert await held._keeper.join(Deadline.after(20))
 
 
 def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():

@@ -10,6 +10,7 @@ from itertools import chain
 import pytest
 
 import js_sync as js
+from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
 from js_sync.messages import Messages
 from tests._sync.flow import eventually, together
@@ -70,6 +71,24 @@ def test_an_iteration_that_is_dropped_open_warns(opened, name):
         del messages
         assert len([message for message in over.messages(stop_after=2)]) == 2
         gc.collect()
+
+
+def let_go(messages):
+    messages.clear()
+    gc.collect()
+
+
+def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 10)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        consumer = stream.create_consumer(config)
+        messages = [consumer.messages()]
+        held = messages[0].held
+        messages[0].next(20)
+        with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
+            let_go(messages)
+        assert held._keeper.join(Deadline.after(20))
 
 
 def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():
