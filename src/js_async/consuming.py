@@ -101,10 +101,16 @@ class Consuming:
         """Start to work."""
         if self._tasks:
             raise BadArgument("the consumption was started already")
-        self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
-        for number in range(self._workers):
-            lane = self._lanes[number % len(self._lanes)]
-            self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
+        try:
+            self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
+            for number in range(self._workers):
+                lane = self._lanes[number % len(self._lanes)]
+                self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
+        except BaseException:
+            # Interrupted while it began, which would go on: nobody comes to `stop`.
+            self._stopping = True
+            await self._messages.close()
+            raise
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """End at once: handlers that run may finish, everything else goes back to the server.

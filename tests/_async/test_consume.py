@@ -9,6 +9,7 @@ from itertools import chain
 import pytest
 
 import js_async as js
+from js_async import consuming
 from js_async.messages import Messages
 from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
@@ -90,6 +91,29 @@ async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, nam
         with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
             let_go(messages)
         assert await held._keeper.join(Deadline.after(20))
+
+
+async def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, monkeypatch):
+    tasks = []
+
+    def interrupted(work, label):
+        tasks.append(own(work, label))
+        if len(tasks) == 2:
+            raise KeyboardInterrupt
+        return tasks[-1]
+
+    async def handle(message):
+        await message.ack()
+
+    own = consuming.spawn
+    monkeypatch.setattr(consuming, "spawn", interrupted)
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        with pytest.raises(KeyboardInterrupt):
+            await consumer.consume(handle).start()
+        for task in tasks:
+            assert await task.join(Deadline.after(20))
 
 
 def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():

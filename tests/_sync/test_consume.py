@@ -12,6 +12,7 @@ import pytest
 import js_sync as js
 from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
+from js_sync import consuming
 from js_sync.messages import Messages
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled
@@ -89,6 +90,29 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
             let_go(messages)
         assert held._keeper.join(Deadline.after(20))
+
+
+def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, monkeypatch):
+    tasks = []
+
+    def interrupted(work, label):
+        tasks.append(own(work, label))
+        if len(tasks) == 2:
+            raise KeyboardInterrupt
+        return tasks[-1]
+
+    def handle(message):
+        message.ack()
+
+    own = consuming.spawn
+    monkeypatch.setattr(consuming, "spawn", interrupted)
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        with pytest.raises(KeyboardInterrupt):
+            consumer.consume(handle).start()
+        for task in tasks:
+            assert task.join(Deadline.after(20))
 
 
 def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():
