@@ -12,9 +12,12 @@ from js_cli.link_watch import Patience
 from js_cli.screen import notes
 
 if TYPE_CHECKING:
-    from js_sync import Consumer, Message, OrderedMessages
+    from js_models import ConsumerConfig
+    from js_sync import Batch, Consumer, Message, OrderedMessages
 
 _BATCH: Final = 200
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+"""Well below what makes a server cut off a slow reader (64 MiB): the link would break each time."""
 _BEGINNING: Final = 1.0
 """Seconds that the first wait of an ordered read has at least: it makes a consumer first."""
 
@@ -60,8 +63,7 @@ class Durable:
         """Return the next message, or None when none came within ``timeout`` seconds."""
         if not self._ready:
             with self.patience.tried():
-                size = min(self._batch, most or _BATCH)
-                self._ready.extend(self.consumer.fetch(size, timeout=timeout, wait="first"))
+                self._ready.extend(self._fetch(min(self._batch, most or _BATCH), timeout))
         while self._ready:
             # It stays at hand until it is done: one that cannot be printed goes back, too.
             if not self._ready[0].is_late:
@@ -70,10 +72,28 @@ class Durable:
             self._ready.popleft()
         return None
 
+    def _fetch(self, size: int, timeout: float) -> Batch[Message]:
+        from js_core.errors import ConsumerDeleted, PullError
+
+        if size > 1:
+            most = self._config.max_bytes if self._config is not None else None
+            most = min(_BATCH_BYTES, most or _BATCH_BYTES)
+            try:
+                return self.consumer.fetch(size, timeout=timeout, max_bytes=most, wait="first")
+            except ConsumerDeleted:
+                raise
+            except PullError:  # the next message alone has more
+                pass
+        return self.consumer.fetch(1, timeout=timeout, wait="first")
+
+    @property
+    def _config(self) -> ConsumerConfig | None:
+        info = self.consumer.cached_info
+        return info.config if info is not None else None
+
     @property
     def _batch(self) -> int:
-        info = self.consumer.cached_info
-        config = info.config if info is not None else None
+        config = self._config
         if config is None or config.ack_policy == "none" or (config.max_deliver or 0) > 0:
             # A message that goes back unprinted is lost, or has used up a delivery.
             return 1

@@ -215,6 +215,34 @@ def test_no_more_is_taken_than_was_asked_for(run: Run, server: NatsServer, fille
     assert (info.num_pending, info.num_ack_pending, info.ack_floor.stream_seq) == (3, 0, 2)
 
 
+@pytest.mark.parametrize(("settings", "taken"), [({}, 16), ({"max_bytes": 1000}, 1)])
+def test_of_long_messages_few_are_taken_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    server: NatsServer,
+    stream: str,
+    settings: dict[str, int],
+    taken: int,
+) -> None:
+    """A server cuts off a client for which it holds too many bytes."""
+
+    def broken() -> None:
+        raise BrokenPipeError
+
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        requests = ((f"{stream}.a", b"x" * 1_000_000) for _ in range(20))
+        assert len(list(jet.publish_many(requests))) == 20
+        config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
+        jet.get_stream(stream).create_consumer(config)
+    after_print(monkeypatch, broken)
+    assert run("consume", stream, "w").exit_code == 1
+    (info,) = consumers(server, stream)
+    assert info.delivered is not None
+    assert info.delivered.consumer_seq == taken
+    assert run("consume", stream, "w", "--count", "20").stderr == "20 messages\n"
+
+
 @pytest.mark.parametrize(
     ("settings", "taken"), [({}, 5), ({"max_batch": 3}, 3), ({"max_deliver": 9}, 1)]
 )
