@@ -131,6 +131,8 @@ def consume(
                 source.done(message)
             if link.look():
                 nc.flush(target.timeout)
+                if source.trouble is not None and not stop.is_set():
+                    raise source.trouble
             elif not stop.is_set():
                 raise Failure("the link to the server is lost; nothing was heard since")
         finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from js_cli.screen import notes
 
 if TYPE_CHECKING:
-    from js_sync import Connection
+    from js_sync import Connection, TwinstreamError
 
 _PAUSE: Final = 0.2
 """Seconds before a server is asked again that refused at once."""
@@ -47,6 +47,8 @@ class Patience:
         self._stop = stop
         self._seconds = seconds
         self._since: float | None = None
+        self.trouble: TwinstreamError | None = None
+        """The error of the last try, if it failed and was borne."""
 
     @contextmanager
     def tried(self) -> Generator[None]:
@@ -55,7 +57,8 @@ class Patience:
 
         try:
             yield
-        except (ConnectionLost, NoResponders, RequestTimeout):
+        except (ConnectionLost, NoResponders, RequestTimeout) as error:
+            self.trouble = error
             now = time.monotonic()
             if not self._nc.is_connected or self._since is None:
                 self._since = now
@@ -63,4 +66,4 @@ class Patience:
                 raise
             self._stop.wait(_PAUSE)
         else:
-            self._since = None
+            self._since = self.trouble = None

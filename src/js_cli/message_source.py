@@ -30,6 +30,11 @@ class MessageSource(Protocol):
         """How many messages were delivered and not done yet."""
         ...
 
+    @property
+    def trouble(self) -> BaseException | None:
+        """Why the last wait could not hear of messages; None if it could."""
+        ...
+
     def take(self, timeout: float, most: int | None) -> Message | None:
         """Return the next message, or None when none came within ``timeout`` seconds.
 
@@ -58,6 +63,11 @@ class Durable:
     def at_hand(self) -> int:
         """How many messages were delivered and not done yet."""
         return len(self._ready)
+
+    @property
+    def trouble(self) -> BaseException | None:
+        """Why the last wait could not hear of messages; None if it could."""
+        return self.patience.trouble
 
     def take(self, timeout: float, most: int | None) -> Message | None:
         """Return the next message, or None when none came within ``timeout`` seconds."""
@@ -126,6 +136,8 @@ class InOrder:
     """A read in order, each message once, by consumers that are made and removed on the way."""
 
     messages: OrderedMessages
+    trouble: BaseException | None = field(default=None, init=False)
+    """Why the last wait could not hear of messages; None if it could."""
     _begun: bool = field(default=False, init=False)
 
     @property
@@ -137,9 +149,11 @@ class InOrder:
         """Return the next message, or None when none came within ``timeout`` seconds."""
         from js_core.errors import RequestTimeout
 
+        self.trouble = None
         try:
             return self.messages.next(timeout if self._begun else max(timeout, _BEGINNING))
-        except RequestTimeout:
+        except RequestTimeout as error:
+            self.trouble = error.__cause__  # no consumer could be made
             return None
         finally:
             self._begun = True

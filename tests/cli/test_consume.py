@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -195,6 +196,31 @@ def test_reading_goes_on_when_the_server_comes_back(
     lost, back = result.stderr.splitlines()
     assert "is lost" in lost
     assert "is back" in back
+
+
+@pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
+def test_who_hears_nothing_any_more_does_not_end_well(
+    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    jet: js_sync.JetStream,
+    filled: str,
+    consumer: list[str],
+) -> None:
+    def refused(*_: object) -> None:
+        raise js_sync.NoResponders("nobody makes a consumer")
+
+    def gone() -> None:
+        stream = jet.get_stream(filled)
+        monkeypatch.setattr(js_sync.ordered, "create_consumer", refused)
+        for name in [info.name for info in stream.consumers()]:
+            stream.delete_consumer(name)
+
+    after_print(monkeypatch, gone)
+    result = run("consume", filled, *consumer, "--wait", "0.5", "--json")
+    assert [line["seq"] for line in json_lines(result)] == [1, 2, 3, 4, 5]
+    assert result.exit_code == 1
+    # The last try to make a consumer may be cut short by the end of the wait.
+    assert json.loads(result.stderr)["kind"] in ("NoResponders", "RequestTimeout")
 
 
 def test_a_message_whose_acknowledgement_got_lost_is_named(
