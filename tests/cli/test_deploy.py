@@ -263,6 +263,29 @@ def test_what_streams_set_aside_is_judged_in_turn(write: Write) -> None:
     }
 
 
+def test_what_is_set_aside_moves_with_a_stream_to_another_storage(write: Write) -> None:
+    limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
+    before = stream_of("MOVE1", storage="file", max_bytes=8000)
+    fits = (
+        stream_of("MOVE1", storage="memory", max_bytes=3000),
+        stream_of("MOVE2", storage="file", max_bytes=9000),
+    )
+    back = stream_of("MOVE1", storage="file", max_bytes=3000)
+    with NatsServer(limits) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
+
+        def apply(*streams: dict[str, Any]) -> Result:
+            return CliRunner().invoke(twinstream, ["apply", write(*streams), "--yes", *login])
+
+        assert apply(before).exit_code == 0
+        moved = apply(*fits)
+        assert moved.exit_code == 0, moved.output
+        # The server would refuse that, too, although the stream has as much in memory.
+        refused = apply(back)
+        assert refused.exit_code == 1
+        assert "of file storage, of which 1,000 are left for this stream" in refused.stdout
+
+
 def test_a_failure_tells_how_many_steps_are_done(run: Run, write: Write) -> None:
     folder = write(
         *(stream_of("DEP13" + name) for name in "AB"),

@@ -55,13 +55,13 @@ class Reserve:
     taken: int
     storage: str
 
-    def judged(self, step: Step, old: StreamConfig | None) -> Step:
-        """Count what a due step sets aside beyond what its stream has; refuse it if too much.
+    def judged(self, step: Step, given: int) -> Step:
+        """Count what a due step sets aside beyond what its stream has here; refuse it if too much.
 
         The bytes of replicas are left out, as in what the server says of the account: it may
         refuse more than this in an account without tiers, but never takes what is refused here.
         """
-        wanted, given = _set_aside(stream_config(step.config)), _set_aside(old)
+        wanted = _set_aside(stream_config(step.config))
         new = step.verb != "update"
         # To the server, a new stream without max_bytes takes one.
         least = max(wanted, 1) if new else wanted
@@ -74,16 +74,6 @@ class Reserve:
             return evolve(step, verb="refused", refusal=reason)
         self.taken += wanted - given
         return step
-
-
-def _told(step: Step) -> Step:
-    """Take the note from a step that only the server could tell what is judged now."""
-    left = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
-    return evolve(step, plan=evolve(step.plan, problems=left))
-
-
-def _copied(stream: StreamConfig) -> bool:
-    return (stream.num_replicas or 1) > 1
 
 
 def _set_aside(stream: StreamConfig | None) -> int:
@@ -102,17 +92,34 @@ class Reserves:
         if not step.is_due:
             return step
         new = stream_config(step.config)
-        tiers = {self.account.tier(one) for one in (old, new) if one is not None}
-        if len(tiers) > 1:  # the bytes move from one tier to another: for the server to judge
-            return step
-        kind = str(new.storage or StorageType.FILE)
-        key = (tiers.pop(), kind)
+        reserve = self._of(new)
+        before = reserve if old is None else self._of(old)
+        if before is reserve:
+            return self._told(reserve.judged(step, _set_aside(old)), new)
+        if step.verb == "update":  # to another tier: for the server to judge
+            reserve.taken += _set_aside(new)
+            judged = step
+        else:  # to another storage or tier, where nothing becomes free
+            judged = self._told(reserve.judged(step, 0), new)
+        if judged.is_due:
+            before.taken -= _set_aside(old)
+        return judged
+
+    def _of(self, stream: StreamConfig) -> Reserve:
+        kind = str(stream.storage or StorageType.FILE)
+        key = (self.account.tier(stream), kind)
         if key not in self._known:
-            self._known[key] = self.account.reserve(new, kind)
-        reserve = self._known[key]
-        judged = reserve.judged(step, old)
+            self._known[key] = self.account.reserve(stream, kind)
+        return self._known[key]
+
+    def _told(self, step: Step, stream: StreamConfig) -> Step:
+        """Take the note from a step that only the server could tell what is judged now."""
         # The bytes of replicas are known in tiers alone.
-        return _told(judged) if reserve.most > 0 and (key[0] or not _copied(new)) else judged
+        known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
+        if self._of(stream).most <= 0 or not known:
+            return step
+        left = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
+        return evolve(step, plan=evolve(step.plan, problems=left))
 
 
 @frozen
