@@ -85,7 +85,7 @@ def _subject(message: Message | StreamMessage) -> _Part:
 def _print_with(console: Console, head: list[_Part], message: Message | StreamMessage) -> None:
     lines = [head]
     for name, values in headers_of(message):
-        lines += ([(f"  {name}: {harmless(value)}", "dim")] for value in values)
+        lines += ([("  " + harmless(f"{name}: {value}"), "dim")] for value in values)
     lines.append([(printable(message.data), "")])
     if console.is_terminal:
         for line in lines:
