@@ -115,7 +115,10 @@ class Durable:
 
         with suppress(ConnectionLost, RequestTimeout):
             while self._ready:
-                self._ready.popleft().nak()
+                message = self._ready.popleft()
+                # Others have what is late by now: to give it back would take it from them.
+                if not message.is_late:
+                    message.nak()
 
     def done(self, message: Message) -> None:
         """Acknowledge the message, if that is wanted."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from js_cli.groups import twinstream
 from js_cli.link_watch import LinkWatch
 from js_models import ConsumerConfig, ConsumerInfo, StreamConfig
 from js_testing import NatsServer
+from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 
 
@@ -293,6 +295,25 @@ def test_what_could_not_be_printed_goes_back_at_once(
             each.metadata.stream_seq: each.metadata.num_delivered for each in rest if each
         }
         assert deliveries == {seq: 2 if seq <= taken else 1 for seq in range(1, 6)}
+
+
+def test_what_others_have_by_now_is_not_given_back(
+    monkeypatch: pytest.MonkeyPatch, run: Run, jet: js_sync.JetStream, filled: str
+) -> None:
+    config = ConsumerConfig(durable_name="w", ack_policy="explicit", ack_wait=timedelta(seconds=1))
+    consumer = jet.get_stream(filled).create_consumer(config)
+    returned: list[js_sync.Message] = []
+
+    def broken(message: js_sync.Message, *_: Any) -> None:
+        others = consumer.fetch(5, timeout=10)
+        assert [each.metadata.num_delivered for each in others] == [2] * 5
+        eventually(lambda: message.is_late)
+        raise BrokenPipeError
+
+    monkeypatch.setattr(js_cli.consume, "_print", broken)
+    monkeypatch.setattr(js_sync.Message, "nak", lambda message: returned.append(message))
+    assert run("consume", filled, "w").exit_code == 1
+    assert returned == []
 
 
 def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
