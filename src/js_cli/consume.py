@@ -116,7 +116,7 @@ def consume(
             source: MessageSource = InOrder(messages)
         else:
             worker = _bound(stored, consumer, create, subjects, start)
-            durable = Durable(worker, acknowledge, Patience(nc, stop, target.timeout))
+            durable = Durable(worker, acknowledge, Patience(nc, stop))
             stack.callback(durable.give_back)
             source = durable
         link, console, printed = LinkWatch(nc), results(), 0

@@ -100,7 +100,7 @@ def run(
     opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
     with opening as (nc, dead), asked_to_stop() as stop:
         dead.prepare()
-        link, patience = LinkWatch(nc), Patience(nc, stop, target.timeout)
+        link, patience = LinkWatch(nc), Patience(nc, stop)
         if not once:
             notes().print(f"dead letters go to stream {dead.names.letters}", style="dim")
         while not stop.is_set():

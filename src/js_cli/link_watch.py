@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _PAUSE: Final = 0.2
 """Seconds before a server is asked again that refused at once."""
+_LEADERLESS: Final = 20.0
+"""Seconds that a leader may be missing: servers begin to elect one up to 9 s after it was lost."""
 
 
 class LinkWatch:
@@ -42,10 +44,9 @@ class LinkWatch:
 class Patience:
     """Bears trouble while the link is mended, and a while longer until a leader is elected."""
 
-    def __init__(self, nc: Connection, stop: Event, seconds: float) -> None:
+    def __init__(self, nc: Connection, stop: Event) -> None:
         self._nc = nc
         self._stop = stop
-        self._seconds = seconds
         self._since: float | None = None
         self.trouble: TwinstreamError | None = None
         """The error of the last try, if it failed and was borne."""
@@ -62,7 +63,7 @@ class Patience:
             now = time.monotonic()
             if not self._nc.is_connected or self._since is None:
                 self._since = now
-            elif now - self._since > self._seconds:
+            elif now - self._since > _LEADERLESS:
                 raise
             self._stop.wait(_PAUSE)
         else:
