@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 """Well below what makes a server cut off a slow reader (64 MiB): the link would break each time."""
+_GLANCE: Final = 0.05
+"""Seconds that a batch may take. While max_ack_pending is reached, by other clients perhaps, the
+server lets a request wait that it served in part, and what it delivered waits as long."""
 _BEGINNING: Final = 1.0
 """Seconds that the first wait of an ordered read has at least: it makes a consumer first."""
 
@@ -89,12 +92,14 @@ class Durable:
             most = self._config.max_bytes if self._config is not None else None
             most = min(_BATCH_BYTES, most or _BATCH_BYTES)
             try:
-                return self.consumer.fetch(size, timeout=timeout, max_bytes=most, wait="first")
+                several = self.consumer.fetch(size, timeout=_GLANCE, max_bytes=most, wait="first")
+                if several:
+                    return several
             except ConsumerDeleted:
                 raise
             except PullError:  # the next message alone has more
                 pass
-        return self.consumer.fetch(1, timeout=timeout, wait="first")
+        return self.consumer.fetch(1, timeout=timeout)
 
     @property
     def _config(self) -> ConsumerConfig | None:
@@ -107,7 +112,9 @@ class Durable:
         if config is None or config.ack_policy == "none" or (config.max_deliver or 0) > 0:
             # A message that goes back unprinted is lost, or has used up a delivery.
             return 1
-        return min(_BATCH, config.max_batch or _BATCH)
+        # A request for more than max_ack_pending is never served in full.
+        bounds = (_BATCH, config.max_batch or 0, config.max_ack_pending or 0)
+        return min(bound for bound in bounds if bound > 0)
 
     def give_back(self) -> None:
         """Return to the server what was not done."""

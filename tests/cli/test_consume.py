@@ -297,6 +297,31 @@ def test_what_could_not_be_printed_goes_back_at_once(
         assert deliveries == {seq: 2 if seq <= taken else 1 for seq in range(1, 6)}
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_no_message_waits_for_others_that_may_not_be_delivered(
+    monkeypatch: pytest.MonkeyPatch, run: Run, jet: js_sync.JetStream, filled: str, others: int
+) -> None:
+    config = ConsumerConfig(durable_name="w", ack_policy="explicit", max_ack_pending=3)
+    consumer = jet.get_stream(filled).create_consumer(config)
+    for _ in range(others):
+        assert consumer.next() is not None
+    fetch = js_sync.Consumer.fetch
+    waits: list[float] = []
+
+    def watched(worker: js_sync.Consumer, size: int, **options: Any) -> Any:
+        batch = fetch(worker, size, **options)
+        if batch and batch.reason is js_sync.BatchEnd.EXPIRED:
+            waits.append(options["timeout"])
+        return batch
+
+    monkeypatch.setattr(js_sync.Consumer, "fetch", watched)
+    result = run("consume", filled, "w", "--count", "4", "--json")
+    seen = [line["seq"] for line in json_lines(result)]
+    assert (result.exit_code, seen) == (0, [seq + others for seq in range(1, 5)])
+    assert bool(waits) == bool(others)
+    assert all(wait < 0.1 for wait in waits)
+
+
 def test_what_others_have_by_now_is_not_given_back(
     monkeypatch: pytest.MonkeyPatch, run: Run, jet: js_sync.JetStream, filled: str
 ) -> None:
