@@ -6,6 +6,7 @@ For machines, that is after `--json`, the line is a JSON document.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ def reported() -> Generator[None]:
     except Exception as error:
         if not _expected(error):
             raise
+        if isinstance(error, OSError):
+            _drop_unwritten()
         raise Failure(_sentence(error)) from error
 
 
@@ -69,6 +72,16 @@ def arguments_judged() -> Generator[None]:
         yield
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _drop_unwritten() -> None:
+    """Keep Python from writing at its end, in vain once more, what a full disk did not take."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 def _expected(error: Exception) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -22,6 +23,7 @@ def main() -> None:
         )
         sys.exit(1)
     _open_what_is_closed()
+    _write_all()
     twinstream(prog_name="twinstream")
 
 
@@ -38,6 +40,18 @@ def _open_what_is_closed() -> None:
             os.dup2(nothing, number)
             os.close(nothing)
         setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
+def _write_all() -> None:
+    """Have Python write all that is printed, or fail.
+
+    Unbuffered, it forgets the end of what a full disk, or a pipe when a signal comes, took in part.
+    """
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        out = sys.stdout
+        sys.stdout = open(  # noqa: SIM115
+            out.fileno(), "w", encoding=out.encoding, errors=out.errors, closefd=False
+        )
 
 
 if __name__ == "__main__":

@@ -297,6 +297,37 @@ def test_what_could_not_be_printed_goes_back_at_once(
         assert deliveries == {seq: 2 if seq <= taken else 1 for seq in range(1, 6)}
 
 
+_LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+from js_cli.main import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_a_file_takes_in_part_is_not_acknowledged(
+    server: NatsServer, filled: str, tmp_path: Path, unbuffered: str
+) -> None:
+    command = [sys.executable, "-c", _LIMITED, "consume", filled, "w", "--create", "--json"]
+    options = {"PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"}
+    with (tmp_path / "out").open("w+") as out:
+        done = subprocess.run(
+            [*command, "--server", server.url],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **options},
+        )
+        out.seek(0)
+        *whole, part = out.read().split("\n")
+    assert part
+    assert done.returncode == 1
+    assert json.loads(done.stderr)["kind"] == "OSError"
+    (info,) = consumers(server, filled)
+    assert info.ack_floor.stream_seq == len(whole)
+
+
 @pytest.mark.parametrize("others", [0, 1])
 def test_no_message_waits_for_others_that_may_not_be_delivered(
     monkeypatch: pytest.MonkeyPatch, run: Run, jet: js_sync.JetStream, filled: str, others: int

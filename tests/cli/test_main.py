@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -118,11 +119,15 @@ def test_closed_streams_are_empty(arguments: str, said: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", ["--help", "--version", "stream --help", "schema"])
-def test_a_full_disk_is_one_line(arguments: str) -> None:
+def test_a_full_disk_is_one_line(arguments: str, unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
         command = [TWINSTREAM, *arguments.split()]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment
+        )
     assert done.returncode == 1
     assert done.stderr == "error: [Errno 28] No space left on device\n"
 
