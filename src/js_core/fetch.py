@@ -71,8 +71,8 @@ class Fetch:
         # Whether the server ended the request, so that nothing can come any more.
         self.is_clean = True
 
-    def take_all(self, frames: deque[Frame]) -> None:
-        """Take frames that arrived, in their order, until the fetch is over.
+    def take_all(self, frames: deque[Frame]) -> bool:
+        """Take frames that arrived, in their order, until the fetch is over; tell whether it is.
 
         Plain messages of a fetch by count go straight into the batch, at a quarter of what `take`
         costs for each.
@@ -89,6 +89,7 @@ class Fetch:
                 self._finish(BatchEnd.FILLED)
         while frames and not self.is_over:
             self.take(frames.popleft())
+        return self.is_over
 
     def take(self, frame: Frame) -> bool:
         """Take one frame that arrived; tell whether it was a message of this fetch."""

@@ -84,7 +84,7 @@ class PullChannel:
             while not fetch.is_over:
                 transport.wait(box.signal, Deadline(fetch.wake_at()))
                 box.signal.clear()
-                if self._collect(fetch):
+                if fetch.take_all(box.frames):
                     break
                 if box.error is not None:
                     raise box.error
@@ -104,11 +104,6 @@ class PullChannel:
             return limits, patience
         left = max(end.remaining(), _LEAST)
         return evolve(limits, expires=left), left
-
-    def _collect(self, fetch: Fetch) -> bool:
-        """Give the fetch what arrived, until it is over; tell whether it is."""
-        fetch.take_all(self.box.frames)
-        return fetch.is_over
 
     def give_back(self, frames: list[Frame]) -> None:
         """Ask for another delivery of messages that nobody was given."""
