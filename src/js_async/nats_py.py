@@ -96,6 +96,7 @@ class NatsPyTransport:
         self._numbers = 0
         self.parser: OwnParser | None = None
         self._replies: Final = Replies(self)
+        self._ended: Final = _ended()
 
     def _reconnects(self) -> int:
         return int(self._client.stats["reconnects"])
@@ -143,8 +144,10 @@ class NatsPyTransport:
         return self._replies
 
     def closed_error(self) -> ConnectionClosed:
-        """Return the error for a use after the end; it says why it ended."""
-        return ConnectionClosed("the nats-py client is closed")
+        """Return the error for a use after the end, or while the application drains its client."""
+        return ConnectionClosed(
+            f"the nats-py client is {'closed' if self.is_closed else 'draining'}"
+        )
 
     async def ready(self, deadline: Deadline) -> None:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
@@ -170,7 +173,10 @@ class NatsPyTransport:
         await self.ready(Deadline.after(self._timeout))
         check_size(subject, len(headers) + len(payload), self._client.max_payload)
         lines = _Lines(Headers.parse(headers).pairs) if headers else None
-        await self._client.publish(subject.decode(), payload, reply.decode(), lines)
+        try:
+            await self._client.publish(subject.decode(), payload, reply.decode(), lines)
+        except self._ended as error:
+            raise self.closed_error() from error
 
     async def ask(
         self,
@@ -197,9 +203,13 @@ class NatsPyTransport:
         take = box.frames.append if sink is None else sink(box)
         callback = _receiver(box, take)
         self._boxes[sid] = box
-        self._subscriptions[sid] = await self._client.subscribe(  # pyright: ignore[reportUnknownMemberType]
-            subject.decode(), queue.decode(), cb=callback
-        )
+        try:
+            self._subscriptions[sid] = await self._client.subscribe(  # pyright: ignore[reportUnknownMemberType]
+                subject.decode(), queue.decode(), cb=callback
+            )
+        except self._ended as error:
+            del self._boxes[sid]
+            raise self.closed_error() from error
         if self.parser is not None:
             self.parser.serve(self._subscriptions[sid], box, take)
         return box
@@ -216,7 +226,8 @@ class NatsPyTransport:
     async def _close(self, box: Box, settle: bool) -> None:
         subscription = self._subscriptions.pop(box.sid, None)
         self._boxes.pop(box.sid, None)
-        if subscription is not None and not self._client.is_closed:
+        # A client that drains ends all subscriptions itself.
+        if subscription is not None and not (self._client.is_closed or self._client.is_draining):
             if settle and self._client.is_connected:
                 await _drain(subscription)
                 self._look_for_denial()
@@ -265,6 +276,14 @@ class NatsPyTransport:
         for box in boxes:
             box.refuse(error)
         self._replies.deny(denied, boxes, error)
+
+
+def _ended() -> tuple[type[Exception], ...]:
+    """Return what nats-py raises when it is used after its end, or while it drains."""
+    # Whoever gets here has nats-py; whoever does not, need not.
+    from nats.errors import ConnectionClosedError, ConnectionDrainingError
+
+    return ConnectionClosedError, ConnectionDrainingError
 
 
 async def _drain(subscription: Subscription) -> None:

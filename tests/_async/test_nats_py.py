@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import nats
@@ -136,3 +137,37 @@ async def test_who_waits_for_an_answer_is_told_that_the_link_broke(told):
 
         await together(ask, cut)
         await connected.close()
+
+
+async def test_the_end_of_the_client_is_told_as_an_error_of_this_package(server, name):
+    connected = await nats.connect(server.url)
+    jet = js.from_nats(connected)
+    stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+    consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+    await jet.publish(name, b"tea")
+    message = await consumer.next()
+    await connected.close()
+    uses = [consumer.next, consumer.messages().__anext__, jet.events().__aenter__, message.ack]
+    for use in uses:
+        with pytest.raises(js.ConnectionClosed, match="closed"):
+            await use()
+
+
+async def test_a_client_may_drain_while_something_is_consumed(server, name):
+    connected = await nats.connect(server.url)
+    jet = js.from_nats(connected)
+    stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+    consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+    await jet.publish(name, b"tea")
+    handled = asyncio.Event()
+
+    async def handle(message):
+        await message.ack()
+        handled.set()
+
+    consuming = consumer.consume(handle)
+    await consuming.start()
+    await asyncio.wait_for(handled.wait(), 30)
+    await connected.drain()
+    with pytest.raises(js.ConnectionClosed, match=r"closed|draining"):
+        await consuming.wait(10)
