@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,3 +78,39 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
             await jet.delete_stream("PLAIN")
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("told", [coroutine, Callable(), 5])
+def test_who_is_told_of_something_is_a_plain_function(
+    server: NatsServer, told: Any, tmp_path: Path
+) -> None:
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        consumer = jet.bind_consumer("S", "c")
+        outbox = js_sync.SqliteOutbox(str(tmp_path / "outbox.db"))
+        stream = jet.bind_stream("S")
+        makes: list[tuple[str, Any]] = [
+            ("on_event", lambda: js_sync.connect(server.url, on_event=told).__enter__()),
+            ("on_report", lambda: consumer.messages(on_report=told)),
+            ("on_report", lambda: consumer.consume(print, on_report=told)),
+            ("on_report", lambda: stream.ordered(on_report=told)),
+            ("on_report", lambda: stream.subscribe(CONSUMER, on_report=told).__enter__()),
+            ("on_report", lambda: jet.worker("S", "c", print, on_report=told)),
+            ("on_report", lambda: jet.dead_letters("S", on_report=told)),
+            ("on_report", lambda: jet.outbox(outbox, stream="S", by="id", on_report=told)),
+            ("on_report", lambda: jet.process(consumer, print, into="S", by="id", on_report=told)),
+            ("on_drop", lambda: jet.events(on_drop=told).__enter__()),
+            ("on_progress", lambda: stream.backup(tmp_path / "backup", on_progress=told)),
+            ("on_progress", lambda: jet.restore(tmp_path / "backup", on_progress=told)),
+        ]
+        for name, make in makes:
+            with pytest.raises(js_sync.BadArgument, match=f"{name} must be"):
+                make()
+
+
+def test_a_coroutine_function_is_not_told_of_events_in_vain(server: NatsServer) -> None:
+    async def main() -> None:
+        with pytest.raises(js_async.BadArgument, match="on_event must be a plain function"):
+            await js_async.connect(server.url, on_event=coroutine)  # type: ignore[arg-type]
+
+    asyncio.run(main())

@@ -19,6 +19,7 @@ from js_async._transport import Box
 from js_core.backup import Backup, SnapshotChunks, TransferProgress
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
+from js_core.told import check_told
 
 __all__ = ["BackupWish", "back_up"]
 
@@ -41,6 +42,7 @@ class BackupWish:
 
 async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
     """Copy a stream into a folder, whole or not at all."""
+    check_told(wish.on_progress, "on_progress")
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
     box = await api.transport.open_mailbox(request["deliver_subject"].encode())

@@ -27,6 +27,7 @@ from js_core.errors import (
 from js_core.protocol import Frame
 from js_core.s2_frames import S2Frames
 from js_core.subjects import check_subject
+from js_core.told import check_told
 from js_models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
 
 __all__ = ["restore"]
@@ -57,6 +58,7 @@ async def restore(
     on_progress: Callable[[TransferProgress], None] | None,
 ) -> StreamCreateResponse:
     """Bring a stream back and return the server's description of it."""
+    check_told(on_progress, "on_progress")
     limit = api.transport.server_info.max_payload
     wish = _Wish(min(chunk_size, limit), seconds(timeout), on_progress)
     if chunk_size < 1024:

@@ -12,6 +12,7 @@ from js_async.message import Message
 from js_core.errors import BadArgument
 from js_core.reports import WorkReport
 from js_core.retry import Retry
+from js_core.told import check_told
 
 __all__ = ["KeyOf", "WorkSettings"]
 
@@ -35,6 +36,7 @@ class WorkSettings:
     on_report: Callable[[WorkReport], None] | None
 
     def __attrs_post_init__(self) -> None:
+        check_told(self.on_report, "on_report")
         if not isinstance(self.retry, Retry):
             raise BadArgument(f"retry must be a Retry, got {self.retry!r}")
         if not isinstance(self.concurrency, int):

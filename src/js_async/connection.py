@@ -26,6 +26,7 @@ from js_core.servers import ReconnectPolicy
 from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
+from js_core.told import check_told
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
 
@@ -135,6 +136,7 @@ class Connection:
         self, options: ConnectOptions, on_event: Callable[[ConnectionEvent], None] | None
     ) -> None:
         self._options: Final = options
+        check_told(on_event, "on_event")
         self._on_event: Final = on_event
         self._listeners: list[ConnectionEvents] = []
         self._last_event: Closed | None = None

@@ -14,6 +14,7 @@ from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.protocol import Frame, Sink
+from js_core.told import check_told
 
 __all__ = ["Events", "listen"]
 
@@ -39,6 +40,7 @@ class Events(Iteration[Event]):
             raise BadArgument(f"max_pending must be from 1 up, got {max_pending}")
         self._transport: Final = transport
         self._max_pending: Final = max_pending
+        check_told(on_drop, "on_drop")
         self._on_drop: Final = on_drop
         self._frames: Final[deque[tuple[Frame, int]]] = deque()
         self._boxes: Final[list[Box]] = []

@@ -34,6 +34,7 @@ from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
 from js_core.pull_request import PullLimits
 from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind, is_status, read_status
+from js_core.told import check_told
 
 __all__ = ["Messages"]
 
@@ -67,6 +68,7 @@ class Messages(Iteration[Message]):
         self._channels: Final = missing.channels
         self._limits = limits
         self._ack_wait = ack_wait
+        check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._give_back: Final = give_back
         # An ordered read must know that something may be lost, instead of having it mended.

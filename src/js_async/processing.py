@@ -34,6 +34,7 @@ from js_core.processing import (
 )
 from js_core.publish import PublishRequest
 from js_core.subject_write import Stored
+from js_core.told import check_told
 from js_models import ConsumerConfig
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Processing:
         self._writer: Final[OnceWriter] = once_writer(jet, streams, into, by, self._timeout)
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
+        check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._consuming: Final = consumer.consume(
             self._handle, concurrency=concurrency, order=order, progress=True, stop_after=stop_after

@@ -7,7 +7,6 @@ that sequence; the message's TTL frees it when its holder is gone.
 
 from __future__ import annotations
 
-from inspect import iscoroutinefunction
 from typing import Final
 
 from attrs import field, frozen
@@ -22,7 +21,6 @@ __all__ = [
     "CoordinationSubjects",
     "check_coordination",
     "check_count",
-    "check_told",
     "coordination_config",
 ]
 
@@ -82,16 +80,6 @@ def check_count(count: int, what: str) -> int:
     if type(count) is not int or not 1 <= count <= MOST_SLOTS:
         raise BadArgument(f"{what} must be a whole number from 1 to {MOST_SLOTS:,}, got {count!r}")
     return count
-
-
-def check_told(on_lost: object) -> None:
-    """Refuse what cannot be told of a loss by a call: nobody would wait for a coroutine."""
-    if on_lost is None:
-        return
-    if not callable(on_lost) or iscoroutinefunction(on_lost):
-        raise BadArgument(f"on_lost must be a plain function, got {on_lost!r}")
-    if iscoroutinefunction(type(on_lost).__call__):
-        raise BadArgument(f"on_lost must be callable without waiting, got {on_lost!r}")
 
 
 def coordination_config(name: str, *, replicas: int = 1) -> StreamConfig:

@@ -16,6 +16,7 @@ from attrs import frozen
 from js_core.backup import Backup, SnapshotChunks, TransferProgress
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
+from js_core.told import check_told
 from js_sync._api import Api
 from js_sync._backup_files import BackupWriter, read_backup
 from js_sync._io import aside
@@ -42,6 +43,7 @@ class BackupWish:
 
 def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
     """Copy a stream into a folder, whole or not at all."""
+    check_told(wish.on_progress, "on_progress")
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
     box = api.transport.open_mailbox(request["deliver_subject"].encode())

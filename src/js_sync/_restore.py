@@ -24,6 +24,7 @@ from js_core.errors import (
 from js_core.protocol import Frame
 from js_core.s2_frames import S2Frames
 from js_core.subjects import check_subject
+from js_core.told import check_told
 from js_models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
 from js_sync._api import Api
 from js_sync._backup_files import read_backup, verify
@@ -58,6 +59,7 @@ def restore(
     on_progress: Callable[[TransferProgress], None] | None,
 ) -> StreamCreateResponse:
     """Bring a stream back and return the server's description of it."""
+    check_told(on_progress, "on_progress")
     limit = api.transport.server_info.max_payload
     wish = _Wish(min(chunk_size, limit), seconds(timeout), on_progress)
     if chunk_size < 1024:

@@ -21,6 +21,7 @@ from js_core.servers import ReconnectPolicy
 from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
+from js_core.told import check_told
 from js_sync._io import Opening, opening
 from js_sync._session import Session
 from js_sync.connection_events import ConnectionEvents
@@ -136,6 +137,7 @@ class Connection:
         self, options: ConnectOptions, on_event: Callable[[ConnectionEvent], None] | None
     ) -> None:
         self._options: Final = options
+        check_told(on_event, "on_event")
         self._on_event: Final = on_event
         self._listeners: list[ConnectionEvents] = []
         self._last_event: Closed | None = None

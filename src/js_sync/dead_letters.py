@@ -42,6 +42,7 @@ from js_core.errors import (
 from js_core.publish import PublishRequest
 from js_core.reports import PullReport, PullWarning
 from js_core.stream_message import StreamMessage
+from js_core.told import check_told
 from js_models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 from js_sync import _control
 from js_sync._api import Api
@@ -79,6 +80,7 @@ class DeadLetters:
         self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names
+        check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._kept: Consumer | None = None
         self._messages: Messages | None = None

@@ -12,6 +12,7 @@ from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.protocol import Frame, Sink
+from js_core.told import check_told
 from js_sync._io import Signal
 from js_sync._iteration import Iteration
 from js_sync._transport import Box, Transport
@@ -40,6 +41,7 @@ class Events(Iteration[Event]):
             raise BadArgument(f"max_pending must be from 1 up, got {max_pending}")
         self._transport: Final = transport
         self._max_pending: Final = max_pending
+        check_told(on_drop, "on_drop")
         self._on_drop: Final = on_drop
         self._frames: Final[deque[tuple[Frame, int]]] = deque()
         self._boxes: Final[list[Box]] = []

@@ -6,10 +6,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
-from js_core.coordination import check_told
 from js_core.deadline import Deadline, Seconds
 from js_core.lease import Terms
 from js_core.lease_record import SlotRecord
+from js_core.told import check_told
 from js_sync._asking import Asking, NumberedAsking, SlotAsking
 from js_sync._io import Opening, opening
 from js_sync._slot import Place, Slots
@@ -28,7 +28,7 @@ class Leasing(ABC):
     def __init__(
         self, place: Place, name: str, terms: Terms, note: str, on_lost: OnLost | None
     ) -> None:
-        check_told(on_lost)
+        check_told(on_lost, "on_lost")
         self._place: Final = place
         self._name: Final = name
         self._terms: Final = terms

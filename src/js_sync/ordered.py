@@ -21,6 +21,7 @@ from js_core.errors import (
 from js_core.ordered import OrderedRead
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning, Recreated
+from js_core.told import check_told
 from js_models import ConsumerConfig
 from js_sync import _control
 from js_sync._api import Api
@@ -57,6 +58,7 @@ class OrderedMessages(Iteration[Message]):
         self._api: Final = api
         self._stream: Final = stream
         self._limits: Final = limits
+        check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._read: Final = OrderedRead(config, api.transport.tokens.name())
         self._messages: Messages | None = None

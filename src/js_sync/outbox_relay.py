@@ -25,6 +25,7 @@ from js_core.outbox import (
     is_of_event_alone,
 )
 from js_core.subject_write import Stored
+from js_core.told import check_told
 from js_sync._io import Signal, Task, sleep, spawn
 from js_sync._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_sync._outbox_window import OutboxWindow
@@ -68,6 +69,7 @@ class OutboxRelay:
         self._stream: Final = stream
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
+        check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._writer: Final[OnceWriter] = once_writer(jet, streams, stream, by, self._timeout)
         self._window: OutboxWindow | None = None

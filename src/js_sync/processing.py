@@ -27,6 +27,7 @@ from js_core.processing import (
 )
 from js_core.publish import PublishRequest
 from js_core.subject_write import Stored
+from js_core.told import check_told
 from js_models import ConsumerConfig
 from js_sync._api import Api
 from js_sync._delivery import ack_wait_of
@@ -81,6 +82,7 @@ class Processing:
         self._writer: Final[OnceWriter] = once_writer(jet, streams, into, by, self._timeout)
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
+        check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._consuming: Final = consumer.consume(
             self._handle, concurrency=concurrency, order=order, progress=True, stop_after=stop_after

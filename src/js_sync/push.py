@@ -22,6 +22,7 @@ from js_core.headers import Headers
 from js_core.protocol import Frame
 from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, is_status, read_status
+from js_core.told import check_told
 from js_models import ConsumerConfig, ConsumerInfo
 from js_sync import _control
 from js_sync._api import Api
@@ -72,6 +73,7 @@ class PushMessages(Iteration[Message]):
         self._api: Final = api
         self._stream: Final = stream
         self._config = config
+        check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._info: ConsumerInfo | None = None
         self._box: Box | None = None

@@ -12,7 +12,6 @@ from js_core.coordination import (
     CoordinationSubjects,
     check_coordination,
     check_count,
-    check_told,
     coordination_config,
 )
 from js_core.errors import BadArgument, NotPromised
@@ -20,6 +19,7 @@ from js_core.headers import Headers
 from js_core.lease import FOREVER, Drop, LeaseEngine, Look, Phase, Put, Terms
 from js_core.lease_record import LeaseRecord, SlotRecord, read_slot
 from js_core.stream_message import StreamMessage
+from js_core.told import check_told
 from js_models import Timestamp
 
 TERMS = Terms(12, 3)  # believed for 9 s, renewed every 3 s
@@ -391,7 +391,7 @@ class Later:
 
 @pytest.mark.parametrize("handler", [5, Later().__call__, Later()])
 def test_who_is_told_of_a_loss_is_called_and_not_waited_for(handler: object) -> None:
-    check_told(None)
-    check_told(print)
+    check_told(None, "on_lost")
+    check_told(print, "on_lost")
     with pytest.raises(BadArgument, match="on_lost must be"):
-        check_told(handler)
+        check_told(handler, "on_lost")
