@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Final
 
 from js_core.errors import BadArgument
-from js_core.headers import Headers, HeaderValues, encode_headers
+from js_core.headers import HeaderValues, encode_headers, header_pairs
 from js_core.outbox import OutboxEvent
 from js_core.publish import check_data
 from js_core.subjects import check_subject
@@ -88,7 +88,7 @@ class SqliteOutbox:
         subject = subject.replace("{id}", id)
         check_subject(subject)
         check_data(subject, data)
-        pairs = _pairs(headers)
+        pairs = tuple(header_pairs(headers or {}))
         encode_headers({"Nats-Msg-Id": id, **dict(pairs)})
         row = (id, key, subject, json.dumps(pairs) if pairs else None, bytes(data))
         text = f"INSERT INTO {self._table} (id, key, subject, headers, data) VALUES (?, ?, ?, ?, ?)"
@@ -213,15 +213,3 @@ def _event(row: _Row) -> OutboxEvent:
     number, id, subject, data, headers, key = row
     pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
     return OutboxEvent(number=number, id=id, subject=subject, data=data, headers=pairs, key=key)
-
-
-def _pairs(headers: HeaderValues | None) -> tuple[tuple[str, str], ...]:
-    if headers is None:
-        return ()
-    if isinstance(headers, Headers):
-        return headers.pairs
-    return tuple(
-        (name, value)
-        for name, values in headers.items()
-        for value in ([values] if isinstance(values, str) else values)
-    )

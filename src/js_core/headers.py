@@ -12,7 +12,14 @@ from typing import Final
 
 from js_core.errors import BadArgument
 
-__all__ = ["HeaderValues", "Headers", "encode_headers", "parse_status"]
+__all__ = [
+    "HeaderValues",
+    "Headers",
+    "check_mapping",
+    "encode_headers",
+    "header_pairs",
+    "parse_status",
+]
 
 HeaderValues = Mapping[str, str | Iterable[str]]
 """What a publisher may pass: one value or several under each name."""
@@ -91,7 +98,9 @@ def encode_headers(headers: HeaderValues | None) -> bytes:
     if not headers:
         return b""
     lines = [_VERSION]
-    for name, value in _flat(headers):
+    for name, value in header_pairs(headers):
+        if not isinstance(name, str):
+            raise BadArgument(f"a header name must be text, got {name!r}")
         if not name or _BAD_NAME.search(name):
             raise BadArgument(f"header name {name!r} may hold visible ASCII without ':' only")
         if not isinstance(value, str):
@@ -103,14 +112,21 @@ def encode_headers(headers: HeaderValues | None) -> bytes:
     return b"\r\n".join(lines)
 
 
-def _flat(headers: HeaderValues) -> Iterator[tuple[str, str]]:
+def check_mapping(headers: object) -> None:
+    """Raise `BadArgument` for anything but a mapping, such as a list of pairs."""
+    if not isinstance(headers, Mapping):
+        raise BadArgument(f"headers must be Headers or a mapping of names, got {headers!r:.60}")
+
+
+def header_pairs(headers: HeaderValues) -> Iterator[tuple[str, str]]:
+    """Iterate over the lines of headers; `encode_headers` judges names and values."""
     if isinstance(headers, Headers):
         yield from headers.pairs
         return
-    if not isinstance(headers, Mapping):
-        raise BadArgument(f"headers must be Headers or a mapping of names, got {headers!r:.60}")
+    check_mapping(headers)
     for name, value in headers.items():
-        if isinstance(value, str):
+        # Bytes are no text, but one value: their numbers would be told otherwise.
+        if isinstance(value, str | bytes):
             yield name, value
         elif isinstance(value, Iterable):
             for each in value:

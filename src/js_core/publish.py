@@ -13,7 +13,7 @@ from attrs import frozen
 
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument, TwinstreamError
-from js_core.headers import Headers, HeaderValues, encode_headers
+from js_core.headers import Headers, HeaderValues, check_mapping, encode_headers
 from js_core.pub_ack import read_pub_ack
 from js_core.subjects import check_filter
 
@@ -172,6 +172,7 @@ def publish_headers(request: PublishRequest) -> bytes:
     promises = dict(_promises(request))
     if not request.headers:
         return encode_headers(promises)
+    check_mapping(request.headers)
     doubled = promises.keys() & set(request.headers)
     if doubled:
         raise BadArgument(f"header {min(doubled)} is given twice: as an argument and in headers")

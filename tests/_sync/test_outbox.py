@@ -400,7 +400,13 @@ def test_an_outbox_needs_a_file(path):
         js.SqliteOutbox(path, table="a b")
     outbox = added(path, [])
     with closing(sqlite3.connect(path)) as db:
-        for subject, options in (("a b", {}), ("a", {"headers": {"a:b": "c"}}), ("a", {"id": ""})):
+        for subject, options in (
+            ("a b", {}),
+            ("a", {"headers": {"a:b": "c"}}),
+            ("a", {"headers": [("a", "b")]}),
+            ("a", {"headers": {"a": 1}}),
+            ("a", {"id": ""}),
+        ):
             with pytest.raises(js.BadArgument):
                 outbox.add(db, subject, **options)
         for data in (5, [1], "text"):

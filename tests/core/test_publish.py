@@ -74,6 +74,10 @@ def test_promises_are_headers(members: dict[str, Any], wanted: list[tuple[str, s
         ({"headers": {"Nats-Msg-Id": "1"}, "msg_id": "2"}, "given twice"),
         ({"headers": {"A": 1}}, "must be text"),
         ({"headers": {"A": 1}, "msg_id": "2"}, "must be text"),
+        ({"headers": {"A": b"1"}}, "must be text, got b'1'"),
+        ({"headers": {b"A": "1"}}, "name must be text, got b'A'"),
+        ({"headers": [("A", "1")]}, "headers must be Headers or a mapping of names"),
+        ({"headers": "A: 1", "msg_id": "2"}, "headers must be Headers or a mapping of names"),
     ],
 )
 def test_promises_that_cannot_be_kept(members: dict[str, Any], told: str) -> None:
