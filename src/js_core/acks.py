@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from js_core.deadline import Seconds, finite_seconds
+from js_core.errors import BadArgument
 from js_core.texts import one_line
 
 __all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
@@ -32,5 +33,7 @@ def term(reason: str | None) -> bytes:
     """Return the word that ends redelivery; the reason goes into the advisory, as one line."""
     if reason is None:
         return b"+TERM"
+    if not isinstance(reason, str):
+        raise BadArgument(f"reason must be text, got {reason!r}; of an error give str(error)")
     # Often the text of an error, which may hold anything.
     return b"+TERM " + one_line(reason).encode()

@@ -107,3 +107,8 @@ def test_delays_that_are_none(delay: float | timedelta) -> None:
 )
 def test_a_reason_is_one_line_that_never_fails(reason: str, sent: bytes) -> None:
     assert term(reason) == b"+TERM " + sent
+
+
+def test_a_reason_that_is_no_text_is_refused() -> None:
+    with pytest.raises(BadArgument, match=r"reason must be text, got ValueError\('x'\)"):
+        term(ValueError("x"))  # type: ignore[arg-type]
