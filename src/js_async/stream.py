@@ -94,6 +94,7 @@ class Stream:
 
     async def update(self, config: StreamConfig, *, pedantic: bool = False) -> StreamInfo:
         """Replace the whole configuration; `pedantic` as in `JetStream.create_stream`."""
+        _create.check_config(config, js_models.StreamConfig)
         if config.name not in {None, self._name}:
             raise BadArgument(f"the configuration is for {config.name}, the stream is {self._name}")
         self._info = await _create.update_stream(self._api, self._name, config, pedantic)
@@ -108,6 +109,11 @@ class Stream:
         """
         config = (await self.info()).config
         changed = edit(config)
+        if not isinstance(changed, js_models.StreamConfig):
+            raise BadArgument(
+                "edit must return the changed configuration, as js_models.evolve(config, ...) does;"
+                f" it returned {changed!r}"
+            )
         return self.cached_info if changed == config else await self.update(changed)
 
     async def seal(self) -> StreamInfo:

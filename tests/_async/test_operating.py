@@ -53,6 +53,15 @@ async def test_a_change_keeps_everything_else(opened, name):
         assert unchanged.config == before.config
 
 
+async def test_a_change_that_returns_no_configuration_is_told(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        with pytest.raises(js.BadArgument, match=r"return the changed .*; it returned None"):
+            await stream.change(lambda config: None)
+        with pytest.raises(js.BadArgument, match="a StreamConfig is expected, got dict"):
+            await stream.update({"name": name})
+
+
 async def test_a_sealed_stream_takes_and_loses_nothing(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)

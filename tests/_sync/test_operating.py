@@ -54,6 +54,15 @@ def test_a_change_keeps_everything_else(opened, name):
         assert unchanged.config == before.config
 
 
+def test_a_change_that_returns_no_configuration_is_told(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        with pytest.raises(js.BadArgument, match=r"return the changed .*; it returned None"):
+            stream.change(lambda config: None)
+        with pytest.raises(js.BadArgument, match="a StreamConfig is expected, got dict"):
+            stream.update({"name": name})
+
+
 def test_a_sealed_stream_takes_and_loses_nothing(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 2)
