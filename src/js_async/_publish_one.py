@@ -149,9 +149,9 @@ class _Attempts:
             return
         if answer.stray is not None:
             raise self._bad_answer(answer.stray, why) from why
+        tried = "1 attempt" if self._count == 1 else f"{self._count} attempts"
         raise RequestTimeout(
-            f"{subject}: no acknowledgement in time after {self._count} attempts, it may be"
-            f" stored; {why}"
+            f"{subject}: no acknowledgement in time after {tried}, it may be stored; {why}"
         ) from why
 
     def _bad_answer(self, stray: Frame, why: NoResponders) -> BadAnswer:
