@@ -143,10 +143,9 @@ class Messages(Iteration[Message]):
         self._closed = True
         self.held.end()
         channel = self._channel
-        if channel is None:
-            return
-        channel.box.signal.set()
-        await shielded(lambda: self._leave(channel))
+        if channel is not None:
+            # Wakes whoever iterates once the mailbox is left: what is on its way comes here first.
+            await shielded(lambda: self._leave(channel))
 
     def __del__(self) -> None:
         engine = self._engine
@@ -293,8 +292,7 @@ class Messages(Iteration[Message]):
         if self._closed:
             # Closed by somebody else, while frames were being sorted in here perhaps, or before
             # there was a mailbox.
-            await self._transport.close_mailbox(channel.box)
-            await self._return_rest(channel)
+            await self._leave(channel)
         return None
 
     def _ends(self, channel: PullChannel) -> bool:

@@ -144,10 +144,9 @@ class Messages(Iteration[Message]):
         self._closed = True
         self.held.end()
         channel = self._channel
-        if channel is None:
-            return
-        channel.box.signal.set()
-        shielded(lambda: self._leave(channel))
+        if channel is not None:
+            # Wakes whoever iterates once the mailbox is left: what is on its way comes here first.
+            shielded(lambda: self._leave(channel))
 
     def __del__(self) -> None:
         engine = self._engine
@@ -294,8 +293,7 @@ class Messages(Iteration[Message]):
         if self._closed:
             # Closed by somebody else, while frames were being sorted in here perhaps, or before
             # there was a mailbox.
-            self._transport.close_mailbox(channel.box)
-            self._return_rest(channel)
+            self._leave(channel)
         return None
 
     def _ends(self, channel: PullChannel) -> bool:

@@ -286,6 +286,40 @@ async def test_leaving_gives_back_what_was_not_handed_over():
         assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
 
 
+async def test_closing_beside_who_iterates_gives_back_what_is_on_its_way():
+    """Consumptions and workers end so; left out, it would come again after ack_wait only."""
+
+    def script(peer: FakePeer) -> None:
+        peer.stop_answering()
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.reach("asked")
+        peer.expect("^UNSUB")
+        peer.expect("^PING")
+        peer.deliver(pull, 1)
+        peer.send(b"PONG\r\n")
+        peer.go_on()
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+
+            async def asked():
+                return server.reached("asked")
+
+            async def iterate():
+                assert [message async for message in messages] == []
+
+            async def close():
+                await eventually(asked)
+                await messages.close()
+
+            await together(iterate, close)
+            assert connection.stats.strays == 0
+        assert [each.payload for each in server.operations("ACK")] == [b"-NAK"]
+
+
 async def test_draining_hands_over_what_is_here_and_asks_for_no_more():
     def script(peer: FakePeer) -> None:
         give_five(peer)
