@@ -107,7 +107,10 @@ def encode_headers(headers: HeaderValues | None) -> bytes:
             raise BadArgument(f"header {name}: the value must be text, got {value!r}")
         if _BAD_VALUE.search(value):
             raise BadArgument(f"header {name}: a value may not hold CR, LF or NUL")
-        lines.append(f"{name}: {value}".encode("utf-8", "surrogateescape"))
+        try:
+            lines.append(f"{name}: {value}".encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError as error:
+            raise BadArgument(f"header {name}: {value!r} is not valid Unicode") from error
     lines.append(b"\r\n")
     return b"\r\n".join(lines)
 

@@ -172,11 +172,11 @@ def publish_headers(request: PublishRequest) -> bytes:
     promises = dict(_promises(request))
     if not request.headers:
         return encode_headers(promises)
-    check_mapping(request.headers)
-    doubled = promises.keys() & set(request.headers)
+    given = request.headers
+    check_mapping(given)
+    doubled = promises.keys() & set(given)
     if doubled:
         raise BadArgument(f"header {min(doubled)} is given twice: as an argument and in headers")
-    given = request.headers
     both: dict[str, str | Iterable[str]] = {name: _values(given, name) for name in given}
     return encode_headers(both | promises)
 
@@ -185,13 +185,13 @@ def _promises(request: PublishRequest) -> Iterator[tuple[str, str]]:
     if request.msg_id is not None:
         if not request.msg_id:
             raise BadArgument("msg_id may not be empty: leave it out for no deduplication")
-        yield MSG_ID, request.msg_id
+        yield MSG_ID, _text(request.msg_id, "msg_id")
     if request.expected_stream is not None:
-        yield EXPECTED_STREAM, request.expected_stream
+        yield EXPECTED_STREAM, _text(request.expected_stream, "expected_stream")
     if request.expected_last_seq is not None:
         yield EXPECTED_LAST_SEQ, _sequence(request.expected_last_seq, "expected_last_seq")
     if request.expected_last_msg_id is not None:
-        yield EXPECTED_LAST_MSG_ID, request.expected_last_msg_id
+        yield EXPECTED_LAST_MSG_ID, _text(request.expected_last_msg_id, "expected_last_msg_id")
     seq, subject = request.expected_last_subject_seq, request.expected_last_subject_seq_subject
     if seq is not None:
         yield EXPECTED_LAST_SUBJECT_SEQ, _sequence(seq, "expected_last_subject_seq")
@@ -208,6 +208,13 @@ def _promises(request: PublishRequest) -> Iterator[tuple[str, str]]:
         yield ROLLUP, request.rollup
     if request.ttl is not None:
         yield TTL, _ttl(request.ttl)
+
+
+def _text(value: str, name: str) -> str:
+    # Several values, which a header may have, would be several promises.
+    if not isinstance(value, str):
+        raise BadArgument(f"{name} must be text, got {value!r}")
+    return value
 
 
 def _sequence(value: int, name: str) -> str:

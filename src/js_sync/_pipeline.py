@@ -138,7 +138,11 @@ class Pipeline:
             given = given if plain else as_request(given)
         try:
             headers = b"" if plain else publish_headers(as_request(given))
-            subject = self._subjects.get(given[0]) or self._check(given[0])
+            try:
+                subject = self._subjects.get(given[0]) or self._check(given[0])
+            except TypeError:
+                # What cannot be looked up is no text.
+                subject = check_subject(given[0])
         except TwinstreamError as error:
             # Not the request itself: its data may be what has no length.
             entry = UnderWay(PublishRequest(str(given[0])), b"", b"", b"", 0.0)

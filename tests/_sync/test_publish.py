@@ -295,6 +295,29 @@ MANY = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.1
 
 
 @pytest.mark.parametrize("call", MANY)
+def test_an_odd_subject_or_header_is_the_failure_of_its_message(opened, name, call):
+    with opened() as jet:
+        jet.create_stream(
+            StreamConfig(
+                name=name, subjects=[f"{name}.*"], allow_batched=call == "fast_ingest" or None
+            )
+        )
+        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        odd = [([name], b"1"), ({}, b"1"), js.PublishRequest([name], b"1", msg_id="1")]
+        odd += [
+            js.PublishRequest(f"{name}.x", b"1", headers=headers, msg_id=msg_id)
+            for headers in ("text", 5, [("A", "1")], {1: "1"}, {"A": "\ud800"})
+            for msg_id in (None, "1")
+        ]
+        outcomes = [each for each in many([*odd, (f"{name}.x", b"good")])]
+        assert [type(each.error) for each in outcomes[:-1]] == [js.BadArgument] * len(odd)
+        assert [each.request for each in outcomes[:-1]] == [
+            js.PublishRequest(*each) for each in odd
+        ]
+        assert not isinstance(outcomes[-1], js.PublishFailure)
+
+
+@pytest.mark.parametrize("call", MANY)
 def test_a_message_may_be_given_as_a_pair(opened, name, call):
     with opened() as jet:
         stream = jet.create_stream(

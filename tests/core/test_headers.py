@@ -101,6 +101,17 @@ def test_values_that_are_no_text_are_refused(value: object) -> None:
         encode_headers({"N": value})  # type: ignore[dict-item]
 
 
+@pytest.mark.parametrize("name", [1, None, b"N", ("N",)])
+def test_names_that_are_no_text_are_refused(name: object) -> None:
+    with pytest.raises(BadArgument, match="header name"):
+        encode_headers({name: "v"})  # type: ignore[dict-item]
+
+
+def test_text_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(BadArgument, match=r"header N: .+ is not valid Unicode"):
+        encode_headers({"N": "\ud800"})
+
+
 @pytest.mark.parametrize("headers", ["a:b", [("a", "b")], 5])
 def test_what_is_no_mapping_is_refused(headers: object) -> None:
     with pytest.raises(BadArgument, match="headers must be Headers or a mapping of names, got"):

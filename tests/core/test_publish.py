@@ -78,6 +78,11 @@ def test_promises_are_headers(members: dict[str, Any], wanted: list[tuple[str, s
         ({"headers": {b"A": "1"}}, "name must be text, got b'A'"),
         ({"headers": [("A", "1")]}, "headers must be Headers or a mapping of names"),
         ({"headers": "A: 1", "msg_id": "2"}, "headers must be Headers or a mapping of names"),
+        ({"headers": [("A", "1")], "msg_id": "2"}, "a mapping of names"),
+        ({"headers": 5, "msg_id": "2"}, "a mapping of names"),
+        ({"msg_id": ["1", "2"]}, "msg_id must be text"),
+        ({"expected_stream": ["S"]}, "expected_stream must be text"),
+        ({"expected_last_msg_id": ["1"]}, "expected_last_msg_id must be text"),
     ],
 )
 def test_promises_that_cannot_be_kept(members: dict[str, Any], told: str) -> None:
