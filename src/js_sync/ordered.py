@@ -118,10 +118,11 @@ class OrderedMessages(Iteration[Message]):
 
     def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:
         self._report(PullWarning(f"no consumer for the ordered read yet: {error}"))
-        if deadline.expired():
-            raise RequestTimeout("no message in time") from error
-        self._ended.sleep(Deadline.after(min(self._pause, deadline.remaining())))
+        self._ended.sleep(Deadline.after(self._pause).earlier(deadline.at))
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        # Not after one more attempt: that would fail for want of time, and hide why this one did.
+        if deadline.expired() and not self._closed:
+            raise RequestTimeout("no message in time") from error
 
     def _make(self, deadline: Deadline) -> None:
         api, read = self._api, self._read

@@ -8,7 +8,7 @@ import pytest
 
 import js_async as js
 from js_async import ordered
-from js_models import StreamConfig
+from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually
 from tests._async.streams import filled
 
@@ -183,3 +183,19 @@ async def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(
         monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
         assert [each async for each in messages] == []
         assert [each async for each in stream.consumer_names()] == []
+
+
+async def test_a_read_without_a_consumer_in_time_tells_why(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, max_consumers=1))
+        reports = []
+        async with stream.ordered(on_report=reports.append) as messages:
+            with pytest.raises(js.RequestTimeout):
+                await messages.next(0.1)
+            (consumer,) = [each async for each in stream.consumer_names()]
+            await stream.delete_consumer(consumer)
+            await stream.create_consumer(ConsumerConfig(durable_name="other"))
+            with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
+                await messages.next(1)
+        assert "maximum consumers limit reached" in str(caught.value.__cause__)
+        assert "maximum consumers limit reached" in str(reports[-1])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig
+from js_models import ConsumerConfig, StreamConfig
 from js_sync import ordered
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
@@ -182,3 +182,19 @@ def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(opened, na
         monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
         assert [each for each in messages] == []
         assert [each for each in stream.consumer_names()] == []
+
+
+def test_a_read_without_a_consumer_in_time_tells_why(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, max_consumers=1))
+        reports = []
+        with stream.ordered(on_report=reports.append) as messages:
+            with pytest.raises(js.RequestTimeout):
+                messages.next(0.1)
+            (consumer,) = [each for each in stream.consumer_names()]
+            stream.delete_consumer(consumer)
+            stream.create_consumer(ConsumerConfig(durable_name="other"))
+            with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
+                messages.next(1)
+        assert "maximum consumers limit reached" in str(caught.value.__cause__)
+        assert "maximum consumers limit reached" in str(reports[-1])
