@@ -26,8 +26,7 @@ class Failure(click.ClickException):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         # Asked now: when the failure is shown, the command has ended.
-        context = click.get_current_context(silent=True)
-        self._as_json = context is not None and context.meta.get(JSON_ASKED, False)
+        self._as_json = _json_asked()
 
     def show(self, file: object = None) -> None:
         """Print the message to standard error."""
@@ -36,6 +35,11 @@ class Failure(click.ClickException):
             click.echo(json.dumps(about, separators=(",", ":")), err=True)
         else:
             click.echo(f"{click.style('error:', fg='red', bold=True)} {self.message}", err=True)
+
+
+def _json_asked() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(JSON_ASKED, False))
 
 
 def failure_as_json(message: str, cause: BaseException | None) -> dict[str, object]:
@@ -57,6 +61,10 @@ def reported() -> Generator[None]:
     except BrokenPipeError:  # the reader of a pipe, say `head`, has seen enough
         sys.stderr.close()
         raise
+    except KeyboardInterrupt as error:
+        if not _json_asked():  # click says so, in text
+            raise
+        raise Failure("interrupted") from error
     except Exception as error:
         if not _expected(error):
             raise

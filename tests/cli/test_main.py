@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import js_sync
 from js_cli.failures import Failure, reported
 from js_cli.groups import (
     ACCOUNT_COMMANDS,
@@ -98,6 +99,20 @@ def test_a_failure_of_the_command_itself_has_no_kind(run: Run, stream: str) -> N
     failure = json.loads(result.stderr)
     assert failure["error"].startswith("nobody holds the lock none")
     assert failure["kind"] is failure["err_code"] is None
+
+
+def test_for_machines_an_interrupt_is_a_json_document(
+    run: Run, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(jet: js_sync.JetStream, name: str) -> js_sync.Stream:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(js_sync.JetStream, "get_stream", interrupted)
+    result = run("stream", "info", stream, "--json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    told = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
+    assert json.loads(result.stderr) == told
+    assert run("stream", "info", stream).stderr.strip() == "Aborted!"
 
 
 def test_a_refused_publication_is_told_as_on_standard_output(run: Run, stream: str) -> None:
