@@ -23,8 +23,13 @@ class Failure(click.ClickException):
 
     exit_code = 1
 
-    def __init__(self, message: str) -> None:
+    def __init__(
+        self, message: str, *, kind: str | None = None, err_code: int | None = None
+    ) -> None:
         super().__init__(message)
+        # What is known of an error that is no cause here: it was in another process, say.
+        self._kind = kind
+        self._err_code = err_code
         # Asked now: when the failure is shown, the command has ended.
         self._as_json = _json_asked()
 
@@ -32,6 +37,8 @@ class Failure(click.ClickException):
         """Print the message to standard error."""
         if self._as_json:
             about = failure_as_json(self.message, self.__cause__)
+            if self._kind is not None:
+                about |= {"kind": self._kind, "err_code": self._err_code}
             click.echo(json.dumps(about, separators=(",", ":")), err=True)
         else:
             click.echo(f"{click.style('error:', fg='red', bold=True)} {self.message}", err=True)

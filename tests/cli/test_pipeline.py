@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from js_models import StreamConfig
 from js_spark.lock import locked
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from js_spark.pipeline.folders import Folders
+from js_spark.pipeline.happenings import Failed, Happening
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
 
@@ -158,6 +161,23 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_for_machines_a_source_that_failed_is_told_with_its_class(
+    run: Run, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed(*_: object, tell: Callable[[Happening], None], **__: object) -> dict[str, str]:
+        tell(Failed("orders", "busy", 0.1, "RequestTimeout"))
+        tell(Failed("orders", "no such stream", None, "StreamNotFound", 10059))
+        return {"orders": "no such stream"}
+
+    monkeypatch.setattr("js_cli.pipeline.run.spark_of", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("js_spark.pipeline.runner.run", failed)
+    result = run("pipeline", "run", "--config", str(config), "--once", "--json")
+    assert result.exit_code == 1
+    told = {"kind": "StreamNotFound", "err_code": 10059}
+    assert json.loads(result.stderr) == {"error": "source orders: no such stream", **told}
+    assert json_lines(result)[-1].items() >= {**told, "event": "failed", "retry_in": None}.items()
 
 
 def test_the_report_needs_nothing_else(run: Run, config: Path, tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
     monkeypatch.setattr(BatchLog, "landed", fail_at_first)
     heard = runs(config)
     assert [each for each in heard if isinstance(each, Failed)] == [
-        Failed("orders", "disk on fire", 0.1)
+        Failed("orders", "disk on fire", 0.1, "RuntimeError")
     ]
     table = tmp_path / "lake" / "orders"
     assert counted(table, sink) == (9, 9)
@@ -366,7 +366,7 @@ def test_what_an_attempt_has_landed_counts_when_its_messages_are_gone(
 
     monkeypatch.setattr(BatchLog, "landed", purge_and_fail_at_first)
     heard = runs(config)
-    assert Failed("orders", "disk on fire", 0.1) in heard
+    assert Failed("orders", "disk on fire", 0.1, "RuntimeError") in heard
     (entry,) = [each.entry for each in heard if isinstance(each, Landed)]
     assert (entry.messages, entry.dead_letters) == (10, 1)
     assert counted(tmp_path / "lake" / "orders", sink) == (18, 18)

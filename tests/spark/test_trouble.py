@@ -7,7 +7,7 @@ import pytest
 from js_cli.pipeline.board import told
 from js_spark.errors import OptionError
 from js_spark.pipeline.happenings import Failed
-from js_spark.pipeline.trouble import is_lasting, sentence
+from js_spark.pipeline.trouble import is_lasting, kind_of, sentence
 
 TRACEBACK = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
   File "reader.py", line 41, in partitions
@@ -32,6 +32,11 @@ def test_a_failure_is_told_in_one_line(text: str, said: str, lasting: bool) -> N
     assert is_lasting(error) is lasting
 
 
+def test_a_failure_is_of_the_class_that_was_raised() -> None:
+    assert kind_of(RuntimeError(TRACEBACK)) == "OptionError"
+    assert kind_of(RuntimeError("disk on fire")) == "RuntimeError"
+
+
 def test_errors_of_this_package_keep_their_words() -> None:
     error = OptionError("stream", "is required")
     assert (sentence(error), is_lasting(error)) == ("option 'stream': is required", True)
@@ -39,4 +44,4 @@ def test_errors_of_this_package_keep_their_words() -> None:
 
 @pytest.mark.parametrize("error", ["disk on fire", "disk on fire."])
 def test_the_board_ends_the_sentence(error: str) -> None:
-    assert told(Failed("S", error, 1.0)) == "disk on fire. Starts again in 1 s."
+    assert told(Failed("S", error, 1.0, "RuntimeError")) == "disk on fire. Starts again in 1 s."

@@ -16,6 +16,7 @@ from js_cli.target import json_option
 
 if TYPE_CHECKING:
     from js_spark.pipeline import PipelineConfig
+    from js_spark.pipeline.happenings import Happening
 
 
 @click.command(short_help="Land streams as tables, once or for good.")
@@ -52,6 +53,7 @@ def run(
         raise click.UsageError("give --once or --every, not both")
     if every:
         config = evolve(config, every=parse_seconds(every))
+    from js_spark.pipeline.happenings import Failed
     from js_spark.pipeline.runner import run as run_pipeline
 
     if notes().is_terminal:
@@ -59,12 +61,18 @@ def run(
     # In this order: Spark takes Ctrl-C for itself when it starts.
     with spark_of(config, verbose=verbose) as spark, asked_to_stop() as asked:
         watcher = _watcher(config, as_json=as_json)
+        ended: list[Failed] = []
+
+        def tell(happening: Happening) -> None:
+            watcher.hear(happening)
+            if isinstance(happening, Failed) and happening.retry_in is None:
+                ended.append(happening)
+
         with watcher:
-            failed = run_pipeline(
-                spark, config, once=once, recover=recover, tell=watcher.hear, asked=asked
-            )
-        if failed:
-            raise Failure("\n".join(f"source {name}: {error}" for name, error in failed.items()))
+            run_pipeline(spark, config, once=once, recover=recover, tell=tell, asked=asked)
+        if ended:
+            text = "\n".join(f"source {each.source}: {each.error}" for each in ended)
+            raise Failure(text, kind=ended[0].kind, err_code=ended[0].err_code)
 
 
 def _watcher(config: PipelineConfig, *, as_json: bool) -> Watcher:

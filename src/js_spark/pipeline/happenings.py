@@ -46,6 +46,10 @@ class Failed:
     source: str
     error: str
     retry_in: float | None
+    kind: str
+    """The class of the error."""
+    err_code: int | None = None
+    """The server's, where it was the server that refused."""
 
 
 @frozen

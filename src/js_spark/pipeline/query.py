@@ -20,7 +20,7 @@ from js_spark.pipeline.land_batch import BatchLander
 from js_spark.pipeline.recover import recovered
 from js_spark.pipeline.release import release_of
 from js_spark.pipeline.sink import open_sink
-from js_spark.pipeline.trouble import is_lasting, sentence, spark_is_gone
+from js_spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +116,7 @@ class SourceQuery:
         try:
             self._let_go()
         except Exception as error:
-            self._end(sentence(error))
+            self._end(error)
         else:
             self._end(None)
 
@@ -213,20 +213,25 @@ class SourceQuery:
             most = 5
         self._failures += 1
         if is_lasting(error) or (most is not None and self._failures > most):
-            self._end(sentence(error))
+            self._end(error)
             return
         pause = min(
             self._config.restarts.first * 2 ** (self._failures - 1), self._config.restarts.longest
         )
         self._start_at = time.monotonic() + pause
-        self._tell(Failed(self.source.name, sentence(error), pause))
+        self._tell(self._failure(error, pause))
 
-    def _end(self, error: str | None) -> None:
+    def _end(self, error: Exception | None) -> None:
         self._ended = True
-        self.error = error
         self._leader.close()
         if self._lander is not None:
             self._lander.close()
-        self._tell(
-            Ended(self.source.name) if error is None else Failed(self.source.name, error, None)
-        )
+        if error is None:
+            self._tell(Ended(self.source.name))
+            return
+        self.error = sentence(error)
+        self._tell(self._failure(error, None))
+
+    def _failure(self, error: Exception, retry_in: float | None) -> Failed:
+        code: int | None = getattr(error, "err_code", None)
+        return Failed(self.source.name, sentence(error), retry_in, kind_of(error), code)

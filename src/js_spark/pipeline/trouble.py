@@ -8,7 +8,7 @@ from typing import Final
 from js_core import errors as core
 from js_spark import errors as spark
 
-__all__ = ["is_lasting", "sentence", "spark_is_gone"]
+__all__ = ["is_lasting", "kind_of", "sentence", "spark_is_gone"]
 
 #: Errors that another attempt would meet again: somebody has to change something first.
 _LASTING: Final[tuple[type[Exception], ...]] = (
@@ -47,6 +47,12 @@ def is_lasting(error: BaseException) -> bool:
         return True
     found = _RAISED.findall(str(error))
     return bool(found) and found[-1][0] in _NAMES
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the class of what went wrong, also where a Python process of Spark's raised it."""
+    found = _RAISED.findall(str(error))
+    return str(found[-1][0]) if found else type(error).__name__
 
 
 def sentence(error: BaseException) -> str:
