@@ -263,6 +263,25 @@ def test_what_streams_set_aside_is_judged_in_turn(write: Write) -> None:
     }
 
 
+def test_streams_shrink_before_others_grow(write: Write) -> None:
+    limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
+    with NatsServer(limits) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-loss", "--yes")
+
+        def apply(grows: int, shrinks: int) -> Result:
+            folder = write(
+                stream_of("GROWS", storage="file", max_bytes=grows),
+                stream_of("SHRINKS", storage="file", max_bytes=shrinks),
+            )
+            return CliRunner().invoke(twinstream, ["apply", folder, *login])
+
+        assert apply(4000, 6000).exit_code == 0
+        applied = apply(7000, 3000)
+        assert applied.exit_code == 0, applied.output
+        assert applied.stderr.index("SHRINKS") < applied.stderr.index("GROWS")
+        assert apply(7001, 3000).exit_code == 1
+
+
 def test_what_is_set_aside_moves_with_a_stream_to_another_storage(write: Write) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
     before = stream_of("MOVE1", storage="file", max_bytes=8000)

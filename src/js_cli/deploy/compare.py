@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from attrs import Factory, frozen
 
 from js_cli.deploy.folder import Wanted
-from js_cli.deploy.room import Account, Reserves, account_of
+from js_cli.deploy.room import Account, Reserves, account_of, grows
 from js_cli.deploy.step import Allowed, Step, step_of
 from js_cli.deploy.turns import (
     Holders,
@@ -106,7 +106,7 @@ def _settled_streams(
 ) -> list[Step]:
     """Put the steps of streams in order, and refuse what does not fit beside the others."""
     holders = Holders(held)
-    ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps)], holders)
+    ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, there)], holders)
     rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
     counted = [rooms[_copies(step)].judged(step) for step in ordered]
     reserves = Reserves(account)
@@ -188,11 +188,19 @@ def _no_stream(config: FileConfig) -> Plan:
     return Plan("impossible", problems=[problem])
 
 
-def _ordered(steps: list[Step]) -> list[Step]:
-    """Put changes before creations, so that a subject can move, and origins before copies."""
+def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
+    """Put changes before creations, so that a subject can move, and origins before copies.
+
+    Among those, streams that shrink come before those that grow, which may need the room.
+    """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
-    return sorted(steps, key=lambda step: (first.index(step.verb), depths[step.config.name]))
+
+    def rank(step: Step) -> tuple[int, int, bool]:
+        name = step.config.name
+        return first.index(step.verb), depths[name], grows(step, there.get(name))
+
+    return sorted(steps, key=rank)
 
 
 def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
