@@ -113,7 +113,7 @@ def consume(
         stored = target.jetstream(nc).get_stream(stream)
         if consumer is None:
             messages = stack.enter_context(_in_order(stored, subjects, start))
-            source: MessageSource = InOrder(messages)
+            source: MessageSource = InOrder(messages, stream)
         else:
             worker = _bound(stored, consumer, create, subjects, start)
             durable = Durable(worker, acknowledge, Patience(nc, stop))

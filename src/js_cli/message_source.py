@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from attrs import define, field
 
+from js_cli.failures import Failure
 from js_cli.link_watch import Patience
 from js_cli.screen import notes
+from js_models.error_codes import PULL_REQUIRES_ACK
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig
@@ -146,6 +148,7 @@ class InOrder:
     """A read in order, each message once, by consumers that are made and removed on the way."""
 
     messages: OrderedMessages
+    stream: str
     trouble: BaseException | None = field(default=None, init=False)
     """Why the last wait could not hear of messages; None if it could."""
     _begun: bool = field(default=False, init=False)
@@ -157,7 +160,7 @@ class InOrder:
 
     def take(self, timeout: float, most: int | None) -> Message | None:
         """Return the next message, or None when none came within ``timeout`` seconds."""
-        from js_core.errors import RequestTimeout
+        from js_core.errors import JetStreamError, RequestTimeout
 
         self.trouble = None
         try:
@@ -165,6 +168,14 @@ class InOrder:
         except RequestTimeout as error:
             self.trouble = error.__cause__  # no consumer could be made
             return None
+        except JetStreamError as error:
+            if error.err_code != PULL_REQUIRES_ACK:
+                raise
+            raise Failure(
+                f"stream {self.stream} is a work queue, which is read through a consumer that"
+                f" acknowledges: name one; `twinstream consumer ls {self.stream}` shows them, and"
+                " --create makes one"
+            ) from error
         finally:
             self._begun = True
 

@@ -388,6 +388,17 @@ def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
         assert message.metadata.stream_seq == 2
 
 
+def test_a_work_queue_is_read_through_a_consumer(run: Run, server: NatsServer) -> None:
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        jet.create_stream(StreamConfig(name="QUEUE", subjects=["QUEUE.*"], retention="workqueue"))
+    result = run("consume", "QUEUE", "--wait", "1")
+    assert result.exit_code == 1
+    assert "name one; `twinstream consumer ls QUEUE` shows them" in result.stderr
+    failure = json.loads(run("consume", "QUEUE", "--wait", "1", "--json").stderr)
+    assert (failure["kind"], failure["err_code"]) == ("JetStreamError", 10084)
+
+
 @pytest.mark.since("2.11")
 def test_a_pause_is_told(run: Run, filled: str) -> None:
     assert run("consume", filled, "w", "--create", "--count", "1").stderr == "1 message\n"
