@@ -114,13 +114,15 @@ class Pipeline:
 
     async def close(self) -> None:
         """Listen no more; what became of messages that are still under way is not known then."""
-        box, self._box = self._box, None
+        box = self._box
         if box is not None:
             self._transport.replies.unwatch(self)
             for entry in self.under_way():
                 text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
                 self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
             await self._transport.close_mailbox(box)
+            # Not before: whoever is interrupted closes it again.
+            self._box = None
 
     # ---- sending
 

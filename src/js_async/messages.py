@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Self
 
 from attrs import evolve
@@ -85,9 +86,8 @@ class Messages(Iteration[Message]):
         self._error: TwinstreamError | None = None
         self._doubt: Final = Doubt()
         self._remake_at: float | None = None
-        self._draining = False
-        self._drained = False
-        self._closed = False
+        self._draining = self._drained = False
+        self._closed = self._left = False
         self.held: Final = Held(self._transport, self._ready, ack_wait)
         """What is here or with the user, and kept alive."""
         self.late = 0
@@ -138,14 +138,18 @@ class Messages(Iteration[Message]):
 
     async def close(self) -> None:
         """End the iteration. What was buffered and not handed over is given back with a NAK."""
-        if self._closed:
+        if self._left:
             return
-        self._closed = True
-        self.held.end()
-        channel = self._channel
-        if channel is not None:
-            # Wakes whoever iterates once the mailbox is left: what is on its way comes here first.
-            await shielded(lambda: self._leave(channel))
+        self._closed = self._left = True
+        try:
+            self.held.end()
+            if self._channel is not None:
+                # Wakes whoever iterates once the mailbox is left: what is on its way comes first.
+                await shielded(partial(self._leave, self._channel))
+        except BaseException:
+            # Interrupted: closing again does the rest.
+            self._left = False
+            raise
 
     def __del__(self) -> None:
         engine = self._engine
@@ -162,6 +166,7 @@ class Messages(Iteration[Message]):
             )
 
     async def _leave(self, channel: PullChannel) -> None:
+        channel.box.signal.set()
         # First the end of the requests: what is given back while one is open comes here again.
         try:
             await self._transport.close_mailbox(channel.box, settle=True)

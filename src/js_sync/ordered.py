@@ -144,10 +144,11 @@ class OrderedMessages(Iteration[Message]):
 
     def _leave(self) -> None:
         """Close the present consumer; what cannot be deleted vanishes by itself."""
-        messages, self._messages = self._messages, None
+        messages = self._messages
         if messages is None:
             return
         messages.close()
+        self._messages = None
         if self._api.transport.is_connected:
             try:
                 _control.delete(self._api, self._stream, self._read.name)
@@ -160,7 +161,6 @@ class OrderedMessages(Iteration[Message]):
 
     def close(self) -> None:
         """End the iteration and delete its consumer."""
-        if not self._closed:
-            self._closed = True
-            self._ended.set()
-            self._leave()
+        self._closed = True
+        self._ended.set()
+        self._leave()

@@ -72,6 +72,7 @@ class Publisher(Leaving):
         self._failed: deque[UnderWay] = deque()
         self._unlisted = 0
         self._closed = False
+        self._left = False
 
     @property
     def under_way(self) -> int:
@@ -228,10 +229,10 @@ class Publisher(Leaving):
     def close(self) -> None:
         """Wait for what is under way, then raise `PublishFailures` for what nobody looked at.
 
-        Closing again does nothing.
+        Closing again does nothing, or what an interrupt left undone.
         """
         with self._lock:
-            if self._closed:
+            if self._left:
                 return
             self._closed = True
         try:
@@ -239,6 +240,7 @@ class Publisher(Leaving):
         finally:
             self._ended.set()
             self._pipeline.close()
+            self._left = True
         if self._failed:
             failures = [
                 entry.outcome

@@ -15,13 +15,15 @@ from types import FrameType
 
 import js_sync as js
 from js_core.deadline import Deadline
-from js_models import StreamConfig
+from js_models import ConsumerConfig, StreamConfig
 from js_sync._io import spawn
 from js_testing import NatsServer, Proxy
+from tests._sync.flow import eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 MANY = ("js_sync/publish_many.py", "js_sync/_pipeline.py")
 PUBLISHER = ("js_sync/publisher.py", "js_sync/_pipeline.py", "js_sync/_under_way.py")
+MESSAGES = ("js_sync/messages.py", "js_sync/ordered.py", "js_sync/_held.py", "js_sync/_io.py")
 SEAM = ("js_sync/_link.py", "js_sync/_sender.py", "js_sync/_io.py")
 SESSION = (
     *SEAM,
@@ -39,7 +41,11 @@ def interrupted_at(work: Callable[[], object], point: int, files: tuple[str, ...
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         nonlocal passed
-        if event in {"call", "c_return"} and frame.f_code.co_filename.endswith(files):
+        code = frame.f_code
+        # What is raised in a `__del__` goes no further.
+        if code.co_name == "__del__" or not code.co_filename.endswith(files):
+            return
+        if event in {"call", "c_return"}:
             passed += 1
             if passed == point:
                 raise KeyboardInterrupt
@@ -141,3 +147,56 @@ def test_a_publisher_goes_on_after_an_interrupt_at_any_point(server: NatsServer)
                 assert flushing.join(Deadline.after(20))
                 assert publisher.under_way == 0
         assert point > 15
+
+
+def test_an_iteration_is_closed_again_after_an_interrupt_of_its_closing(
+    server: NatsServer,
+) -> None:
+    with js.connect(server.url, reconnect=QUICK) as connection:
+        jet = connection.jetstream(timeout=20)
+        stream = jet.create_stream(StreamConfig(name="CLOSED", subjects=["closed"]))
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="reader"))
+        jet.publish("closed")
+        boxes, threads = set(connection._session._boxes), threading.active_count()
+        makers: tuple[Callable[[], js.Messages | js.OrderedMessages], ...] = (
+            consumer.messages,
+            stream.ordered,
+        )
+        for make in makers:
+            point, again = 0, True
+            while again:
+                point += 1
+                jet.publish("closed", b"1")
+                messages = make()
+                messages.next(20)
+                again = interrupted_at(messages.close, point, MESSAGES)
+                messages.close()
+                assert set(connection._session._boxes) == boxes
+                eventually(partial(threads_are, threads))
+            assert point > 4
+
+
+def test_a_publisher_is_closed_again_after_an_interrupt_of_its_closing(
+    server: NatsServer,
+) -> None:
+    with js.connect(server.url, reconnect=QUICK) as connection:
+        jet = connection.jetstream(timeout=20)
+        jet.create_stream(StreamConfig(name="ENDS", subjects=["ends"]))
+        jet.publish("ends")
+        boxes, threads = set(connection._session._boxes), threading.active_count()
+        point, again = 0, True
+        while again:
+            point += 1
+            publisher = jet.publisher()
+            handle = publisher.send("ends")
+            again = interrupted_at(publisher.close, point, PUBLISHER)
+            with suppress(js.PublishFailures):
+                publisher.close()
+            assert handle.is_done
+            assert set(connection._session._boxes) == boxes
+            eventually(partial(threads_are, threads))
+        assert point > 4
+
+
+def threads_are(count: int) -> bool:
+    return threading.active_count() == count
