@@ -108,6 +108,42 @@ connection.close()
     assert output == "4 PROC\n", errors
 
 
+DROPPED = {
+    "messages": "given = consumer.messages(); given.next(10)",
+    "publish_many": "given = iter(jet.publish_many([('proc.x', b'')] * 3)); next(given)",
+    "publish_many, unread": "given = jet.publish_many([('proc.x', b'')])",
+    "fast_ingest": "given = iter(jet.fast_ingest('FAST', [('fast', b'')] * 3)); next(given)",
+    "fast_ingest, unread": "given = jet.fast_ingest('FAST', [('fast', b'')])",
+}
+
+
+@pytest.mark.since("2.14")
+@pytest.mark.parametrize("what", DROPPED)
+def test_what_a_forked_child_drops_is_its_parents(
+    server: NatsServer, program: list[subprocess.Popen[str]], what: str
+) -> None:
+    text = f"""
+import gc, warnings
+warnings.simplefilter("always")
+fast = StreamConfig(name="FAST", subjects=["fast"], allow_batched=True)
+jet.create_or_update_stream(fast)
+jet.publish("proc.x")
+{DROPPED[what]}
+child = os.fork()
+if child == 0:
+    given = None
+    gc.collect()
+    sys.stderr.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+os._exit(0)
+"""
+    running = start(text, server.url)
+    program.append(running)
+    assert running.communicate(timeout=30) == ("", "")
+    assert running.returncode == 0
+
+
 def test_a_forked_child_writes_nothing_into_the_link_of_its_parent() -> None:
     """Over TLS any byte of it would break the link."""
     text = """

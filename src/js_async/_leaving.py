@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Final
 
+from js_async._io import Forks
 from js_core.errors import PublishFailures
 from js_core.publish import PublishFailure
 
@@ -38,10 +39,17 @@ class SentWhileRead(Leaving):
     """The base of what sends only while somebody iterates over its outcomes."""
 
     _unread = ""
+    _forks = 0
 
     def expect_reader(self, what: str) -> None:
         """Have a warning at the end that `what` sent nothing, unless somebody reads by then."""
         self._unread = what
+        self._forks = Forks.count
+
+    @property
+    def is_inherited(self) -> bool:
+        """Tell whether it is the business of the process that this one was forked off."""
+        return self._forks != Forks.count
 
     def is_read(self) -> None:
         """Note that somebody reads, or has a reason not to."""
@@ -58,7 +66,7 @@ class SentWhileRead(Leaving):
 
     def _warn_of_unread(self) -> None:
         what, self._unread = self._unread, ""
-        if what:
+        if what and not self.is_inherited:
             text = f"{what} sent nothing: it sends while its outcomes are gone through"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from js_async._delivery import AGE_SHARE, Delivery
 from js_async._held import Held
-from js_async._io import shielded
+from js_async._io import Forks, shielded
 from js_async._iteration import Iteration
 from js_async._missing import DELETION, Missing
 from js_async._pulls import PullChannel
@@ -77,9 +77,8 @@ class Messages(Iteration[Message]):
         self._ready: Final[deque[Message]] = deque()
         self._channel: PullChannel | None = None
         self._epoch = 0
-        self._grant = 0
-        self._granted = 0
-        self._missed = 0
+        self._grant = self._granted = self._missed = 0
+        self._forks: Final = Forks.count
         # Given away, and not yet told to the engine.
         self._passed: Frame | None = None
         self._waited = False
@@ -157,7 +156,8 @@ class Messages(Iteration[Message]):
             return
         self.held.abandon()
         is_over = self._drained or self._error is not None or engine.still_wanted == 0
-        if self._give_back and not is_over:
+        # In a forked process it is the parent's, which may go on with it.
+        if self._give_back and not is_over and self._forks == Forks.count:
             warnings.warn(
                 f"{self._missing.name}: an iteration over its messages was not closed; what it"
                 " asked for comes again after ack_wait. Use it in a `with` block, or close it",

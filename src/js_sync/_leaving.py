@@ -10,6 +10,7 @@ from typing import Final
 
 from js_core.errors import PublishFailures
 from js_core.publish import PublishFailure
+from js_sync._io import Forks
 
 __all__ = ["LISTED", "Leaving", "SentWhileRead", "raise_failures", "warn_of_unseen"]
 
@@ -39,10 +40,17 @@ class SentWhileRead(Leaving):
     """The base of what sends only while somebody iterates over its outcomes."""
 
     _unread = ""
+    _forks = 0
 
     def expect_reader(self, what: str) -> None:
         """Have a warning at the end that `what` sent nothing, unless somebody reads by then."""
         self._unread = what
+        self._forks = Forks.count
+
+    @property
+    def is_inherited(self) -> bool:
+        """Tell whether it is the business of the process that this one was forked off."""
+        return self._forks != Forks.count
 
     def is_read(self) -> None:
         """Note that somebody reads, or has a reason not to."""
@@ -59,7 +67,7 @@ class SentWhileRead(Leaving):
 
     def _warn_of_unread(self) -> None:
         what, self._unread = self._unread, ""
-        if what:
+        if what and not self.is_inherited:
             text = f"{what} sent nothing: it sends while its outcomes are gone through"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 

@@ -117,6 +117,9 @@ class PublishMany(SentWhileRead):
                 if self._closed:
                     return
         except (Exception, GeneratorExit):
+            if self.is_inherited:
+                # Dropped in a forked process, or used there in vain: its owner goes on with it.
+                self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):
                 warn_of_unseen("publish_many", len(order))
