@@ -24,6 +24,7 @@ class Inbox:
         self._api: Final = api
         self._prefix = ""
         self._box: Box | None = None
+        self._patience = min(_SILENCE, api.timeout)
 
     def open(self, subject: bytes) -> tuple[Box, str]:
         """Return the mailbox, and the reply subject of the next request, to that subject."""
@@ -38,14 +39,16 @@ class Inbox:
 
         Raises `PermissionDenied` when the user may not ask, or not listen.
         """
-        transport = self._api.transport
-        patience = min(_SILENCE, self._api.timeout)
+        transport, patience = self._api.transport, self._patience
         came = transport.wait(box.signal, Deadline.after(patience))
         if box.error is not None:
             raise box.error
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the link broke in the middle of a page")
         if not came:
+            # A server that looks for what is rare may be slower than answers to requests may be:
+            # with the same patience each time, a read would begin this page again and again.
+            self._patience = min(_SILENCE, 2 * patience)
             raise RequestTimeout(f"a page fell silent for {patience:g} s")
 
     def close(self) -> None:

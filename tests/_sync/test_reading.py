@@ -359,5 +359,22 @@ def test_silence_ends_a_read_within_the_timeout_of_requests(server, name, via):
                 read_muted(stream, via, proxy)
 
 
+def test_pages_that_come_slower_than_answers_may_are_read(server, name):
+    with js.connect(server.url) as plain:
+        filled(plain.jetstream(), name, 1200)
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
+        plain.jetstream().update_stream(config)
+    with Proxy(server.url) as proxy:
+        with js.connect(proxy.url) as connection:
+            stream = connection.jetstream(timeout=0.1).bind_stream(name)
+            found = []
+            with stream.read(via="direct", page_messages=400, timeout=10) as read:
+                for message in read:
+                    # Each way, on and on: as a server is slow that looks for what is rare.
+                    proxy.delay = 0.2
+                    found.append(message.seq)
+            assert found == list(range(1, 1201))
+
+
 def vars_of(config):
     return {name: getattr(config, name) for name in ("name", "subjects")}
