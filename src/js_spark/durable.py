@@ -1,39 +1,20 @@
-"""Folders and small JSON files that are on the disk when a call returns, written in one step.
-
-A rename or a new file survives a power cut only if the folder that it is in is synced, too.
-"""
+"""Small JSON files, written in one step, and folders that are on the disk when a call returns."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from js_spark.errors import JournalError
+from js_sync.disk import make_folders, sync
 
-__all__ = ["make_folders", "read_json", "sync", "synced_below", "write_json"]
+__all__ = ["read_json", "synced_below", "write_json"]
 
 _Read = TypeVar("_Read")
-
-
-def sync(paths: Iterable[Path]) -> None:
-    """Return when the files and folders are on the disk."""
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def make_folders(folder: Path) -> None:
-    """Make a folder and those above it, where they are missing."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    sync([each.parent for each in missing])
 
 
 @contextmanager

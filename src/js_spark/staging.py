@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_spark.durable import make_folders, sync
+from js_sync.disk import make_folders, sync
 
 __all__ = ["STAGING", "Seqs", "Staging", "Written", "files_in", "seqs_in"]
 

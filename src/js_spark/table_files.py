@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_spark.durable import sync
+from js_sync.disk import sync
 
 __all__ = ["TableFile", "TableFiles"]
 

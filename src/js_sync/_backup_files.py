@@ -17,6 +17,7 @@ from js_core.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from js_core.errors import BadArgument
 from js_core.s2_frames import S2Frames
 from js_models import DecodeError, StreamConfig, StreamState, decode
+from js_sync.disk import make_folders, sync
 
 __all__ = ["BackupWriter", "read_backup", "verify"]
 
@@ -38,7 +39,7 @@ class BackupWriter:
         """Make the folder. Raises `BadArgument` where the target is in use, `OSError`."""
         self._check_target()
         parent = self._target.parent
-        parent.mkdir(parents=True, exist_ok=True)
+        make_folders(parent)
         self._folder = Path(tempfile.mkdtemp(prefix=f".{self._target.name}.part-", dir=parent))
         self._file = open(self._folder / DATA_FILE, "xb")  # noqa: SIM115  # closed by finish
 
@@ -74,6 +75,7 @@ class BackupWriter:
             file.close()
         self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
         self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
+        sync([folder])
         # Another backup may have come here meanwhile.
         self._check_target()
         former = None
@@ -85,7 +87,7 @@ class BackupWriter:
         self._folder = None
         if former is not None:
             shutil.rmtree(former)
-        _sync_folder(self._target.parent)
+        sync([self._target.parent])
 
     def _add(self, path: Path, text: str) -> None:
         with self._named(path.name), open(path, "xb") as file:
@@ -115,14 +117,6 @@ class BackupWriter:
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def read_backup(path: str | Path) -> Backup:

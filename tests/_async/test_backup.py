@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 
 import pytest
@@ -152,6 +153,25 @@ async def test_what_the_disk_does_not_take_is_named_and_leaves_nothing(tmp_path,
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_backup_and_the_folders_made_for_it_are_on_the_disk(
+    opened, name, tmp_path, monkeypatch
+):
+    synced = set()
+    own = os.fsync
+
+    def fsync(handle):
+        synced.add(os.fstat(handle).st_ino)
+        own(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        target = tmp_path / "new" / "deeper" / "copy"
+        await stream.backup(target)
+    paths = [tmp_path, target.parent.parent, target.parent, target, *target.iterdir()]
+    assert [each for each in paths if each.stat().st_ino not in synced] == []
 
 
 async def test_of_two_backups_into_one_folder_the_first_stays(opened, name, tmp_path):

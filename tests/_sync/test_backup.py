@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 
 import pytest
@@ -151,6 +152,23 @@ def test_what_the_disk_does_not_take_is_named_and_leaves_nothing(tmp_path, sizes
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_and_the_folders_made_for_it_are_on_the_disk(opened, name, tmp_path, monkeypatch):
+    synced = set()
+    own = os.fsync
+
+    def fsync(handle):
+        synced.add(os.fstat(handle).st_ino)
+        own(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with opened() as jet:
+        stream = filled(jet, name, 10)
+        target = tmp_path / "new" / "deeper" / "copy"
+        stream.backup(target)
+    paths = [tmp_path, target.parent.parent, target.parent, target, *target.iterdir()]
+    assert [each for each in paths if each.stat().st_ino not in synced] == []
 
 
 def test_of_two_backups_into_one_folder_the_first_stays(opened, name, tmp_path):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
-from js_spark.durable import make_folders, sync
 from js_spark.errors import JournalError
 from js_spark.mark import Mark
 from js_spark.offsets import Position
+from js_sync.disk import make_folders, sync
 
 if TYPE_CHECKING:
     from js_spark.staging import Seqs, Written

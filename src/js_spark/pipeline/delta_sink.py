@@ -22,13 +22,14 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
-from js_spark.durable import make_folders, sync, synced_below
+from js_spark.durable import synced_below
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import schema_of
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
 from js_spark.staging import Staging, Written
 from js_spark.table_fit import check_columns, has_all
+from js_sync.disk import make_folders, sync
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

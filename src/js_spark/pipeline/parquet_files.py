@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_spark.durable import sync
 from js_spark.errors import SchemaError
+from js_sync.disk import sync
 
 __all__ = ["Part", "merge", "schema_of"]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final, Self
 
 from js_spark.batch_folders import BATCH_FOLDER
-from js_spark.durable import make_folders, sync
 from js_spark.pipeline import swap
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.parquet_files import Part, merge
 from js_spark.staging import files_in
+from js_sync.disk import make_folders, sync
 
 __all__ = ["Rebuilt"]
 
