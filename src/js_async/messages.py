@@ -166,7 +166,6 @@ class Messages(Iteration[Message]):
             )
 
     async def _leave(self, channel: PullChannel) -> None:
-        channel.box.signal.set()
         # First the end of the requests: what is given back while one is open comes here again.
         try:
             await self._transport.close_mailbox(channel.box, settle=True)

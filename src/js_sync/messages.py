@@ -167,7 +167,6 @@ class Messages(Iteration[Message]):
             )
 
     def _leave(self, channel: PullChannel) -> None:
-        channel.box.signal.set()
         # First the end of the requests: what is given back while one is open comes here again.
         try:
             self._transport.close_mailbox(channel.box, settle=True)
