@@ -11,7 +11,7 @@ from json import JSONDecodeError, decoder
 from typing import Any, Protocol, cast
 
 from js_models._document import MAX_DEPTH, Document, Fault, Lines, TextError, member
-from js_models._reading import EscapedText, show
+from js_models._reading import EscapedText, Members, MinusZero, show
 
 
 class _Scan(Protocol):
@@ -33,12 +33,11 @@ def read_json(text: str) -> Document:
     return _Parser(text).document()
 
 
-def read_as_server(text: str | bytes, *, several: bool = True) -> dict[str, Any]:
+def read_as_server(text: str | bytes, *, several: bool = True) -> Members:
     """Return the members that a server reads in a body; ``TextError`` for what it refuses.
 
-    If a key stands there twice, the last one wins, but objects are merged, also within lists. So
-    are several values in a row (only pull requests may not have them). An empty text and ``null``
-    are an empty object; broken UTF-8 is replaced.
+    Several values in a row are one object (only pull requests may not have them). An empty text
+    and ``null`` are an empty one; broken UTF-8 is replaced.
     """
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
@@ -61,16 +60,17 @@ class _Parser:
             raise self._error(at, "there is more after the end of the value.")
         return self.read
 
-    def merged(self, several: bool) -> dict[str, Any]:
-        members: dict[str, Any] = {}
+    def merged(self, several: bool) -> Members:
+        members = Members()
         at = first = self._skip(0)
         while at < len(self.text):
             start = at
             if start != first and not several:
                 raise self._error(start, "there is more after the end of the value.")
             value, at = self._value(at, "", 0)
-            if isinstance(value, dict):
-                _merge(members, cast("dict[str, Any]", value))
+            if isinstance(value, Members):
+                for name, item in value.pairs:
+                    members.add(name, item)
             elif value is not None:
                 raise self._error(start, f"expected an object, got {show(value)}.")
             at = self._skip(at)
@@ -92,8 +92,8 @@ class _Parser:
                 return value, at + len(word)
         return self._number(at)
 
-    def _object(self, at: int, path: str, depth: int) -> tuple[dict[str, Any], int]:
-        members: dict[str, Any] = {}
+    def _object(self, at: int, path: str, depth: int) -> tuple[Members, int]:
+        members = Members()
         at = self._skip(at)
         if self.text[at : at + 1] == "}":
             return members, at + 1
@@ -106,7 +106,7 @@ class _Parser:
                 raise self._error(at, "expected , or } here.")
             at = self._skip(at + 1)
 
-    def _member(self, at: int, members: dict[str, Any], path: str, depth: int) -> int:
+    def _member(self, at: int, members: Members, path: str, depth: int) -> int:
         start = at
         if self.text[at : at + 1] != '"':
             raise self._error(at, "expected a key in double quotes here.")
@@ -120,7 +120,7 @@ class _Parser:
         if self.text[at : at + 1] != ":":
             raise self._error(at, "expected : after the key.")
         value, at = self._value(self._skip(at + 1), here, depth + 1)
-        _merge(members, {str(name): value})
+        members.add(str(name), value)
         return self._skip(at)
 
     def _array(self, at: int, path: str, depth: int) -> tuple[list[Any], int]:
@@ -156,7 +156,7 @@ class _Parser:
             return float(digits), match.end()
         if len(digits) > _DIGITS_MAX:
             raise self._error(at, f"a number of {len(digits)} digits is out of range.")
-        return int(digits), match.end()
+        return MinusZero() if digits == "-0" else int(digits), match.end()
 
     def _skip(self, at: int) -> int:
         match = _BLANK.match(self.text, at)
@@ -175,22 +175,3 @@ class _Parser:
         elif self.text[at] in "}]":
             hint = "Remove the comma before it."
         return TextError(Fault(self.lines.place(at), message, hint))
-
-
-def _merge(members: dict[str, Any], more: dict[str, Any]) -> None:
-    """Add members the way the server's decoder does: objects grow, everything else is replaced."""
-    for name, value in more.items():
-        if value is not None or name not in members:
-            members[name] = _merged(members.get(name), value)
-
-
-def _merged(before: Any, value: Any) -> Any:
-    """Return two values of one key as one; lists are merged element by element."""
-    if isinstance(before, dict) and isinstance(value, dict):
-        _merge(cast("dict[str, Any]", before), cast("dict[str, Any]", value))
-        return cast("dict[str, Any]", before)
-    if isinstance(before, list) and isinstance(value, list):
-        olds, news = cast("list[object]", before), cast("list[object]", value)
-        both = [_merged(old, new) for old, new in zip(olds, news, strict=False)]
-        return both + news[len(both) :]
-    return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from js_models._go_time import go_time
@@ -20,12 +20,18 @@ from js_models.version import Version, number
 INVALID_JSON = 10025
 STRICT_SINCE: Version = (2, 12, 0)
 
+ESCAPED_TIMES_SINCE: Version = (2, 14, 6)
+"""First server that undoes escapes in times; it and later ones are built with Go 1.27."""
+
 _BOUNDS = {
     "int64": (-(2**63), 2**63 - 1, "a whole number of 64 bits"),
     "int32": (-(2**31), 2**31 - 1, "a whole number of 32 bits"),
     "uint64": (0, 2**64 - 1, "a whole number from 0 to 2^64-1"),
     "duration": (-(2**63), 2**63 - 1, "a whole number of nanoseconds"),
 }
+
+_KEPT_BY_NULL = {"text", "bool", *_BOUNDS, "ConsumerLimits"}
+"""Kinds of which null leaves what the same key held before; the others are emptied by it."""
 
 _DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
 """Days and weeks, which people write although durations in Go do not have them."""
@@ -37,9 +43,36 @@ _FOLDS = str.maketrans({"\u017f": "s", "\u212a": "k"})
 
 
 class EscapedText(str):
-    """A text that was written with escapes; the server compares words before it unescapes."""
+    """A text that was written with escapes; no server undoes them in words, few do in times."""
 
     __slots__ = ()
+
+
+class MinusZero(int):
+    """The number -0, which is fine only where a number may be negative."""
+
+
+class Members(dict[str, Any]):
+    """An object of a text: the last value of each key, and in ``pairs`` those of repeated keys too.
+
+    The server reads them all, one onto the other.
+    """
+
+    __slots__ = ("pairs",)
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        super().__init__()
+        self.pairs: list[tuple[str, Any]] = []
+
+    def add(self, name: str, value: object) -> None:
+        """Add what stands next in the text."""
+        self[name] = value
+        self.pairs.append((name, value))
+
+
+def _pairs(members: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    return members.pairs if isinstance(members, Members) else members.items()
 
 
 class Reader:
@@ -56,11 +89,20 @@ class Reader:
             "time": self._time,
         }
 
-    def record(self, members: Mapping[str, Any], record: str, path: str = "") -> Settings:
-        """Return the settings in ``members``; faults land in ``problems``."""
+    def record(
+        self,
+        members: Mapping[str, Any],
+        record: str,
+        path: str = "",
+        before: Settings | None = None,
+    ) -> Settings:
+        """Return the settings in ``members``; faults land in ``problems``.
+
+        ``before`` is what the same key held where it stood before; it grows.
+        """
         shape = SHAPES[record]
-        settings = Settings(record)
-        for name, value in members.items():
+        settings = Settings(record) if before is None else before
+        for name, value in _pairs(members):
             entry = shape.get(name)
             if entry is None:
                 name = _folded(str(name), shape)  # YAML has keys that are no text
@@ -74,11 +116,12 @@ class Reader:
                 self._too_new(name, value, place, since)
                 continue
             if value is None and not kind.startswith("word:"):
+                if kind not in _KEPT_BY_NULL:
+                    settings.pop(name, None)
                 continue
-            read = self._value(value, kind, place)
+            read = self._value(value, kind, place, settings.get(name))
             if read is not None:
-                # Another spelling of the same key.
-                settings[name] = _grown(settings[name], read) if name in settings else read
+                settings[name] = read
         return settings
 
     def refuse(self, path: str, value: object, message: str, hint: str = "") -> None:
@@ -90,7 +133,7 @@ class Reader:
         self.refuse(path, value, message, hint)
         return None
 
-    def _value(self, value: Any, kind: str, path: str) -> Any:
+    def _value(self, value: Any, kind: str, path: str, before: Any = None) -> Any:
         if kind in _BOUNDS:
             return self._integer(value, kind, path)
         if kind in self._scalars:
@@ -98,15 +141,17 @@ class Reader:
         if kind.startswith("word:"):
             return self._word(value, kind[5:], path)
         if kind.startswith("["):
-            return self._list(value, kind[1:-1], path)
+            return self._list(value, kind[1:-1], path, before or ())
         if kind.startswith("{"):
-            return self._map(value, path)
+            return self._map(value, path, before or {})
         if not isinstance(value, Mapping):
             return self._refused(path, value, f"expected an object, got {show(value)}.")
-        return self.record(cast("Mapping[str, Any]", value), kind, f"{path}.")
+        return self.record(cast("Mapping[str, Any]", value), kind, f"{path}.", before)
 
     def _integer(self, value: Any, kind: str, path: str) -> Any:
         low, high, name = _BOUNDS[kind]
+        if type(value) is MinusZero:
+            return 0 if low else self._refused(path, value, f"-0 is not {name}.", "Write 0.")
         if type(value) is not int:
             return self._refused(
                 path, value, f"expected {name}, got {show(value)}.", _unit(value, kind)
@@ -126,14 +171,11 @@ class Reader:
         return value
 
     def _time(self, value: Any, path: str) -> Any:
-        if not isinstance(value, str) or go_time(value) is None:
-            return self._refused(
-                path,
-                value,
-                f"expected a time, got {show(value)}.",
-                "Write it as 2026-01-31T08:00:00Z.",
-            )
-        return value
+        is_read = not isinstance(value, EscapedText) or self.version >= ESCAPED_TIMES_SINCE
+        if is_read and isinstance(value, str) and go_time(value) is not None:
+            return value
+        hint = "Write it as 2026-01-31T08:00:00Z."
+        return self._refused(path, value, f"expected a time, got {show(value)}.", hint)
 
     def _word(self, value: Any, enumeration: str, path: str) -> Any:
         words = WORDS[enumeration]
@@ -156,26 +198,28 @@ class Reader:
         listed = ", ".join(words)
         return self._refused(path, value, f"expected one of {listed}, got {show(value)}.", hint)
 
-    def _list(self, value: Any, kind: str, path: str) -> Any:
+    def _list(self, value: Any, kind: str, path: str, before: Sequence[Any]) -> Any:
         if not isinstance(value, (list, tuple)):
             return self._refused(
                 path, value, f"expected a list, got {show(value)}.", _brackets(value)
             )
         items: list[Any] = []
         for index, item in enumerate(cast("list[Any]", value)):
+            # What stands at the same place of the same list, if the key stands there twice.
+            old = before[index] if index < len(before) else None
             if item is None:
-                items.append("" if kind == "text" else 0 if kind == "duration" else Settings(kind))
+                items.append(_null_item(kind, old))
                 continue
-            read = self._value(item, kind, f"{path}[{index}]")
+            read = self._value(item, kind, f"{path}[{index}]", old)
             if read is not None:
                 items.append(read)
         return items
 
-    def _map(self, value: Any, path: str) -> Any:
+    def _map(self, value: Any, path: str, before: Mapping[str, str]) -> Any:
         if not isinstance(value, Mapping):
             return self._refused(path, value, f"expected an object, got {show(value)}.")
-        texts: dict[str, str] = {}
-        for key, item in cast("Mapping[str, Any]", value).items():
+        texts = dict(before)
+        for key, item in _pairs(cast("Mapping[str, Any]", value)):
             read = "" if item is None else self._text(item, f"{path}.{key}")
             if read is not None:
                 texts[_whole(str(key))] = read
@@ -227,18 +271,11 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _grown(before: Any, read: Any) -> Any:
-    """Return the value of a key that stands there twice: objects are merged, also in lists."""
-    if isinstance(before, list) and isinstance(read, list):
-        olds, news = cast("list[object]", before), cast("list[object]", read)
-        both = [_grown(old, new) for old, new in zip(olds, news, strict=False)]
-        return both + news[len(both) :]
-    if not (isinstance(before, dict) and isinstance(read, dict)):
-        return read
-    grown = cast("dict[str, Any]", before)
-    for name, value in cast("dict[str, Any]", read).items():
-        grown[name] = _grown(grown[name], value) if name in grown else value
-    return grown
+def _null_item(kind: str, before: Any) -> Any:
+    """Return what null in a list stands for; it empties sources alone."""
+    if before is not None and kind != "StreamSource":
+        return before
+    return "" if kind == "text" else 0 if kind == "duration" else Settings(kind)
 
 
 def _whole(text: str) -> str:

@@ -226,10 +226,7 @@ async def stream_lane(url: str, lane: int, configs: list[Any], version: str, tal
         )
     for config in configs:
         name = token(member(config, "name"))
-        verdict = theirs(await ask(nc, f"$JS.API.STREAM.CREATE.{name}", config))
-        while "creating store" in verdict.why:
-            # The files of the last stream of this name are still on their way out.
-            verdict = theirs(await ask(nc, f"$JS.API.STREAM.CREATE.{name}", config))
+        verdict = theirs(await create(nc, name, config))
         tally.stored(config, partial(effective_stream, config, version), verdict)
         tally.planned(config, partial(plan_stream, verdict.config, config, version), verdict)
         if not verdict.code:
@@ -305,7 +302,7 @@ async def stream_update_lane(
         await ask(nc, f"$JS.API.STREAM.CREATE.{origin}", body)
     for config, steps in configs:
         written = {**config, "pedantic": False}
-        answer = await create(nc, {**written, "name": "S1"})
+        answer = await create(nc, "S1", {**written, "name": "S1"})
         if "error" in answer:
             continue
         old = answer["config"]
@@ -344,10 +341,10 @@ def is_late(verdict: Verdict) -> bool:
     return not verdict.code or verdict.why.startswith("U-")
 
 
-async def create(nc: Any, config: dict[str, Any]) -> dict[str, Any]:
-    """Make the stream S1; the files of the one before may still be on their way out."""
+async def create(nc: Any, name: str, body: Any) -> dict[str, Any]:
+    """Make a stream; the files of the one before may still be on their way out."""
     while True:
-        answer = await ask(nc, "$JS.API.STREAM.CREATE.S1", config)
+        answer = await ask(nc, f"$JS.API.STREAM.CREATE.{name}", body)
         if "creating store" not in theirs(answer).why:
             return answer
 

@@ -6,9 +6,10 @@ import asyncio
 
 import nats
 import pytest
-from differential import LANES_OF, ask, compare, configs_of, lanes_config, theirs
+from differential import LANES_OF, ask, compare, configs_of, create, lanes_config, theirs
 from texts import TEXTS
 
+from js_models import effective_stream, encode
 from js_testing import NatsServer
 
 COUNT = 400
@@ -50,13 +51,15 @@ def test_the_same_seed_makes_the_same_configs() -> None:
 
 def test_a_server_reads_text_as_we_say() -> None:
     with NatsServer() as server:
-        asyncio.run(_send(server.url))
+        asyncio.run(_send(server))
 
 
-async def _send(url: str) -> None:
-    nc = await nats.connect(url)
+async def _send(server: NatsServer) -> None:
+    nc = await nats.connect(server.url)
     for text, codes in TEXTS:
-        verdict = theirs(await ask(nc, "$JS.API.STREAM.CREATE.S", text.encode()))
+        verdict = theirs(await create(nc, "S", text.encode()))
         assert [verdict.code] == (codes[:1] or [0]), text
+        if not verdict.code:
+            assert encode(effective_stream(text, server.version)) == verdict.config, text
         await ask(nc, "$JS.API.STREAM.DELETE.S", "")
     await nc.close()

@@ -305,6 +305,13 @@ def test_too_new_settings_say_which_server_they_need() -> None:
     assert (problem.rule, problem.message) == ("R-TOO-NEW", "allow_batched needs server 2.14.")
 
 
+def test_newer_servers_undo_escapes_in_times() -> None:
+    start = '"2020-01-01T00:00:0\\u0030Z"'
+    text = f'{{"name": "S", "mirror": {{"name": "O", "opt_start_time": {start}}}}}'
+    assert first(validate_stream(text, "2.14.5")).path == "mirror.opt_start_time"
+    assert validate_stream(text, "2.14.6") == []
+
+
 def test_pedantic_requests_refuse_silent_changes() -> None:
     config = {"name": "S", "max_msgs": -5}
     assert validate_stream(config) == []

@@ -44,4 +44,40 @@ TEXTS: list[tuple[str, list[int]]] = [
         '{"name": "S", "sources": [{"name": "O"}, {"name": "P"}], "sources": [{"name": "O"}]}',
         [],
     ),
+    # All values of a key are read, not only the last one.
+    ('{"name": 1, "name": "S"}', [10025]),
+    ('{"name": "S", "max_msgs": "5"} {"max_msgs": 5}', [10025]),
+    ('{"name": "S", "storage": "memory", "storage": null}', [10025]),
+    ('{"name": "S", "storage": null, "storage": "memory"}', [10025]),
+    ('{"name": "S", "subjects": [1], "subjects": ["a"]}', [10025]),
+    ('{"name": "S", "metadata": {"a": 1, "a": "b"}}', [10025]),
+    ('{"name": "S", "mirror": {"name": 5}, "mirror": {"name": "O"}}', [10025]),
+    # A null empties what can be absent, and leaves the rest as it was.
+    ('{"name": "S", "subjects": ["a"], "SUBJECTS": null}', []),
+    ('{"name": "S", "subjects": ["a"]} {"subjects": null}', []),
+    ('{"name": "S", "subjects": ["a", "b"], "subjects": [null]}', []),
+    ('{"name": "S", "mirror": {"name": "O"}, "mirror": null, "mirror": {}}', [10142]),
+    ('{"name": "S", "subject_transform": {"src": "a"}, "subject_transform": null}', []),
+    ('{"name": "S", "metadata": {"a": "b"}, "metadata": null}', []),
+    ('{"name": "S", "metadata": {"a": "b"}, "metadata": {"a": null}}', []),
+    ('{"name": "S", "consumer_limits": {"max_ack_pending": 5}, "consumer_limits": null}', []),
+    (
+        '{"name": "S", "sources": [{"name": "O", "external": {"api": "x", "deliver": "y"}}],'
+        ' "sources": [{"external": null}]}',
+        [],
+    ),
+    (
+        '{"name": "S", "sources": [{"name": "O", "subject_transforms": [{"src": "a"}]}],'
+        ' "sources": [{"subject_transforms": [null, {"src": "b"}]}]}',
+        [],
+    ),
+    ('{"name": "S", "sources": [{"name": "O"}], "sources": [null]}', [10141]),
+    # Another spelling counts like another value, in the order of the text.
+    ('{"name": "S", "subjects": ["a"], "SUBJECTS": ["b"], "subjects": ["c"]}', []),
+    ('{"name": "S", "subjects": ["a"], "SUBJECTS": ["b"]}', []),
+    ('{"name": "S", "first_seq": -0}', [10025]),
+    (
+        '{"name": "S", "mirror": {"name": "O", "opt_start_time": "2020-01-01T00:00:0\\u0030Z"}}',
+        [],
+    ),
 ]
