@@ -404,11 +404,17 @@ def filtered(config: dict[str, Any]) -> str:
     return route({**config, "name": "C1"}).removeprefix(".C1")
 
 
-def has_null_source(config: Any) -> bool:
-    """Whether a stream config has a source that is null."""
-    parts = config if isinstance(config, tuple) else (config,)
-    lists = [part.get("sources") for part in parts if isinstance(part, dict)]
-    return any(isinstance(one, list) and None in one for one in lists)
+def has_null_source(value: Any) -> bool:
+    """Whether a stream config, or a step that changes one, has a source that is null."""
+    if isinstance(value, (list, tuple)):
+        return any(has_null_source(item) for item in value)
+    if not isinstance(value, dict):
+        return False
+    return any(
+        (key.lower() == "sources" and isinstance(item, list) and None in item)
+        or has_null_source(item)
+        for key, item in value.items()
+    )
 
 
 LANES_OF = {

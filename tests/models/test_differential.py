@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import nats
 import pytest
-from differential import LANES_OF, ask, compare, configs_of, create, lanes_config, theirs
+from differential import (
+    LANES_OF,
+    ask,
+    compare,
+    configs_of,
+    create,
+    has_null_source,
+    lanes_config,
+    theirs,
+)
 from texts import TEXTS
 
 from js_models import effective_stream, encode
@@ -47,6 +57,19 @@ def test_the_same_seed_makes_the_same_configs() -> None:
     for kind in LANES_OF:
         assert configs_of(kind, 50, SEED) == configs_of(kind, 50, SEED)
         assert configs_of(kind, 50, SEED) != configs_of(kind, 50, SEED + 1)
+
+
+@pytest.mark.parametrize(
+    ("case", "seen"),
+    [
+        ({"name": "S"}, False),
+        ({"name": "S", "sources": [{"name": "O", "external": None}]}, False),
+        ({"name": "S", "Sources": [{"name": "O"}, None]}, True),
+        (({"name": "S"}, [({"max_msgs": 5}, []), ({"sources": [None]}, ["max_msgs"])]), True),
+    ],
+)
+def test_what_ends_an_old_server_is_seen(case: Any, seen: bool) -> None:
+    assert has_null_source(case) == seen
 
 
 def test_a_server_reads_text_as_we_say() -> None:
