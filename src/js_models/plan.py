@@ -100,8 +100,16 @@ def plan_consumer(
         return Plan("impossible", problems=problems)
     version = parse_version(server)
     before, after = (stored_consumer_members(one, stream, version) for one in (old, new))
+    ignored = {"pause_until"}
+    if before.get("sourcing") and after.get("sourcing") and "durable_name" in after:
+        # Such a consumer starts where its copy stands.
+        ignored |= {"deliver_policy", "opt_start_seq", "opt_start_time"}
     for members in (before, after):
-        members.pop("pause_until", None)
+        for name in ignored:
+            members.pop(name, None)
+        if members.get("max_ack_pending", 0) < 0:
+            # What a stream's consumer_limits set is kept as it is, but made -1 when it is sent.
+            members["max_ack_pending"] = -1
     losses = [] if stream is None else _interest_lost(before, after, stream, version)
     return _change(_changes(before, after), problems, losses)
 

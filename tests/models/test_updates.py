@@ -79,8 +79,16 @@ def test_an_update_is_judged_again_after_its_silent_changes() -> None:
 def test_the_consumer_of_a_source_keeps_its_start() -> None:
     old = {"durable_name": "C", "ack_policy": "explicit", "sourcing": True}
     assert validate_consumer_update(old, {**old, "opt_start_seq": 5}) == []
+    assert plan_consumer(old, {**old, "opt_start_seq": 5}).action == "nothing"
     other = {**old, "sourcing": False}
     assert validate_consumer_update(other, {**other, "opt_start_seq": 5}) != []
+
+
+def test_a_limit_below_minus_one_that_the_stream_set_is_no_change() -> None:
+    stream = {"name": "S", "consumer_limits": {"max_ack_pending": -7}}
+    stored = encode(effective_consumer(PULL, stream))
+    assert stored["max_ack_pending"] == -7
+    assert plan_consumer(stored, PULL, stream).action == "nothing"
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), STREAMS, ids=str)
