@@ -50,6 +50,11 @@ def go_time_text(text: str) -> str:
     return f"{year}-{month}-{day}T{hour:0>2}:{minute}:{second}{rest}{zone}"
 
 
+def has_zero_offset(text: str | None) -> bool:
+    """Whether a time has the zone Z written as an offset, which a running server tells from Z."""
+    return text is not None and text.endswith(("+00:00", "-00:00"))
+
+
 def _days(year: int, month: int, day: int) -> int:
     """Return the days since the first of March in the year 0."""
     # Counted from March, so that the leap day is the last of its year.

@@ -22,7 +22,11 @@ def validate_stream_update(
     from js_models.rules.stream import STREAM_RULES
     from js_models.rules.stream_case import StreamCase
     from js_models.rules.stream_environment import STREAM_ENVIRONMENT
-    from js_models.rules.stream_update import UPDATE_RULES, StreamUpdateCase
+    from js_models.rules.stream_update import (
+        UPDATE_ENVIRONMENT,
+        UPDATE_RULES,
+        StreamUpdateCase,
+    )
 
     version = parse_version(server)
     settings, problems = read(new, "StreamUpdateRequest", version)
@@ -31,7 +35,8 @@ def validate_stream_update(
     flag = pedantic or bool(settings["pedantic"])
     case = StreamCase(settings, version, pedantic=flag, update=True)
     change = StreamUpdateCase(_old(old, "StreamUpdateRequest", version), case)
-    notes = judge(STREAM_ENVIRONMENT, case)
+    notes = [evolve(note, needs_server=True) for note in judge(UPDATE_ENVIRONMENT, change)]
+    notes += judge(STREAM_ENVIRONMENT, case)
     return [*problems, *judge(STREAM_RULES, case), *judge(UPDATE_RULES, change), *notes]
 
 

@@ -16,6 +16,10 @@ KNOWN: dict[str, tuple[str, Callable[[int, int, Any], bool]]] = {
         "update from one to the other, but its answers show neither.",
         lambda ours, theirs, configs: theirs == 10055 and _mentions(configs, "subject_transforms"),
     ),
+    "the zone of a mirror's start": (
+        "A server tells +00:00 from Z where a mirror starts, but it answers Z for both.",
+        lambda ours, theirs, configs: theirs == 10055 and "00:00-00:00" in str(configs),
+    ),
     "vanished": (
         "A consumer whose inactive_threshold is a few nanoseconds is gone before the update.",
         lambda ours, theirs, configs: theirs == 10149 and _mentions(configs, "inactive_threshold"),

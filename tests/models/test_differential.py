@@ -86,3 +86,25 @@ async def _send(server: NatsServer) -> None:
             assert encode(effective_stream(text, server.version)) == verdict.config, text
         await ask(nc, "$JS.API.STREAM.DELETE.S", "")
     await nc.close()
+
+
+def test_a_mirror_that_starts_in_an_offset_of_nothing_takes_no_update_after_a_restart() -> None:
+    mirror = {"name": "O", "opt_start_time": "2026-01-01T00:00:00+00:00"}
+    config = {"name": "S", "mirror": mirror}
+    with NatsServer() as server:
+        assert _code(server, "CREATE", config) == 0
+        assert _code(server, "UPDATE", config) == 0
+        server.restart()
+        assert _code(server, "UPDATE", config) == 10055
+        mirror["opt_start_time"] = "2026-01-01T00:00:00Z"
+        assert _code(server, "UPDATE", config) == 0
+
+
+def _code(server: NatsServer, verb: str, config: dict[str, Any]) -> int:
+    async def request() -> int:
+        nc = await nats.connect(server.url)
+        answer = await ask(nc, f"$JS.API.STREAM.{verb}.S", config)
+        await nc.close()
+        return theirs(answer).code
+
+    return asyncio.run(request())

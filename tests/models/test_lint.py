@@ -39,6 +39,11 @@ PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
         ({**BASE, "no_ack": True, "subjects": [">"]}, []),
         ({**BASE, "storage": "memory"}, ["L-MEMORY-REPLICA"]),
         (
+            {**BASE, "mirror": {"name": "O", "opt_start_time": "2026-01-01T00:00:00+00:00"}},
+            ["L-MIRROR-ZONE"],
+        ),
+        ({**BASE, "mirror": {"name": "O", "opt_start_time": "2026-01-01T00:00:00+02:00"}}, []),
+        (
             {**BASE, "subject_transform": {"src": "a.*", "dest": "b.{{partition(0,1)}}"}},
             ["L-NO-PARTITION"],
         ),

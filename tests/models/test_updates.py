@@ -111,6 +111,18 @@ def test_consumer_updates_are_judged_and_planned(
     assert (plan_consumer(before, after).action == "impossible") == bool(rules)
 
 
+def test_which_zone_a_mirror_was_made_with_only_the_server_knows() -> None:
+    start = "2026-01-01T00:00:00"
+    old = {"name": "S", "mirror": {"name": "O", "opt_start_time": f"{start}Z"}}
+    new = {"name": "S", "mirror": {"name": "O", "opt_start_time": f"{start}+00:00"}}
+    assert validate_stream_update(old, old) == []
+    problems = validate_stream_update(old, new)
+    assert [(one.rule, one.err_code) for one in problems] == [("U-MIRROR-ZONE", 10055)]
+    assert problems[0].needs_server
+    assert plan_stream(old, new).action == "nothing"
+    assert plan_stream(old, {**new, "max_msgs": 5}).action == "update"
+
+
 def test_max_consumers_could_not_change_once() -> None:
     before, after = {"name": "S"}, {"name": "S", "max_consumers": 5}
     assert validate_stream_update(before, after, "2.12.4")[0].rule == "U-MAX-CONSUMERS"

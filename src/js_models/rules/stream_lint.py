@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from js_models._go_time import has_zero_offset
 from js_models._transforms import token_function
-from js_models.rules.rule import Hit, Rule
+from js_models.rules.rule import Found, Hit, Rule
 from js_models.rules.stream_case import StreamCase
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
@@ -31,6 +32,11 @@ def _without_partitions(case: StreamCase) -> Iterator[Hit]:
         # The server keeps 32 bits of the number.
         if any(one and one.name == "partition" and not one.number % 2**32 for one in functions):
             yield Hit(path, destination)
+
+
+def _start_zone(case: StreamCase) -> Found:
+    start = None if case.mirror is None else case.mirror["opt_start_time"]
+    return has_zero_offset(start) and [Hit("mirror.opt_start_time", start)]
 
 
 SL = Rule[StreamCase]
@@ -121,5 +127,13 @@ STREAM_LINT = (
         "there is no partition to choose; the first message ends a server of 2.11.",
         "Give partition a number from 1 up.",
         _without_partitions,
+    ),
+    SL(
+        "L-MIRROR-ZONE",
+        0,
+        "mirror.opt_start_time",
+        "once the server was restarted it remembers Z and refuses all updates with {value}.",
+        "Write Z.",
+        _start_zone,
     ),
 )

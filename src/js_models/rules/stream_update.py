@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from js_models._go_time import has_zero_offset
 from js_models._settings import Settings
 from js_models._transforms import transform_fault
 from js_models.rules.rule import Found, Hit, Rule
@@ -68,6 +69,13 @@ def _mirror(case: StreamUpdateCase) -> Found:
     # answers do not show which of them it has.
     new = case.new.get("mirror")
     return new is not None and new != case.old.get("mirror")
+
+
+def _mirror_zone(case: StreamUpdateCase) -> Found:
+    """Whether only the server knows which spelling of a time it compares with."""
+    mirror = case.new_case.mirror
+    start = None if mirror is None else mirror["opt_start_time"]
+    return has_zero_offset(start) and [Hit("mirror.opt_start_time", start)]
 
 
 def _republish(case: StreamUpdateCase) -> Found:
@@ -220,5 +228,17 @@ UPDATE_RULES = (
         "an update takes a missing destination for >, and {detail}.",
         "Write dest.",
         _republish,
+    ),
+)
+
+UPDATE_ENVIRONMENT = (
+    UR(
+        "U-MIRROR-ZONE",
+        10055,
+        "mirror.opt_start_time",
+        "{value} is another start than the same time with Z, unless the mirror was made with it"
+        " and the server runs since.",
+        "Write Z.",
+        _mirror_zone,
     ),
 )
