@@ -80,10 +80,11 @@ def validate_pull(
     a misspelt one is a problem all the same, with code 0.
     """
     from js_models.rules.consumer_case import ConsumerCase
-    from js_models.rules.pull import FIRST_RULES, PULL_RULES, PullCase, members_of_text
+    from js_models.rules.pull import FIRST_RULES, PULL_RULES, PullCase, members_of_text, trimmed
 
     version = parse_version(server)
-    plain = members_of_text(request) if isinstance(request, (str, bytes)) else None
+    request = trimmed(request) if isinstance(request, (str, bytes)) else request
+    plain = members_of_text(request) if isinstance(request, str) else None
     settings, problems = read(
         request if plain is None else plain, "PullRequest", version, several=False
     )

@@ -85,12 +85,13 @@ class Puller:
     def __init__(self, nc: Any) -> None:
         self.nc = nc
 
-    async def status(self, consumer: str, body: str) -> tuple[int, str]:
+    async def status(self, consumer: str, body: str | bytes) -> tuple[int, str]:
         """Return the status that refuses a request, 0 where it was taken, and its words."""
         inbox = self.nc.new_inbox()
         replies = await self.nc.subscribe(f"{inbox}.*")
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM['name']}.{consumer}"
-        await self.nc.publish(subject, body.encode(), reply=f"{inbox}.asked")
+        data = body.encode() if isinstance(body, str) else body
+        await self.nc.publish(subject, data, reply=f"{inbox}.asked")
         await self.nc.publish(subject, b"{", reply=f"{inbox}.last")
         status, why = 0, ""
         while True:

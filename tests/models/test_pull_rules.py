@@ -8,6 +8,7 @@ from typing import Any
 
 import nats
 import pytest
+from pull_fuzz import open_puller
 
 from js_models import PullRequest, validate_pull
 from js_testing import NatsServer
@@ -65,31 +66,55 @@ def test_misspelt_members_are_problems_though_the_server_ignores_them() -> None:
     assert problem.hint == "Did you mean 'batch'?"
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("", 0),
-        (" 5 ", 0),
-        ("abc", 0),
-        (b"\xff", 0),
-        ("6", 409),
-        ("9" * 30, 0),
-        ('{"batch": 1} {"batch": 2}', 400),
-        ('{"batch": 1} x', 400),
-        ('{"BATCH": 6}', 409),
-    ],
-    ids=repr,
-)
+TEXTS: list[tuple[str | bytes, int]] = [
+    ("", 0),
+    (" 5 ", 0),
+    ("\u00a06\u3000", 409),
+    ("\x1c6", 0),
+    ("0" * 30 + "6", 409),
+    (f"+{2**63 - 1}", 409),
+    ('\v{"batch": 6}\u2003', 409),
+    ('\x1c{"batch": 6}', 0),
+    ('{"batch": 6}\x1c', 400),
+    ("abc", 0),
+    (b"\xff", 0),
+    ("6", 409),
+    ("9" * 30, 0),
+    ('{"batch": 1} {"batch": 2}', 400),
+    ('{"batch": 1} x', 400),
+    ('{"BATCH": 6}', 409),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), TEXTS, ids=repr)
 def test_texts_are_read_as_the_server_reads_them(text: str | bytes, code: int) -> None:
     assert [one.err_code for one in validate_pull(text, BOUND)] == [code] * bool(code)
-    if not str(text).startswith("{"):
-        assert validate_pull("5", OVERFLOW) == []  # a number can name no group
+
+
+def test_a_number_can_name_no_group() -> None:
+    assert validate_pull("5", OVERFLOW) == []
+
+
+def test_broken_requests_tell_the_line() -> None:
+    assert validate_pull('\n\v{"batch":}')[0].message.startswith("line 2, column 10:")
 
 
 def test_push_consumers_take_no_pulls() -> None:
     assert validate_pull(PullRequest(batch=1), {"deliver_subject": "d"})[0].rule == "P-PUSH"
     assert validate_pull("{", {"deliver_subject": "d"})[0].rule == "P-PUSH"
     assert validate_pull("{")[0].err_code == 400
+
+
+@pytest.mark.since("2.12")
+def test_a_server_reads_the_same_texts(server: NatsServer) -> None:
+    asyncio.run(_send_texts(server))
+
+
+async def _send_texts(server: NatsServer) -> None:
+    puller = await open_puller(server.url, "anybody", server.version)
+    for text, code in TEXTS:
+        assert (await puller.status("bound", text))[0] == code, text
+    await puller.nc.close()
 
 
 @pytest.mark.since("2.12")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from js_models._digits import whole_number
 from js_models._json import JsonObject
 from js_models._settings import Settings
 from js_models.rules.consumer_case import ConsumerCase
@@ -15,21 +16,32 @@ CONFLICT = 409
 HIGHEST_PRIORITY = 9
 
 
+_BLANKS = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    chr(code) for code in range(0x2000, 0x200B)
+)
+"""What the server cuts off around a request; ``str.strip`` takes a few more."""
+
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _INT64_MAX = 2**63 - 1
 
 
-def members_of_text(text: str | bytes) -> JsonObject | None:
+def trimmed(text: str | bytes) -> str:
+    """Return a request without the blanks around it, and every line in its place."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    rest = text.strip(_BLANKS)
+    return "\n" * text.count("\n", 0, text.find(rest)) + rest
+
+
+def members_of_text(text: str) -> JsonObject | None:
     """Return the members that a request which is no JSON stands for; None for JSON.
 
     The server takes a whole number for ``batch`` and everything else for 1.
     """
-    if isinstance(text, bytes):
-        text = text.decode(errors="replace")
-    text = text.strip()
+    text = text.lstrip("\n")
     if text.startswith("{"):
         return None
-    count = int(text) if _COUNT.fullmatch(text) and len(text) < 20 else 1
+    count = whole_number(text) if _COUNT.fullmatch(text) else 1
     return {"batch": count if abs(count) <= _INT64_MAX else 1}
 
 
