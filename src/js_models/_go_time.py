@@ -43,9 +43,8 @@ def go_time_text(text: str) -> str:
         raise ValueError(f"{text!r} is not a time")
     year, month, day, hour, minute, second, fraction, sign, zone_hour, zone_minute = match.groups()
     digits = (fraction or "")[:9].rstrip("0")
-    zone = f"{sign}{zone_hour}:{zone_minute}" if sign else "Z"
-    if sign and not int(zone_hour) and not int(zone_minute):
-        zone = "Z"
+    hours, minutes = divmod(int(zone_hour or 0) * 60 + int(zone_minute or 0), 60)  # 60 is a minute
+    zone = f"{sign}{hours:02}:{minutes:02}" if hours or minutes else "Z"
     rest = f".{digits}" if digits else ""
     return f"{year}-{month}-{day}T{hour:0>2}:{minute}:{second}{rest}{zone}"
 

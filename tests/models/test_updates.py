@@ -84,6 +84,16 @@ def test_the_consumer_of_a_source_keeps_its_start() -> None:
     assert validate_consumer_update(other, {**other, "opt_start_seq": 5}) != []
 
 
+@pytest.mark.parametrize(
+    ("given", "answered"),
+    [("+00:60", "+01:00"), ("-01:60", "-02:00"), ("-00:00", "Z"), ("+02:00", "+02:00")],
+)
+def test_times_are_compared_as_the_server_writes_them(given: str, answered: str) -> None:
+    start = "2026-01-01T00:00:00"
+    new = {**PULL, "deliver_policy": "by_start_time", "opt_start_time": start + given}
+    assert plan_consumer({**new, "opt_start_time": start + answered}, new).action == "nothing"
+
+
 def test_a_limit_below_minus_one_that_the_stream_set_is_no_change() -> None:
     stream = {"name": "S", "consumer_limits": {"max_ack_pending": -7}}
     stored = encode(effective_consumer(PULL, stream))
