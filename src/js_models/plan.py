@@ -127,11 +127,12 @@ def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -
 
 
 def _everywhere(republish: JsonObject) -> JsonObject:
-    """Return a republish as an update stores it: without a destination, that becomes ``>``.
+    """Return a republish as an update stores it: what is empty becomes ``>``.
 
-    A creation leaves the destination empty, which has the same effect.
+    A creation leaves the destination empty, and the source too if it follows a transform to
+    nowhere, which has the same effect.
     """
-    return {**republish, "dest": republish["dest"] or ">"}
+    return {**republish, "src": republish.get("src") or ">", "dest": republish["dest"] or ">"}
 
 
 def _unreadable(problems: list[Problem]) -> bool:

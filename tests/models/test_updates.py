@@ -94,6 +94,18 @@ def test_times_are_compared_as_the_server_writes_them(given: str, answered: str)
     assert plan_consumer({**new, "opt_start_time": start + answered}, new).action == "nothing"
 
 
+def test_a_republish_that_follows_a_transform_to_nowhere_loses_its_source() -> None:
+    new = {
+        "name": "S",
+        "subjects": ["a.*"],
+        "subject_transform": {"src": "a.*"},
+        "republish": {"src": ">", "dest": ">"},
+    }
+    stored = encode(effective_stream(new))
+    assert stored["republish"] == {"dest": ""}
+    assert plan_stream(stored, new).action == "nothing"
+
+
 def test_a_limit_below_minus_one_that_the_stream_set_is_no_change() -> None:
     stream = {"name": "S", "consumer_limits": {"max_ack_pending": -7}}
     stored = encode(effective_consumer(PULL, stream))

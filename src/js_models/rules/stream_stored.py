@@ -145,7 +145,7 @@ def _republish(case: StreamCase) -> dict[str, Any]:
     out = {"src": republish["src"] or ">", "dest": republish["dest"]}
     if is_implicit_republish(case):
         target = case["subject_transform"]["dest"]
-        out = {"src": target, "dest": target}
+        out = {"src": target, "dest": target} if target else {"dest": ""}
     put(out, republish, "headers_only")
     return out
 
