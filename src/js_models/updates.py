@@ -68,7 +68,7 @@ def validate_consumer_update(
         return problems
     parent = None if stream is None else _old(stream, "StreamCreateRequest", version)
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
-    if settings["sourcing"] and before["sourcing"] and settings["durable_name"]:
+    if settings["sourcing"] and settings["durable_name"]:
         # Such a consumer starts where its copy stands; what an update says of it is ignored.
         settings = with_start_of(before.given, settings)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)

@@ -81,6 +81,8 @@ def test_the_consumer_of_a_source_keeps_its_start() -> None:
     assert validate_consumer_update(old, {**old, "opt_start_seq": 5}) == []
     assert plan_consumer(old, {**old, "opt_start_seq": 5}).action == "nothing"
     other = {**old, "sourcing": False}
+    refused = validate_consumer_update(other, {**old, "opt_start_seq": 5})
+    assert [(one.rule, one.path) for one in refused] == [("U-FIXED", "sourcing")]
     assert validate_consumer_update(other, {**other, "opt_start_seq": 5}) != []
 
 
