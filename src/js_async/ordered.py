@@ -87,6 +87,8 @@ class OrderedMessages(Iteration[Message]):
                 await self._reset(str(error))
                 continue
             if message is None:
+                # Its consumer is being left by somebody else, or was, by a call that was cut short.
+                await self._leave()
                 continue
             if not self._read.is_in_order(message.metadata):
                 await self._reset(f"a gap behind stream sequence {self.position}")
@@ -143,14 +145,17 @@ class OrderedMessages(Iteration[Message]):
 
     async def _leave(self) -> None:
         """Close the present consumer; what cannot be deleted vanishes by itself."""
-        messages = self._messages
+        messages, name = self._messages, self._read.name
         if messages is None:
             return
         await messages.close()
+        if messages is not self._messages:
+            # Somebody else left it meanwhile; there may be another one.
+            return
         self._messages = None
         if self._api.transport.is_connected:
             try:
-                await _control.delete(self._api, self._stream, self._read.name)
+                await _control.delete(self._api, self._stream, name)
             except (ConsumerNotFound, *_TRANSIENT, JetStreamError):
                 return
 

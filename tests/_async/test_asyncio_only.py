@@ -551,6 +551,28 @@ async def test_who_is_cancelled_while_a_consumer_is_made_anew_makes_it_the_next_
                 assert (await messages.next(10)).data == b"fine"
 
 
+@WAYS
+async def test_an_ordered_read_goes_on_though_its_reset_was_cancelled(server, way) -> None:
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        subject = f"reset.{'waiting' if way == WAITING else 'ready'}"
+        stream = await jet.create_stream(
+            StreamConfig(name=subject.replace(".", "-"), subjects=[subject])
+        )
+        await jet.publish(subject)
+        async with stream.ordered() as messages:
+            await messages.next(20)
+            # What arrives with the end of the consumer depends on the server, so some more points.
+            for stop_at in range(1, 12):
+                await jet.delete_consumer(stream.name, messages._read.name)
+                await jet.publish(subject)
+                _, cancelled = await cancelled_at(messages.next(20), stop_at, way)
+                if cancelled:
+                    await messages.next(20)
+                assert messages.position == stop_at + 1
+        assert messages.resets >= 11
+
+
 async def test_a_drain_that_is_cancelled_lets_go_of_the_outbox(server, tmp_path):
     claiming, go_on = threading.Event(), threading.Event()
 
