@@ -34,7 +34,8 @@ def _without_partitions(case: StreamCase) -> Iterator[Hit]:
             yield Hit(path, destination)
 
 
-def _start_zone(case: StreamCase) -> Found:
+def mirror_zone(case: StreamCase) -> Found:
+    """Whether a mirror starts at a time with an offset of nothing in place of Z."""
     start = None if case.mirror is None else case.mirror["opt_start_time"]
     return has_zero_offset(start) and [Hit("mirror.opt_start_time", start)]
 
@@ -134,6 +135,6 @@ STREAM_LINT = (
         "mirror.opt_start_time",
         "once the server was restarted it remembers Z and refuses all updates with {value}.",
         "Write Z.",
-        _start_zone,
+        mirror_zone,
     ),
 )

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from js_models._go_time import has_zero_offset
 from js_models._settings import Settings
 from js_models._transforms import transform_fault
 from js_models.rules.rule import Found, Hit, Rule
 from js_models.rules.stream_case import StreamCase
+from js_models.rules.stream_lint import mirror_zone
 from js_models.rules.stream_stored import SEALED, stored_stream
 from js_models.version import Version
 
@@ -73,9 +73,7 @@ def _mirror(case: StreamUpdateCase) -> Found:
 
 def _mirror_zone(case: StreamUpdateCase) -> Found:
     """Whether only the server knows which spelling of a time it compares with."""
-    mirror = case.new_case.mirror
-    start = None if mirror is None else mirror["opt_start_time"]
-    return has_zero_offset(start) and [Hit("mirror.opt_start_time", start)]
+    return mirror_zone(case.new_case)
 
 
 def _republish(case: StreamUpdateCase) -> Found:
