@@ -243,6 +243,10 @@ def test_no_more_is_taken_than_was_asked_for(run: Run, server: NatsServer, fille
     assert (info.num_pending, info.num_ack_pending, info.ack_floor.stream_seq) == (3, 0, 2)
 
 
+def broken() -> None:
+    raise BrokenPipeError
+
+
 @pytest.mark.parametrize(("settings", "taken"), [({}, 16), ({"max_bytes": 1000}, 1)])
 def test_of_long_messages_few_are_taken_at_once(
     monkeypatch: pytest.MonkeyPatch,
@@ -253,9 +257,6 @@ def test_of_long_messages_few_are_taken_at_once(
     taken: int,
 ) -> None:
     """A server cuts off a client for which it holds too many bytes."""
-
-    def broken() -> None:
-        raise BrokenPipeError
 
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
@@ -282,9 +283,6 @@ def test_what_could_not_be_printed_goes_back_at_once(
     settings: dict[str, int],
     taken: int,
 ) -> None:
-    def broken() -> None:
-        raise BrokenPipeError
-
     with js_sync.connect(server.url) as nc:
         config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
         consumer = nc.jetstream().get_stream(filled).create_consumer(config)
@@ -375,9 +373,6 @@ def test_what_others_have_by_now_is_not_given_back(
 def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
     monkeypatch: pytest.MonkeyPatch, run: Run, server: NatsServer, filled: str
 ) -> None:
-    def broken() -> None:
-        raise BrokenPipeError
-
     with js_sync.connect(server.url) as nc:
         config = ConsumerConfig(durable_name="w", ack_policy="none")
         consumer = nc.jetstream().get_stream(filled).create_consumer(config)
