@@ -68,6 +68,7 @@ MODULES: Final[dict[str, str]] = {
     "Lock": "js_async.lock",
     "Message": "js_async.message",
     "MessageExists": "js_core.errors",
+    "MessageIdInProcess": "js_core.errors",
     "MessageNotFound": "js_core.errors",
     "Messages": "js_async.messages",
     "MessagesDropped": "js_core.events",

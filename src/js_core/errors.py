@@ -28,7 +28,8 @@
     │   ├── JetStreamNotEnabled          also a JetStreamOff: there is nothing more to it
     │   ├── StreamNotFound, ConsumerNotFound, MessageNotFound,
     │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
-    │   └── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
+    │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
+    │   └── MessageIdInProcess           the stream takes the message for one that is being stored
     ├── PullError                        a pull ended in a way that waiting cannot mend
     │   ├── PullRefused                  a limit of the consumer: which, asked, allowed
     │   ├── ConsumerDeleted, ConsumerIsPush
@@ -75,6 +76,7 @@ __all__ = [
     "JetStreamOff",
     "LeaseLost",
     "MessageExists",
+    "MessageIdInProcess",
     "MessageNotFound",
     "NoLeader",
     "NoResponders",
@@ -318,6 +320,21 @@ class MessageExists(StoreRefused):
     """The subject already holds as many messages as it may (10077, per subject)."""
 
 
+class MessageIdInProcess(JetStreamError):
+    """The stream's leader takes the message for one that is being stored just now (10158).
+
+    That passes within a moment, or with the election of a leader. But servers (seen of 2.15.1) that
+    lost the lead and got it back may say so of a message that they never stored, until the
+    duplicate window of the stream is over or another server leads.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}; publish it again with the same id: after a change of leaders"
+            " that may help only when the stream's duplicate_window is over"
+        )
+
+
 _BY_CODE: dict[int, type[JetStreamError]] = {
     10012: InvalidConfig,
     10013: ConsumerExists,
@@ -340,6 +357,7 @@ _BY_CODE: dict[int, type[JetStreamError]] = {
     10130: StreamExists,
     10148: ConsumerExists,
     10149: ConsumerNotFound,
+    10158: MessageIdInProcess,
     10164: WrongLastSequence,
 }
 

@@ -5,8 +5,9 @@ the server said that it could not judge it yet. After a time-out or a broken lin
 and only a message id or an expectation keeps a repeat from being stored twice.
 
 Peers repeat a 503 twice, 250 milliseconds apart, which is about what the election of a leader
-takes after one that stepped down. That is the default here; where a stream has no leader then, the
-default goes on, for one that was lost is replaced after some seconds.
+takes after one that stepped down. That is the default here; where a stream has no leader then, or
+holds the message id for one in process, the default goes on: a leader that was lost is replaced
+after some seconds, and what it had in process ends with it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from js_core.errors import (
     BadArgument,
     ConnectionLost,
     JetStreamError,
+    MessageIdInProcess,
     NoLeader,
     NoResponders,
     RequestTimeout,
@@ -74,7 +76,18 @@ class RetryPolicy:
     retries: int = field(default=_RETRIES, converter=_retries)
     wait: float = field(default=0.25, converter=_wait)
     waits_for_leader: bool = False
-    """Whether a stream that has no leader is tried until the time is over."""
+    """Whether a stream that has no leader, or an id in process, is tried until the time is over."""
+
+    def left(self, attempts: int, seconds: float, error: TwinstreamError) -> int:
+        """Return how many attempts there may be after `attempts`, the last of which met `error`.
+
+        `seconds` is the time that is left.
+        """
+        if isinstance(error, MessageIdInProcess) and self.may_wait_for_leader(seconds):
+            return 1
+        if seconds <= (self.wait if needs_pause(error) else 0.0):
+            return 0
+        return max(self.retries + 1 - attempts, 0)
 
     def may_wait_for_leader(self, left: float) -> bool:
         """Tell whether `left` seconds are enough to pause, send again and hear of it.

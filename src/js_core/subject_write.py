@@ -17,6 +17,7 @@ from js_core.errors import (
     ConnectionLost,
     JetStreamError,
     MessageExists,
+    MessageIdInProcess,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -28,7 +29,6 @@ __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 
 MSG_ID: Final = "Nats-Msg-Id"
 
-_IN_PROCESS: Final = 10158
 # Being processed already, leader not ready, overloaded, cluster changing: the same write may
 # succeed a moment later.
 _PASSING: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
@@ -87,11 +87,10 @@ def judge(error: TwinstreamError) -> Refusal:
         return Refusal.LOST
     if isinstance(error, NoResponders):
         return Refusal.PASSING
-    if isinstance(error, JetStreamError):
-        if error.err_code == _IN_PROCESS:
-            return Refusal.IN_PROCESS
-        if error.err_code in _PASSING:
-            return Refusal.PASSING
+    if isinstance(error, MessageIdInProcess):
+        return Refusal.IN_PROCESS
+    if isinstance(error, JetStreamError) and error.err_code in _PASSING:
+        return Refusal.PASSING
     return Refusal.FINAL
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from js_core.errors import MessageExists, OutcomeUnknown, WrongLastSequence
+from js_core.errors import MessageExists, MessageIdInProcess, OutcomeUnknown, WrongLastSequence
 from js_core.publish import PublishFailure, PublishRequest
 from js_spark.errors import SchemaError
 from js_spark.sink_options import SinkOptions
@@ -14,6 +16,7 @@ from js_spark.sink_rows import OutMessage
 from js_spark.task_identity import TaskIdentity
 
 if TYPE_CHECKING:
+    from js_models import PubAck
     from js_sync import JetStream
 
 __all__ = ["publish_rows"]
@@ -23,32 +26,79 @@ __all__ = ["publish_rows"]
 _RETRIES: Final = 9
 _RETRY_WAIT: Final = 1.0
 
+#: Seconds that rows wait at most, and without a known stream, until their ids may be used again.
+_LONGEST_HOLD: Final = 600.0
+_USUAL_WINDOW: Final = 120.0
+
 
 def publish_rows(
-    jet: JetStream, options: SinkOptions, rows: Iterator[OutMessage], identity: TaskIdentity
+    jet: JetStream,
+    options: SinkOptions,
+    rows: Iterator[OutMessage],
+    identity: TaskIdentity,
+    window: float | None = None,
 ) -> JetStreamCommit:
     """Publish rows with many acknowledgements under way, and count what was stored.
 
+    ``window`` is for how many seconds the stream keeps message ids. A leader that lost a message in
+    a change of leaders may refuse its id for that long, and Spark's attempts would be over by then:
+    such rows are published again until it is over.
+
     Raises the server's error for the first row that it does not take.
     """
-    stored = present = 0
+    commit = JetStreamCommit(0, 0)
+    held: list[PublishRequest] = []
+
+    def take(outcome: PubAck | PublishFailure) -> None:
+        if isinstance(outcome, PublishFailure) and _is_in_process(outcome):
+            held.append(outcome.request)
+            if len(held) <= options.max_in_flight:
+                return
+        _count(commit, options, outcome)
+
+    requests = _requests(options, rows, identity)
+    _publish(jet, options, requests, take, timeout=options.ack_timeout, retries=_RETRIES)
+    if held:
+        hold = min(_USUAL_WINDOW if window is None else window, _LONGEST_HOLD)
+        timeout = hold + options.ack_timeout
+        text = (
+            f"the stream takes {len(held)} rows for being stored, {held[0].subject} the first of"
+            f" them: they are published again, for {timeout:g} s at most"
+        )
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        _publish(jet, options, held, partial(_count, commit, options), timeout=timeout)
+    return commit
+
+
+def _publish(
+    jet: JetStream,
+    options: SinkOptions,
+    requests: Iterable[PublishRequest],
+    take: Callable[[PubAck | PublishFailure], None],
+    *,
+    timeout: float,
+    retries: int | None = None,
+) -> None:
     with jet.publish_many(
-        _requests(options, rows, identity),
+        requests,
         window=options.max_in_flight,
-        timeout=options.ack_timeout,
-        retries=_RETRIES,
+        timeout=timeout,
+        retries=retries,
         retry_wait=_RETRY_WAIT,
     ) as outcomes:
         for outcome in outcomes:
-            if isinstance(outcome, PublishFailure):
-                if options.idempotence != "insert" or not _is_there(outcome):
-                    raise outcome.error
-                present += 1
-            elif outcome.duplicate:
-                present += 1
-            else:
-                stored += 1
-    return JetStreamCommit(stored, present)
+            take(outcome)
+
+
+def _count(commit: JetStreamCommit, options: SinkOptions, outcome: PubAck | PublishFailure) -> None:
+    if isinstance(outcome, PublishFailure):
+        if options.idempotence != "insert" or not _is_there(outcome):
+            raise outcome.error
+        commit.present += 1
+    elif outcome.duplicate:
+        commit.present += 1
+    else:
+        commit.stored += 1
 
 
 def _requests(
@@ -78,8 +128,15 @@ def _requests(
 
 def _is_there(failure: PublishFailure) -> bool:
     """Tell whether the subject holds a message already: an earlier attempt stored it."""
-    error: BaseException | None = failure.error
-    if isinstance(error, OutcomeUnknown):
-        # It was sent twice, because the first answer was lost: either of the two may be stored.
-        error = error.__cause__
-    return isinstance(error, WrongLastSequence | MessageExists)
+    return isinstance(_refusal(failure), WrongLastSequence | MessageExists)
+
+
+def _is_in_process(failure: PublishFailure) -> bool:
+    """Tell whether the stream takes the message for one that is being stored."""
+    return isinstance(_refusal(failure), MessageIdInProcess)
+
+
+def _refusal(failure: PublishFailure) -> BaseException | None:
+    error: BaseException = failure.error
+    # It was sent twice, because the first answer was lost: either of the two may be stored.
+    return error.__cause__ if isinstance(error, OutcomeUnknown) else error

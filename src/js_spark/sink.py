@@ -57,7 +57,9 @@ class _Writing:
             stream = _promised(jet, options)
             if options.idempotence == "ledger" and stream is not None:
                 return LedgerWriter(nc, stream, options, identity).write(rows)
-            return publish_rows(jet, options, rows, identity)
+            held = None if stream is None else stream.config.duplicate_window
+            window = None if held is None else held.total_seconds()
+            return publish_rows(jet, options, rows, identity, window)
 
 
 class JetStreamWriter(_Writing, DataSourceArrowWriter):

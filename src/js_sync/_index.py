@@ -69,6 +69,7 @@ MODULES: Final[dict[str, str]] = {
     "Lock": "js_sync.lock",
     "Message": "js_sync.message",
     "MessageExists": "js_core.errors",
+    "MessageIdInProcess": "js_core.errors",
     "MessageNotFound": "js_core.errors",
     "Messages": "js_sync.messages",
     "MessagesDropped": "js_core.events",

@@ -294,13 +294,10 @@ class Pipeline:
             if isinstance(error, NoResponders) and entry.trouble[1] is Step.EXPLAIN:
                 entry.trouble = error, Step.EXPLAIN
             return
-        now, policy = monotonic(), self._policy
-        wait = policy.wait if needs_pause(error) else 0.0
-        left = max(policy.retries + 1 - entry.attempts, 0)
-        if now + wait >= self._end(entry):
-            left = 0
+        seconds, policy = self._end(entry) - monotonic(), self._policy
+        left = policy.left(entry.attempts, seconds, error)
         if entry.lacks_leader and isinstance(error, NoResponders):
-            left = int(policy.may_wait_for_leader(self._end(entry) - now))
+            left = int(policy.may_wait_for_leader(seconds))
         step = next_step(error, repeatable=entry.repeatable, doubt=entry.doubt, left=left)
         if step is Step.FAIL:
             self._finish(entry, PublishFailure(entry.request, error))

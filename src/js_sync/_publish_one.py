@@ -138,7 +138,7 @@ class _Attempts:
                 self._api.transport.replies.wait(answer, end)
         if answer.is_here():
             return
-        if self._repeatable and self._left:
+        if self._repeatable and self._count <= self._policy.retries:
             raise RequestTimeout(f"{subject}: no acknowledgement in time")
         why = reason(self._api, subject, self._deadline, silent=True)
         self._api.transport.replies.wait(answer, self._deadline)
@@ -156,15 +156,11 @@ class _Attempts:
             f"{self._request.subject}: somebody who is no stream answered: {stray[3][:60]!r}; {why}"
         )
 
-    @property
-    def _left(self) -> int:
-        return max(self._policy.retries + 1 - self._count, 0)
-
     def after(self, error: TwinstreamError) -> PubAck | None:
         """Prepare the next attempt and return None, or end with an acknowledgement or error."""
         deadline = self._deadline
         wait = self._policy.wait if needs_pause(error) else 0.0
-        left = self._left if deadline.remaining() > wait else 0
+        left = self._policy.left(self._count, deadline.remaining(), error)
         if isinstance(error, NoResponders) and self._lacks_leader:
             left = int(self._policy.may_wait_for_leader(deadline.remaining()))
         match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):

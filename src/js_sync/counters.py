@@ -19,7 +19,7 @@ from js_core.errors import (
     BadAnswer,
     BadArgument,
     ConnectionLost,
-    JetStreamError,
+    MessageIdInProcess,
     MessageNotFound,
     NoResponders,
     OutcomeUnknown,
@@ -43,8 +43,6 @@ _SINCE: Final = (2, 12, 0)
 _ATTEMPT: Final = 2.0
 _ANSWER: Final = 0.25
 _PAUSE: Final = 0.1
-# The first attempt with this message id is still being stored (409).
-_IN_PROCESS: Final = 10158
 
 
 class Counters:
@@ -138,9 +136,8 @@ class Counters:
                 doubt = True
             except NoResponders as error:
                 problem = error
-            except JetStreamError as error:
-                if error.err_code != _IN_PROCESS:
-                    raise
+            except MessageIdInProcess as error:
+                # The first attempt, perhaps.
                 problem = error
                 doubt = True
             # An attempt with no time for its answer would only leave a doubt.

@@ -406,6 +406,28 @@ async def test_a_refusal_that_passes_is_tried_again(way, err_code):
 
 
 @both
+async def test_an_id_in_process_is_waited_for(way):
+    """A leader that was lost had it in process; its successor stored it, or never heard of it."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(6):
+            refuse(peer, peer.expect(ORDERS), 10158)
+        stored(peer, peer.expect(ORDERS))
+        for _ in range(2):
+            refuse(peer, peer.expect(ORDERS), 10158)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            assert (await way(jet, retry_wait=0.01, msg_id="1")).seq == 1
+            with pytest.raises(
+                js.MessageIdInProcess, match="the stream's duplicate_window is over"
+            ):
+                await way(jet, retries=1, retry_wait=0.01, msg_id="1")
+
+
+@both
 async def test_a_broken_link_is_survived_by_what_is_safe(way):
     def first(peer: FakePeer) -> None:
         peer.handshake()

@@ -11,16 +11,10 @@ import pytest
 import js_sync
 from js_core.errors import (
     NoResponders,
-    OutcomeUnknown,
     RequestTimeout,
-    TwinstreamError,
-    WrongLastSequence,
 )
-from js_core.publish import PublishFailure, PublishRequest
-from js_models import PubAck
 from js_spark.errors import LedgerError, SchemaError
 from js_spark.ledger import CHUNK, LedgerWriter
-from js_spark.publish_task import publish_rows
 from js_spark.sink_options import SinkOptions
 from js_spark.sink_report import JetStreamCommit
 from js_spark.sink_rows import OutMessage
@@ -194,37 +188,3 @@ def test_others_in_the_ledger_are_told(nc: Connection, make_stream: Callable[...
     nc.request(f"{stream.name.lower()}.ledger.w.0", json.dumps({"other": 1}).encode())
     with pytest.raises(LedgerError, match="no ledger entry"):
         write(nc, stream, 3, batch=5)
-
-
-class Answering:
-    """Answers each row with an outcome, in turn."""
-
-    def __init__(self, *outcomes: PubAck | TwinstreamError) -> None:
-        self._outcomes = outcomes
-
-    def publish_many(self, requests: Iterator[PublishRequest], **_: Any) -> Answering:
-        self._requests = list(requests)
-        return self
-
-    def __enter__(self) -> list[PubAck | PublishFailure]:
-        return [
-            PublishFailure(request, each) if isinstance(each, TwinstreamError) else each
-            for request, each in zip(self._requests, self._outcomes, strict=True)
-        ]
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-def test_a_row_that_was_sent_twice_counts_as_present() -> None:
-    """A lost answer, then a refusal: one of the two is stored, whichever it was."""
-    refusal = WrongLastSequence("wrong last sequence: 5", code=400, err_code=10071)
-    unknown = OutcomeUnknown("an attempt had no answer and the next was refused")
-    unknown.__cause__ = refusal
-    given = {"nats.servers": "nats://127.0.0.1:1", "stream": "S", "idempotence": "insert"}
-    rows = [OutMessage(f"s.{at}", b"", None, None, None) for at in range(3)]
-    jet: Any = Answering(PubAck(stream="S", seq=1), unknown, refusal)
-    report = publish_rows(jet, SinkOptions.parse(given), iter(rows), TaskIdentity("w", 0, 0))
-    assert (report.stored, report.present) == (1, 2)
-    jet = Answering(OutcomeUnknown("no answer"))
-    with pytest.raises(OutcomeUnknown):
-        publish_rows(jet, SinkOptions.parse(given), iter(rows[:1]), TaskIdentity("w", 0, 0))
