@@ -10,32 +10,25 @@ from typing import Final, Self
 
 from attrs import evolve
 
+from js_async._decisions import Decisions
 from js_async._delivery import AGE_SHARE, Delivery
 from js_async._held import Held
 from js_async._io import Forks, shielded
 from js_async._iteration import Iteration
-from js_async._missing import DELETION, Missing
+from js_async._missing import Missing
 from js_async._pulls import PullChannel
 from js_async.message import Message
 from js_core.deadline import NEVER, Deadline, monotonic
-from js_core.doubt import Doubt
 from js_core.errors import (
-    ConnectionLost,
-    ConsumerDeleted,
-    JetStreamError,
-    NoResponders,
-    PermissionDenied,
     RequestTimeout,
-    TwinstreamError,
 )
 from js_core.fetch import frame_size
-from js_core.pin import pin_of, pin_size
+from js_core.pin import pin_size
 from js_core.protocol import Frame
-from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
+from js_core.pull import PullEngine
 from js_core.pull_request import PullLimits
-from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
+from js_core.reports import PullReport
 from js_core.status import Kind, is_status, read_status
-from js_core.told import check_told
 
 __all__ = ["Messages"]
 
@@ -66,14 +59,9 @@ class Messages(Iteration[Message]):
     ) -> None:
         self._missing: Final = missing
         self._transport: Final = missing.api.transport
-        self._channels: Final = missing.channels
-        self._limits = limits
         self._ack_wait = ack_wait
-        check_told(on_report, "on_report")
-        self._on_report: Final = on_report
+        self._decisions: Final = Decisions(missing, limits, on_report, fragile)
         self._give_back: Final = give_back
-        # An ordered read must know that something may be lost, instead of having it mended.
-        self._fragile: Final = fragile
         self._ready: Final[deque[Message]] = deque()
         self._channel: PullChannel | None = None
         self._epoch = 0
@@ -82,9 +70,6 @@ class Messages(Iteration[Message]):
         # Given away, and not yet told to the engine.
         self._passed: Frame | None = None
         self._waited = False
-        self._error: TwinstreamError | None = None
-        self._doubt: Final = Doubt()
-        self._remake_at: float | None = None
         self._draining = self._drained = False
         self._closed = self._left = False
         self.held: Final = Held(self._transport, self._ready, ack_wait)
@@ -107,7 +92,8 @@ class Messages(Iteration[Message]):
     def learn(self, ack_wait: float) -> None:
         """Note the consumer's `ack_wait` in seconds, found out before the first pull."""
         self._ack_wait = ack_wait
-        self._limits = evolve(self._limits, max_age=ack_wait * AGE_SHARE)
+        decisions = self._decisions
+        decisions.limits = evolve(decisions.limits, max_age=ack_wait * AGE_SHARE)
         self.held.learn(ack_wait)
 
     def hurry(self, ack_wait: float) -> None:
@@ -155,7 +141,7 @@ class Messages(Iteration[Message]):
         if engine is None or self._closed or self._transport.is_closed:
             return
         self.held.abandon()
-        is_over = self._drained or self._error is not None or engine.still_wanted == 0
+        is_over = self._drained or self._decisions.error is not None or engine.still_wanted == 0
         # In a forked process it is the parent's, which may go on with it.
         if self._give_back and not is_over and self._forks == Forks.count:
             warnings.warn(
@@ -192,10 +178,10 @@ class Messages(Iteration[Message]):
 
     async def _open(self) -> tuple[PullChannel, PullEngine]:
         if self._channel is None or self._engine is None:
-            self._channel = await self._channels.take()
+            self._channel = await self._missing.channels.take()
             self._channel.box.take_all()
             now = monotonic()
-            self._engine = PullEngine(self._limits, self._channel.token, now)
+            self._engine = PullEngine(self._decisions.limits, self._channel.token, now)
             if self._draining:
                 # Before there was anything to stop.
                 self._engine.stop()
@@ -243,7 +229,7 @@ class Messages(Iteration[Message]):
             engine.note_size(len(self._passed[3]))
             engine.handed_over(0, self.held.taken_at)
             self._passed = None
-            self._doubt.clear()
+            self._decisions.doubt.clear()
             self._waited = False
         taken = self._grant - self._granted
         self._grant = self._granted = 0
@@ -267,7 +253,7 @@ class Messages(Iteration[Message]):
             if self._ready:
                 now = monotonic()
                 if engine.due(now):
-                    await self._decide(channel, engine)
+                    await self._decisions.carry_out(channel, engine, self._waited)
                     if self._closed:
                         break
                 message = self._hand_over(engine, now)
@@ -282,7 +268,7 @@ class Messages(Iteration[Message]):
             self._sort(channel, engine)
             if self._ready:
                 continue
-            await self._decide(channel, engine)
+            await self._decisions.carry_out(channel, engine, self._waited)
             if self._ends(channel):
                 break
             wake_at = deadline.earlier(engine.wake_at())
@@ -300,7 +286,7 @@ class Messages(Iteration[Message]):
         return None
 
     def _ends(self, channel: PullChannel) -> bool:
-        error = self._error or channel.box.error
+        error = self._decisions.error or channel.box.error
         if error is None and not self._drained and self._transport.is_closed:
             error = self._transport.closed_error()
         if error is not None or self._drained:
@@ -350,10 +336,11 @@ class Messages(Iteration[Message]):
         return Message(frame, delivery)
 
     def _size(self, frame: Frame) -> int:
-        if self._limits.max_bytes is None:
+        limits = self._decisions.limits
+        if limits.max_bytes is None:
             return 0
         size = frame_size(frame)
-        return size - pin_size(frame) if self._limits.priority is not None else size
+        return size - pin_size(frame) if limits.priority is not None else size
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
         """Move what arrived into the buffer, and tell the engine."""
@@ -361,8 +348,8 @@ class Messages(Iteration[Message]):
         if transport.epoch != self._epoch:
             self._epoch = transport.epoch
             engine.restored(monotonic())
-            self._doubt.clear()
-            self._break("the link was made anew")
+            self._decisions.doubt.clear()
+            self._decisions.note_break("the link was made anew")
         elif not transport.is_connected:
             engine.lost()
         engine.heard(channel.box.heard_at)
@@ -371,7 +358,8 @@ class Messages(Iteration[Message]):
             return
         delivery = Delivery(transport, channel.box.heard_at, self._ack_wait)
         # Most frames are plain messages of a pull by count: those need no look inside.
-        plain = self._limits.max_bytes is None and self._limits.priority is None
+        limits = self._decisions.limits
+        plain = limits.max_bytes is None and limits.priority is None
         put, take = self._ready.append, frames.popleft
         count = size = 0
         frame = _NO_FRAME
@@ -386,115 +374,17 @@ class Messages(Iteration[Message]):
                 count = size = 0
                 status = read_status(frame)
                 if status.kind is not Kind.NO_RESPONDERS:
-                    self._doubt.clear()
+                    self._decisions.doubt.clear()
                 engine.status(status, monotonic())
                 continue
             if not plain:
-                self._note_pin(frame)
+                self._decisions.note_pin(frame)
                 size += self._size(frame)
             put(Message(frame, delivery))
             count += 1
         if count:
             engine.arrived(count, size)
-            if self._limits.max_bytes is None:
+            if limits.max_bytes is None:
                 # The last one stands for all: a look at each would cost a tenth of taking it.
                 engine.note_size(len(frame[3]))
-            self._doubt.clear()
-
-    # ---- doing what the engine decided
-
-    async def _decide(self, channel: PullChannel, engine: PullEngine) -> None:
-        if self._remake_at is not None:
-            await self._remake(engine, self._remake_at)
-        engine.heard(channel.box.heard_at)
-        actions = deque(engine.poll(monotonic(), watch=self._waited))
-        try:
-            while actions:
-                await self._do(channel, engine, actions.popleft())
-        finally:
-            # Cut short in the middle: the rest is done the next time.
-            if actions:
-                engine.put_back(actions)
-
-    async def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
-        match action:
-            case SendPull(token, batch, max_bytes):
-                await self._pull(channel, token, batch, max_bytes)
-            case PullWarning(text, status):
-                self._report(action)
-                self._break(text)
-                if status is not None and status.kind is Kind.NO_RESPONDERS:
-                    await self._look_for_consumer(engine)
-            case DropPin():
-                priority = self._limits.priority
-                if priority is not None and self._channels.pins.drop(priority.group):
-                    self._report(Unpinned(priority.group))
-            case Finish(error):
-                self._mend_or_end(engine, error)
-
-    async def _pull(
-        self, channel: PullChannel, token: bytes, batch: int, max_bytes: int | None
-    ) -> None:
-        """Send a pull. Without a link there is no need: the next link voids it and pulls anew."""
-        if not self._transport.is_connected:
-            return
-        try:
-            await channel.pull(token, batch, max_bytes, self._limits)
-        except RequestTimeout:
-            # The link broke just now, and no other came in time.
-            return
-
-    def _break(self, reason: str) -> None:
-        if self._fragile:
-            self._error = ConnectionLost(reason)
-
-    async def _look_for_consumer(self, engine: PullEngine) -> None:
-        """Find out whether nobody answered because the consumer is gone."""
-        try:
-            gone = None if self._doubt.is_known else await self._missing.is_gone()
-        except PermissionDenied:
-            # Never to be known: as good as gone when it has lasted, and no harm before.
-            gone = None
-            self._doubt.grow(monotonic())
-        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
-            # No leader now: the pulls go on trying.
-            return
-        error = self._doubt.grow(monotonic()) if self._doubt.is_known else gone
-        if error is not None:
-            self._mend_or_end(engine, error)
-
-    def _mend_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
-        is_gone = isinstance(error, ConsumerDeleted | NoResponders)
-        if not is_gone or self._missing.policy == "raise":
-            engine.stop()
-            self._error = error
-        elif self._missing.policy == "recreate":
-            self._remake_at = engine.go_on(monotonic(), DELETION)
-        else:
-            engine.go_on(monotonic())
-
-    async def _remake(self, engine: PullEngine, at: float) -> None:
-        """Make the consumer anew once its deletion is over."""
-        if monotonic() < at:
-            return
-        try:
-            if await self._missing.recreate():
-                self._report(Recreated(self._missing.name))
-        except (NoResponders, RequestTimeout, ConnectionLost):
-            # Nobody can make it now: later.
-            self._remake_at = engine.go_on(monotonic(), DELETION)
-        else:
-            self._remake_at = None
-
-    def _note_pin(self, frame: Frame) -> None:
-        if self._limits.priority is None:
-            return
-        group = self._limits.priority.group
-        pin = pin_of(frame)
-        if pin is not None and self._channels.pins.note(group, pin):
-            self._report(Pinned(group, pin))
-
-    def _report(self, report: PullReport) -> None:
-        told = isinstance(report, PullWarning) and report.again
-        if self._on_report is not None and not told:
-            self._on_report(report)
+            self._decisions.doubt.clear()
