@@ -83,6 +83,11 @@ class NatsPyTransport:
     """A nats-py client as the JetStream layer sees it."""
 
     def __init__(self, client: Client, timeout: Seconds = 5.0) -> None:
+        # Not by its class: nats-py need not be there, and clients may be wrapped.
+        if not hasattr(client, "new_inbox"):
+            raise BadArgument(
+                f"client must be what nats.connect() of nats-py returns, got {client!r}"
+            )
         if not client.is_connected:
             raise BadArgument("the nats-py client is not connected: await its connect() first")
         self._client: Final = client

@@ -171,3 +171,14 @@ async def test_a_client_may_drain_while_something_is_consumed(server, name):
     await connected.drain()
     with pytest.raises(js.ConnectionClosed, match=r"closed|draining"):
         await consuming.wait(10)
+
+
+async def test_only_a_client_of_nats_py_that_is_connected_is_taken(server):
+    connected = await nats.connect(server.url)
+    async with js.connect(server.url) as own:
+        for other in (None, server.url, own, connected.jetstream()):
+            with pytest.raises(js.BadArgument, match=r"what nats\.connect\(\) of nats-py returns"):
+                js.from_nats(other)
+    await connected.close()
+    with pytest.raises(js.BadArgument, match="not connected"):
+        js.from_nats(connected)
