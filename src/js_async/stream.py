@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
+# More messages than any stream holds.
+_ALL: Final = 2**63 - 1
+
 
 class Stream:
     """A stream on the server."""
@@ -135,6 +138,9 @@ class Stream:
             raise BadArgument(f"before_seq is a sequence from 1, got {before_seq}")
         if subject is not None:
             check_filter(subject)
+        if before_seq == 1:
+            # Nothing is below it, and servers before 2.14 would take it for a purge of all.
+            before_seq, keep = None, _ALL
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}
         target = self._api.subjects.stream("PURGE", self._name)

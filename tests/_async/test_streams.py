@@ -105,6 +105,7 @@ async def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
             with pytest.raises(js.BadArgument):
                 await stream.purge(**wrong)
         assert await stream.purge(before_seq=1) == 0
+        assert await stream.purge(subject=f"{name}.1", before_seq=1) == 0
         assert await stream.purge() == 6
 
 

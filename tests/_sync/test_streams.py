@@ -104,6 +104,7 @@ def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
             with pytest.raises(js.BadArgument):
                 stream.purge(**wrong)
         assert stream.purge(before_seq=1) == 0
+        assert stream.purge(subject=f"{name}.1", before_seq=1) == 0
         assert stream.purge() == 6
 
 
