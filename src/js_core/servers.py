@@ -17,6 +17,7 @@ from js_core.errors import BadArgument
 __all__ = ["ReconnectPolicy", "ServerAddress", "ServerPool", "parse_servers"]
 
 DEFAULT_PORT: Final = 4222
+_ESCAPES: Final = "in a password write / as %2F, ? as %3F and # as %23"
 _SCHEMES: Final = ("nats", "tls")
 _NUMBERS: Final = re.compile(r"[\d.]+|.*:.*")
 
@@ -57,11 +58,14 @@ class ServerAddress:
         try:
             port = parts.port or DEFAULT_PORT
         except ValueError:
-            raise BadArgument("server URL: the port must be a number up to 65535") from None
+            # What stands before the first of / ? # is taken for host and port.
+            escapes = f"; {_ESCAPES}" if "@" in url else ""
+            raise BadArgument(
+                f"server URL: the port must be a number up to 65535{escapes}"
+            ) from None
         if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
             raise BadArgument(
-                "server URL: expected nats://host:port and nothing behind it; in a password write"
-                " / as %2F, ? as %3F and # as %23"
+                f"server URL: expected nats://host:port and nothing behind it; {_ESCAPES}"
             )
         if parts.password and not parts.username:
             raise BadArgument("server URL: a password needs a user; a token stands alone, token@")

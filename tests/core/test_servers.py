@@ -55,6 +55,13 @@ def test_urls_that_are_none(url: str) -> None:
         parse_servers([url])
 
 
+@pytest.mark.parametrize("odd", "/?#")
+@pytest.mark.parametrize("password", ["12{}3", "a{}b"])
+def test_a_password_that_ends_the_url_is_explained(odd: str, password: str) -> None:
+    with pytest.raises(BadArgument, match="in a password write / as %2F"):
+        ServerAddress.parse(f"nats://ann:{password.format(odd)}@h")
+
+
 @pytest.mark.parametrize(
     "url", ["http://ann:s3cret@h", "nats://ann:s3cret@h:x", "nats://s3cret@/", "nats://:s3cret@h"]
 )
