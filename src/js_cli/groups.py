@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import click
 
-from js_cli.failures import reported
+from js_cli.failures import JSON_ASKED, reported
+from js_cli.interrupts import asks_for_json
 
 COMMANDS: Final = {
     "account": "js_cli.groups:account",
@@ -114,6 +115,11 @@ class LazyGroup(click.Group):
         found = getattr(importlib.import_module(module), attribute)
         assert isinstance(found, click.Command)
         return found
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether JSON is asked for, until the options of the subcommand are read."""
+        ctx.meta[JSON_ASKED] = asks_for_json(args)
+        return super().parse_args(ctx, args)
 
     def make_context(
         self,

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from itertools import takewhile
 from types import FrameType
+
+
+def asks_for_json(words: Iterable[str]) -> bool:
+    """Tell whether a command line asks for JSON; for interrupts before its options are read."""
+    return "--json" in takewhile(lambda word: word != "--", words)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ def main() -> None:
     try:
         from js_cli.groups import twinstream
     except KeyboardInterrupt:  # before there is anybody else to say so
-        sys.exit("Aborted!")
+        sys.exit(_interrupted())
     except ModuleNotFoundError as missing:
         if missing.name not in ("click", "rich"):
             raise
@@ -25,6 +25,14 @@ def main() -> None:
     _open_what_is_closed()
     _write_all()
     twinstream(prog_name="twinstream")
+
+
+def _interrupted() -> str:
+    """Return what an interrupt says, as it would be said later."""
+    from js_cli.interrupts import asks_for_json
+
+    as_json = '{"error":"interrupted","kind":"KeyboardInterrupt","err_code":null}'
+    return as_json if asks_for_json(sys.argv[1:]) else "Aborted!"
 
 
 def _open_what_is_closed() -> None:

@@ -160,21 +160,29 @@ def test_without_the_extra_the_command_says_how_to_get_it() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_while_modules_are_loaded_shows_no_traceback() -> None:
-    program = """
+@pytest.mark.parametrize("module", ["js_cli.groups", "js_cli.stream_info"])
+@pytest.mark.parametrize("words", [["--json"], ["--", "--json"]], ids=["json", "text"])
+def test_ctrl_c_while_modules_are_loaded_is_told_as_ever(module: str, words: list[str]) -> None:
+    program = f"""
 import sys
 
 class Impatient:
     def find_spec(self, name, *_):
-        if name == "js_cli.groups":
+        if name == "{module}":
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Impatient())
 from js_cli.main import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Aborted!\n")
+    command = [sys.executable, "-c", program, "stream", "info", "S", *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    if words[0] == "--":
+        assert done.stderr.strip() == "Aborted!"
+    else:
+        told = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
+        assert json.loads(done.stderr) == told
 
 
 def test_help_imports_no_large_package() -> None:
