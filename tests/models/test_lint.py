@@ -104,6 +104,12 @@ def test_surprises_of_a_consumer_are_no_problems(config: dict[str, Any], rules: 
     assert validate_consumer(config) == []
 
 
+def test_an_ack_policy_that_is_left_out_is_the_servers_or_the_sdks() -> None:
+    [found] = lint_consumer({"durable_name": "C"})
+    assert "to the server" in found.message
+    assert "create_consumer" in found.hint
+
+
 def test_filters_that_miss_the_stream() -> None:
     stream = {"name": "S", "subjects": ["a.>"]}
     found = lint_consumer({**PULL, "filter_subjects": ["a.x", "b.x"]}, stream)

@@ -25,8 +25,8 @@ CONSUMER_LINT = (
         "L-NO-ACKS",
         0,
         "ack_policy",
-        "left out, ack_policy means none: nothing is delivered again.",
-        "Set ack_policy to explicit, or write none.",
+        "left out, ack_policy means none to the server: nothing is delivered again.",
+        "Set it to explicit, as create_consumer of the SDK does by itself, or to none.",
         lambda case: "ack_policy" not in case.given,
     ),
     CL(
