@@ -245,22 +245,27 @@ def test_what_streams_set_aside_is_judged_in_turn(write: Write) -> None:
     with NatsServer(limits) as server:
         login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-loss")
         assert CliRunner().invoke(twinstream, ["apply", write(*before), "--yes", *login]).output
-        planned = CliRunner().invoke(twinstream, ["plan", write(*after), *login, "--json"])
-        steps = json.loads(planned.stdout)["steps"]
-        actions = {step["name"]: step["action"] for step in steps}
+        steps = _planned(write(*after[:3], after[4]), *login)
         applied = CliRunner().invoke(twinstream, ["apply", write(*after[:3]), "--yes", *login])
         assert applied.exit_code == 0, applied.output
+        last = _planned(write(after[3]), *login)
         with js_sync.connect(server.url, user="u", password="p") as nc:
             for wrong in after[3:]:
                 with pytest.raises(js_sync.JetStreamError, match="insufficient"):
                     nc.jetstream().create_stream(decode(wrong, StreamConfig))
     # What is judged is not said to be known to the server alone.
-    assert not any(step["problems"] for step in steps)
-    assert actions == {
+    assert not any(step["problems"] for step in (*steps, *last))
+    assert {step["name"]: step["action"] for step in (*steps, *last)} == {
         **dict.fromkeys(("SET1", "SET2"), "update"),
         "SET3": "create",
         **dict.fromkeys(("SET4", "SET5"), "refused"),
     }
+
+
+def _planned(folder: str, *options: str) -> list[dict[str, Any]]:
+    planned = CliRunner().invoke(twinstream, ["plan", folder, *options, "--json"])
+    steps: list[dict[str, Any]] = json.loads(planned.stdout)["steps"]
+    return steps
 
 
 def test_streams_shrink_before_others_grow(write: Write) -> None:
@@ -280,6 +285,18 @@ def test_streams_shrink_before_others_grow(write: Write) -> None:
         assert applied.exit_code == 0, applied.output
         assert applied.stderr.index("SHRINKS") < applied.stderr.index("GROWS")
         assert apply(7001, 3000).exit_code == 1
+
+
+def test_streams_without_a_size_come_before_those_that_take_all(write: Write) -> None:
+    limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
+    folder = write(
+        stream_of("ALL", storage="file", max_bytes=10_000), stream_of("FREE", storage="file")
+    )
+    with NatsServer(limits) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p", "--yes")
+        applied = CliRunner().invoke(twinstream, ["apply", folder, *login])
+    assert applied.exit_code == 0, applied.output
+    assert applied.stderr.index("FREE") < applied.stderr.index("ALL")
 
 
 def test_what_is_set_aside_moves_with_a_stream_to_another_storage(write: Write) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from attrs import Factory, frozen
 
 from js_cli.deploy.folder import Wanted
-from js_cli.deploy.room import Account, Reserves, account_of, grows
+from js_cli.deploy.room import Account, Reserves, account_of, needs_room
 from js_cli.deploy.step import Allowed, Step, step_of
 from js_cli.deploy.turns import (
     Holders,
@@ -191,14 +191,15 @@ def _no_stream(config: FileConfig) -> Plan:
 def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
     """Put changes before creations, so that a subject can move, and origins before copies.
 
-    Among those, streams that shrink come before those that grow, which may need the room.
+    Among those, streams that shrink come before those that grow, which may need the room, and new
+    ones that set nothing aside before those that do: the server wants a byte to be left for each.
     """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
 
     def rank(step: Step) -> tuple[int, int, bool]:
         name = step.config.name
-        return first.index(step.verb), depths[name], grows(step, there.get(name))
+        return first.index(step.verb), depths[name], needs_room(step, there.get(name))
 
     return sorted(steps, key=rank)
 

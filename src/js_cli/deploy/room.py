@@ -80,11 +80,9 @@ def _set_aside(stream: StreamConfig | None) -> int:
     return max(0, (stream and stream.max_bytes) or 0)
 
 
-def grows(step: Step, old: StreamConfig | None) -> bool:
-    """Tell whether a due step has a stream that is there set aside more than it does now."""
-    if old is None or not step.is_due:
-        return False
-    return _set_aside(stream_config(step.config)) > _set_aside(old)
+def needs_room(step: Step, old: StreamConfig | None) -> bool:
+    """Tell whether a due step sets aside more than its stream does now, if that is there."""
+    return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
 
 
 @define
