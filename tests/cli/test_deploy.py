@@ -287,6 +287,29 @@ def test_streams_shrink_before_others_grow(write: Write) -> None:
         assert apply(7001, 3000).exit_code == 1
 
 
+@pytest.mark.parametrize(
+    "anew",
+    [{"max_bytes": 3000, "retention": "workqueue"}, {"max_bytes": 5000, "storage": "memory"}],
+    ids=["smaller", "moved"],
+)
+def test_streams_are_made_anew_before_others_grow(write: Write, anew: dict[str, Any]) -> None:
+    limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
+    with NatsServer(limits) as server:
+        login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
+
+        def apply(grows: int, **shrinks: Any) -> Result:
+            folder = write(
+                stream_of("GROWS", storage="file", max_bytes=grows),
+                stream_of("SHRINKS", **{"storage": "file", **shrinks}),
+            )
+            return CliRunner().invoke(twinstream, ["apply", folder, "--yes", *login])
+
+        assert apply(4000, max_bytes=4500).exit_code == 0
+        applied = apply(7000, **anew)
+        assert applied.exit_code == 0, applied.output
+        assert applied.stderr.index("SHRINKS") < applied.stderr.index("GROWS")
+
+
 def test_streams_without_a_size_come_before_those_that_take_all(write: Write) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
     folder = write(

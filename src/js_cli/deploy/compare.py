@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from attrs import Factory, frozen
 
 from js_cli.deploy.folder import Wanted
-from js_cli.deploy.room import Account, Reserves, account_of, needs_room
+from js_cli.deploy.room import Account, Reserves, account_of, frees_room, needs_room
 from js_cli.deploy.step import Allowed, Step, step_of
 from js_cli.deploy.turns import (
     Holders,
@@ -197,9 +197,13 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
 
-    def rank(step: Step) -> tuple[int, int, bool]:
-        name = step.config.name
-        return first.index(step.verb), depths[name], needs_room(step, there.get(name))
+    def rank(step: Step) -> tuple[int, int, bool, bool]:
+        name, old = step.config.name, there.get(step.config.name)
+        anew = step.verb == "recreate"
+        # Among the updates, which may need what becomes free.
+        frees = anew and not depths[name] and frees_room(step, old)
+        verb = "update" if frees else step.verb
+        return first.index(verb), depths[name], needs_room(step, old) and not frees, anew
 
     return sorted(steps, key=rank)
 

@@ -85,6 +85,15 @@ def needs_room(step: Step, old: StreamConfig | None) -> bool:
     return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
 
 
+def frees_room(step: Step, old: StreamConfig | None) -> bool:
+    """Tell whether a due step leaves others more room where its stream, if it is there, is now."""
+    if old is None or not step.is_due:
+        return False
+    new = stream_config(step.config)
+    moves = (new.storage or StorageType.FILE) != (old.storage or StorageType.FILE)
+    return _set_aside(old) > (0 if moves else _set_aside(new))
+
+
 @define
 class Reserves:
     """The reserves of an account: by storage, and by tier if it has tiers."""
