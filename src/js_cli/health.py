@@ -16,7 +16,7 @@ from rich.text import Text
 from js_cli.failures import Failure, reported
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import Finite
-from js_cli.screen import plain_table, print_json, results
+from js_cli.screen import counted, plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def _tell(failure: Failure, live: Live | None) -> None:
 
 def _shown(found: Health) -> RenderableType:
     head = Text(
-        f"{time.strftime('%H:%M:%S')}  {found.streams:,} streams, {found.consumers:,} consumers,"
-        f" {len(found.findings):,} findings",
+        f"{time.strftime('%H:%M:%S')}  {counted(found.streams, 'stream')},"
+        f" {counted(found.consumers, 'consumer')}, {counted(len(found.findings), 'finding')}",
         style="dim",
     )
     if not found.findings:

@@ -29,6 +29,7 @@ def test_a_finding_is_shown_and_sets_the_exit_code(
         jet.create_consumer(stream, ConsumerConfig(durable_name="w"))
     ill = run("health", stream, "--interval", "0.05")
     assert ill.exit_code == 1
+    assert "1 stream, 1 consumer, 1 finding\n" in ill.stdout
     assert "1 message waits, and nobody pulls" in " ".join(ill.stdout.split())
     machine = run("health", stream, "--interval", "0.05", "--json")
     assert machine.exit_code == 1
