@@ -129,10 +129,11 @@ def test_replay_asks_first(run: Run, config: Path) -> None:
     ("arguments", "message"),
     [
         (["run", "--once", "--every", "5s"], "give --once or --every"),
-        (["run", "--every", "soon"], "must be a duration"),
+        (["run", "--every", "soon"], "--every: must be a duration"),
         (["replay", "--from", "9", "--to", "5", "--yes"], "is 5, below --from 9"),
         (["replay", "--from", "9", "--source", "x", "--yes"], "'x' is not one of orders"),
-        (["compact", "--size", "big"], "must be a size"),
+        (["compact", "--size", "big"], "--size: must be a size"),
+        (["vacuum", "--keep", "x"], "--keep: must be a duration"),
         (["vacuum", "--json"], "--json cannot ask"),
     ],
 )

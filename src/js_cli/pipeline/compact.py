@@ -26,7 +26,7 @@ def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
     """
     from js_spark.pipeline.compact import compact as compact_tables
 
-    done = list(compact_tables(config, target=parse_size(size)))
+    done = list(compact_tables(config, target=parse_size(size, "--size")))
     if as_json:
         print_json({"tables": [asdict(each) for each in done]})
         return

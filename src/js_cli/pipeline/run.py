@@ -52,7 +52,7 @@ def run(
     if once and every:
         raise click.UsageError("give --once or --every, not both")
     if every:
-        config = evolve(config, every=parse_seconds(every))
+        config = evolve(config, every=parse_seconds(every, "--every"))
     from js_spark.pipeline.happenings import Failed
     from js_spark.pipeline.runner import run as run_pipeline
 

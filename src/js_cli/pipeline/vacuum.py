@@ -34,7 +34,7 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
     from js_spark.pipeline.vacuum import vacuum as vacuum_tables
 
     no_question_in_json(yes=yes or dry_run, as_json=as_json)
-    seconds = parse_seconds(keep)
+    seconds = parse_seconds(keep, "--keep")
     found = vacuum_tables(config, keep=seconds, dry_run=True)
     if not as_json:
         _show(found, config)
