@@ -7,6 +7,7 @@ from typing import Any
 from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async.listing import Listing, ListPage
+from js_core.subjects import check_filter
 from js_models import (
     ConsumerInfo,
     ConsumerListResponse,
@@ -32,6 +33,8 @@ class StreamInfos(Listing[StreamInfo]):
 
     def __init__(self, api: Api, subject: str | None) -> None:
         super().__init__()
+        if subject is not None:
+            check_filter(subject)
         self._api = api
         self._subject = subject
 
@@ -52,6 +55,8 @@ class StreamNames(Listing[str]):
 
     def __init__(self, api: Api, subject: str | None) -> None:
         super().__init__()
+        if subject is not None:
+            check_filter(subject)
         self._api = api
         self._subject = subject
 

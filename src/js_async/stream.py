@@ -93,6 +93,7 @@ class Stream:
         """
         from js_async import _paging
 
+        check_filter(filter_subject)
         return _paging.subjects(self._api, self._name, filter_subject)
 
     async def update(self, config: StreamConfig, *, pedantic: bool = False) -> StreamInfo:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from js_core.subjects import check_filter
 from js_models import (
     ConsumerInfo,
     ConsumerListResponse,
@@ -33,6 +34,8 @@ class StreamInfos(Listing[StreamInfo]):
 
     def __init__(self, api: Api, subject: str | None) -> None:
         super().__init__()
+        if subject is not None:
+            check_filter(subject)
         self._api = api
         self._subject = subject
 
@@ -53,6 +56,8 @@ class StreamNames(Listing[str]):
 
     def __init__(self, api: Api, subject: str | None) -> None:
         super().__init__()
+        if subject is not None:
+            check_filter(subject)
         self._api = api
         self._subject = subject
 

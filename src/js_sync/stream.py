@@ -94,6 +94,7 @@ class Stream:
         """
         from js_sync import _paging
 
+        check_filter(filter_subject)
         return _paging.subjects(self._api, self._name, filter_subject)
 
     def update(self, config: StreamConfig, *, pedantic: bool = False) -> StreamInfo:

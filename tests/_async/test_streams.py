@@ -94,6 +94,15 @@ async def test_messages_are_read_and_removed_by_sequence(opened, name):
         assert (await stream.info()).state.messages == 3
 
 
+async def test_lists_refuse_a_subject_that_is_none(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+        for wrong in ("", "a..b", "a b", ">.a"):
+            for look in (jet.streams, jet.stream_names, stream.subjects):
+                with pytest.raises(js.BadArgument, match="subject"):
+                    look(wrong)
+
+
 async def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))

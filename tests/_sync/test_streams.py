@@ -93,6 +93,15 @@ def test_messages_are_read_and_removed_by_sequence(opened, name):
         assert (stream.info()).state.messages == 3
 
 
+def test_lists_refuse_a_subject_that_is_none(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+        for wrong in ("", "a..b", "a b", ">.a"):
+            for look in (jet.streams, jet.stream_names, stream.subjects):
+                with pytest.raises(js.BadArgument, match="subject"):
+                    look(wrong)
+
+
 def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
