@@ -106,6 +106,12 @@ def step_down(
 
 def reset(api: Api, stream: str, name: str, seq: int | None) -> ConsumerInfo:
     """Start again from a sequence, or above the acknowledgement floor."""
+    if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or seq < 1):
+        # The server takes 0 for none: it would start above the floor, not at the first message.
+        raise BadArgument(
+            f"seq must be a whole number from 1 up, got {seq!r}; leave it out to start just above"
+            " the acknowledgement floor"
+        )
     api.require((2, 14, 0), "resetting a consumer")
     subject = api.subjects.consumer("RESET", stream, name)
     body = {"seq": seq} if seq is not None else None

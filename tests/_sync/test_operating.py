@@ -250,6 +250,8 @@ WRONG = [
     lambda jet: jet.bind_stream("S").replicas.remove(""),
     lambda jet: jet.bind_stream("S").replicas.step_down(tags="ssd"),
     lambda jet: jet.bind_stream("S").replicas.step_down(preferred=""),
+    lambda jet: jet.bind_consumer("S", "c").reset(0),
+    lambda jet: jet.bind_consumer("S", "c").reset("1"),
 ]
 
 
