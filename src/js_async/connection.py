@@ -17,6 +17,7 @@ from js_async.subscription import DEFAULT_PENDING, Subscription
 from js_core.announcer import Announcer
 from js_core.auth import Credentials
 from js_core.deadline import Deadline, Seconds
+from js_core.errors import BadArgument, ConnectionClosed
 from js_core.events import Closed, ConnectionEvent
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
@@ -146,7 +147,11 @@ class Connection:
         self._sweep_at = _FIRST_SWEEP
 
     async def open(self) -> None:
-        """Make the first link; `connect` does it."""
+        """Make the first link; `connect` does it, and it is done once."""
+        if self.is_closed:
+            raise ConnectionClosed("a closed connection stays closed: make another with `connect`")
+        if self.epoch:
+            raise BadArgument("the connection was opened already; it mends its link by itself")
         await self._session.start()
 
     def _pass_on(self, event: ConnectionEvent) -> None:

@@ -96,6 +96,17 @@ async def test_several_may_close_a_connection_at_the_same_time(server):
         assert connection.is_closed
 
 
+async def test_a_connection_is_opened_once(server):
+    connection = await js.connect(server.url)
+    with pytest.raises(js.BadArgument, match="opened already"):
+        await connection.open()
+    assert connection.stats.links == 1
+    await connection.close()
+    with pytest.raises(js.ConnectionClosed, match="make another"):
+        await connection.open()
+    assert connection.stats.links == 1
+
+
 async def test_closing_wakes_everybody_who_waits(server, name):
     connection = await js.connect(server.url)
     jet = connection.jetstream()

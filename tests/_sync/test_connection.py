@@ -97,6 +97,17 @@ def test_several_may_close_a_connection_at_the_same_time(server):
         assert connection.is_closed
 
 
+def test_a_connection_is_opened_once(server):
+    connection = js.connect(server.url)
+    with pytest.raises(js.BadArgument, match="opened already"):
+        connection.open()
+    assert connection.stats.links == 1
+    connection.close()
+    with pytest.raises(js.ConnectionClosed, match="make another"):
+        connection.open()
+    assert connection.stats.links == 1
+
+
 def test_closing_wakes_everybody_who_waits(server, name):
     connection = js.connect(server.url)
     jet = connection.jetstream()
