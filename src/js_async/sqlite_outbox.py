@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Iterable
@@ -44,12 +45,15 @@ class SqliteOutbox:
     database, keeps a second relay from working at the same time.
     """
 
-    def __init__(self, path: str, *, table: str = "outbox") -> None:
+    def __init__(self, path: str | os.PathLike[str], *, table: str = "outbox") -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise BadArgument(f"path must be text or a path, got {path!r}")
+        path = os.fsdecode(path)
         if not _NAME.fullmatch(table):
             raise BadArgument(f"table must be letters, digits and _, got {table!r}")
         if not path or path == ":memory:":
             raise BadArgument("an outbox must outlive the program: give the path of a file")
-        self._path: Final = str(path)
+        self._path: Final = path
         self._table: Final = table
         self._lock: sqlite3.Connection | None = None
         self._own: sqlite3.Connection | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -395,9 +396,12 @@ async def test_an_outbox_needs_a_file(path):
     for bad in ("", ":memory:"):
         with pytest.raises(js.BadArgument, match="path of a file"):
             js.SqliteOutbox(bad)
+    for wrong in (Path(":memory:"), None, 5):
+        with pytest.raises(js.BadArgument, match="path"):
+            js.SqliteOutbox(wrong)
     with pytest.raises(js.BadArgument, match="table must be"):
         js.SqliteOutbox(path, table="a b")
-    outbox = added(path, [])
+    outbox = added(Path(path), [])
     with closing(sqlite3.connect(path)) as db:
         for subject, options in (
             ("a b", {}),
