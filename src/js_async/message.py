@@ -9,7 +9,13 @@ from js_async.core_message import CoreMessage
 from js_core.ack_reply import Metadata, parse_ack_reply
 from js_core.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
 from js_core.deadline import Deadline, Seconds, monotonic
-from js_core.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
+from js_core.errors import (
+    AlreadyAcknowledged,
+    BadAnswer,
+    ConnectionLost,
+    NotAcknowledgeable,
+    RequestTimeout,
+)
 from js_core.protocol import Frame
 
 __all__ = ["Message"]
@@ -123,7 +129,14 @@ class Message(CoreMessage):
         self._check()
         transport = self._delivery.transport
         deadline = Deadline.after(transport.request_timeout if timeout is None else timeout)
-        frame = await transport.ask(self._frame[1].decode(), b"", ACK, deadline)
+        try:
+            frame = await transport.ask(self._frame[1].decode(), b"", ACK, deadline)
+        except (RequestTimeout, ConnectionLost) as error:
+            raise type(error)(
+                f"{self.subject}: the acknowledgement is not confirmed, it may count or not; unless"
+                " it is repeated, the message may come again after the consumer's ack_wait"
+                f" ({error})"
+            ) from error
         # The confirmation is an empty message. A status on the way back is no confirmation.
         if len(frame[3]) != 2:
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")

@@ -185,3 +185,20 @@ def test_a_double_ack_takes_no_status_for_an_answer():
             message.double_ack(5)
             with pytest.raises(js.AlreadyAcknowledged):
                 message.ack()
+
+
+def test_a_double_ack_without_its_confirmation_says_what_may_come():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.deliver(peer.expect_pull(), 1)
+        for _ in range(2):
+            peer.expect(r"^PUB \$JS\.ACK")
+        peer.reset()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url, reconnect=None) as connection:
+            message = (consumer_of(connection)).next(timeout=5)
+            for error, timeout in ((js.RequestTimeout, 0.05), (js.ConnectionLost, 30)):
+                with pytest.raises(error, match="may come again after the consumer's ack_wait"):
+                    message.double_ack(timeout)
+                assert not message.is_acknowledged
