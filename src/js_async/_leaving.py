@@ -1,4 +1,7 @@
-"""The end of what has messages under way: nothing that failed, or was not sent, goes unnoticed."""
+"""The end of what has messages under way: nothing that failed, or was not sent, goes unnoticed.
+
+The same goes for what works beside the program, and for the error that ended it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,21 @@ from collections.abc import Iterable
 from typing import Final
 
 from js_async._io import Forks
-from js_core.errors import PublishFailures
+from js_core.errors import ConnectionClosed, PublishFailures
 from js_core.publish import PublishFailure
 
-__all__ = ["LISTED", "Leaving", "SentWhileRead", "raise_failures", "warn_of_unseen"]
+__all__ = [
+    "LISTED",
+    "Leaving",
+    "SentWhileRead",
+    "WorksBeside",
+    "raise_failures",
+    "warn_of_unseen",
+]
 
 # Failures that an error lists; it counts the others.
 LISTED: Final = 100
+_NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
 
 
 class Leaving(ABC):
@@ -69,6 +80,38 @@ class SentWhileRead(Leaving):
         if what and not self.is_inherited:
             text = f"{what} sent nothing: it sends while its outcomes are gone through"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+class WorksBeside:
+    """The base of what works beside the program, and keeps the error that ends it."""
+
+    _error: BaseException | None = None
+    _name = ""
+    _forks = 0
+
+    def keep_error(self, error: BaseException, name: str) -> None:
+        """Keep the first error for who waits for the end; `name` says in a warning what ended."""
+        if self._error is None:
+            self._name = name
+            self._forks = Forks.count
+            self._error = error
+
+    def raise_kept(self) -> None:
+        """Raise the error that is kept, if there is one; it is seen then."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def __del__(self) -> None:
+        error = self._error
+        # In a forked process it is the parent's. A cancellation is no news to who did it.
+        if self._forks != Forks.count or not isinstance(error, _NEWS):
+            return
+        if isinstance(error, ConnectionClosed) and error.__cause__ is None:
+            # By the program itself, which is how it ended this.
+            return
+        text = f"{self._name} ended by an error that nobody waited for: {error!r}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def raise_failures(outcomes: Iterable[object]) -> None:

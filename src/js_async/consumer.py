@@ -310,7 +310,8 @@ class Consumer:
             on_deleted=on_deleted,
             on_report=on_report,
         )
-        return Consuming(messages, handler, concurrency, order, progress)
+        where = f"{self._stream}/{self._name}"
+        return Consuming(where, messages, handler, concurrency, order, progress)
 
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None

@@ -7,6 +7,7 @@ from typing import Final, Literal, Self
 from zlib import crc32
 
 from js_async._io import Handler, Lock, Signal, Task, call, check_handler, spawn
+from js_async._leaving import WorksBeside
 from js_async.message import Message
 from js_async.messages import Messages
 from js_core.deadline import NEVER, Deadline, Seconds
@@ -58,14 +59,16 @@ class _Lane:
         self.emptied.set()
 
 
-class Consuming:
+class Consuming(WorksBeside):
     """A consumption that runs beside its starter; made by `Consumer.consume`.
 
-    Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.
+    Use it in a `with` block, or call `start`, and `stop` or `drain` in the end. An error that ended
+    it and that nobody waited for is a `RuntimeWarning` when it is dropped.
     """
 
     def __init__(
         self,
+        consumer: str,
         messages: Messages,
         handler: Handler[Message],
         concurrency: int,
@@ -79,6 +82,7 @@ class Consuming:
             raise BadArgument(f"order must be 'none', 'subject' or 'total', got {order!r}")
         if order == "total" and concurrency > 1:
             raise BadArgument("order='total' works on one message at a time: concurrency=1")
+        self._consumer: Final = consumer
         self._messages: Final = messages
         self._handler: Final = handler
         self._progress: Final = progress
@@ -86,7 +90,6 @@ class Consuming:
         lanes = concurrency if order == "subject" else 1
         self._lanes: Final = [_Lane() for _ in range(lanes)]
         self._tasks: list[Task] = []
-        self._error: BaseException | None = None
         self._stopping = False
         self._counting: Final = Lock()
         self.handled = 0
@@ -138,9 +141,7 @@ class Consuming:
         for task in self._tasks:
             if not task.is_current() and not await task.join(deadline):
                 raise RequestTimeout(still)
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self.raise_kept()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -192,8 +193,7 @@ class Consuming:
 
     def fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        if self._error is None:
-            self._error = error
+        self.keep_error(error, f"{self._consumer}: the consumption")
         self._stopping = True
 
     async def end(self) -> None:

@@ -21,6 +21,7 @@ from js_async._io import (
     spawn,
 )
 from js_async._jobs import Job, JobsHere, is_repeated
+from js_async._leaving import WorksBeside
 from js_async._outcomes import Outcomes
 from js_async._work_settings import WorkSettings
 from js_async.consumer import Consumer
@@ -51,11 +52,13 @@ _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError,
 _BETWEEN_LOOKS: Final = 5.0
 
 
-class Worker:
+class Worker(WorksBeside):
     """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
 
     `run` works until the program is told to end. Or use it in a `with` block, or `start` and
     `stop` it. A message is acknowledged when its handler returns, unless the handler did so itself.
+    An error that ended the work, while nobody ran or stopped it, is a `RuntimeWarning` when it is
+    dropped.
     """
 
     def __init__(
@@ -87,7 +90,6 @@ class Worker:
         self._numbers = 0
         self._here: Final = JobsHere(settings.room)
         self._next_look = Deadline.after(0)
-        self._error: BaseException | None = None
 
     @property
     def handled(self) -> int:
@@ -188,9 +190,7 @@ class Worker:
             if letters is not None:
                 await letters.close()
         await self._confirm()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self.raise_kept()
 
     async def _confirm(self) -> None:
         """Ask the server anything: its answer shows that it has all acknowledgements before."""
@@ -302,8 +302,7 @@ class Worker:
 
     def _fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        if self._error is None:
-            self._error = error
+        self.keep_error(error, f"the worker on {self._stream}")
         self._stop_taking()
 
     # ---- from the queue to the handler

@@ -35,6 +35,7 @@ from js_sync._io import (
     spawn,
 )
 from js_sync._jobs import Job, JobsHere, is_repeated
+from js_sync._leaving import WorksBeside
 from js_sync._outcomes import Outcomes
 from js_sync._work_settings import WorkSettings
 from js_sync.consumer import Consumer
@@ -52,11 +53,13 @@ _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError,
 _BETWEEN_LOOKS: Final = 5.0
 
 
-class Worker:
+class Worker(WorksBeside):
     """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
 
     `run` works until the program is told to end. Or use it in a `with` block, or `start` and
     `stop` it. A message is acknowledged when its handler returns, unless the handler did so itself.
+    An error that ended the work, while nobody ran or stopped it, is a `RuntimeWarning` when it is
+    dropped.
     """
 
     def __init__(
@@ -88,7 +91,6 @@ class Worker:
         self._numbers = 0
         self._here: Final = JobsHere(settings.room)
         self._next_look = Deadline.after(0)
-        self._error: BaseException | None = None
 
     @property
     def handled(self) -> int:
@@ -189,9 +191,7 @@ class Worker:
             if letters is not None:
                 letters.close()
         self._confirm()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self.raise_kept()
 
     def _confirm(self) -> None:
         """Ask the server anything: its answer shows that it has all acknowledgements before."""
@@ -303,8 +303,7 @@ class Worker:
 
     def _fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        if self._error is None:
-            self._error = error
+        self.keep_error(error, f"the worker on {self._stream}")
         self._stop_taking()
 
     # ---- from the queue to the handler

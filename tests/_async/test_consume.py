@@ -14,7 +14,7 @@ from js_async.messages import Messages
 from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
-from tests._async.streams import filled, settled
+from tests._async.streams import filled, settled, waiting
 
 
 async def test_fetch_ends_when_it_is_full(opened, name):
@@ -114,6 +114,55 @@ async def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, na
             await consumer.consume(handle).start()
         for task in tasks:
             assert await task.join(Deadline.after(20))
+
+
+async def broken(_):
+    raise ValueError("out of order")
+
+
+async def begun(works):
+    """Start the only one of `works`; return when it has ended by itself."""
+    await works[0].start()
+    for task in works[0]._tasks:
+        assert await task.join(Deadline.after(30))
+
+
+@pytest.mark.parametrize("closed", [False, True])
+async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        works = [consumer.consume(broken)]
+        await begun(works)
+        if not closed:
+            with pytest.warns(RuntimeWarning, match=f"{name}/c: .*ValueError..out of order"):
+                let_go(works)
+    if closed:
+        with pytest.warns(RuntimeWarning, match=f"{name}/c: .*ValueError..out of order"):
+            let_go(works)
+
+
+async def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 3)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        works = [consumer.consume(broken)]
+        await begun(works)
+        with pytest.raises(ValueError, match="out of order"):
+            await works[0].wait()
+        let_go(works)
+
+
+async def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        works = [consumer.consume(broken)]
+        await works[0].start()
+        await eventually(lambda: waiting(consumer))
+    for task in works[0]._tasks:
+        assert await task.join(Deadline.after(30))
+    let_go(works)
 
 
 def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
 from datetime import timedelta
 from itertools import pairwise
@@ -12,7 +13,7 @@ import js_async as js
 from js_async._delivery import Delivery
 from js_async._jobs import JobsHere
 from js_async.message import Message
-from js_core.deadline import monotonic
+from js_core.deadline import Deadline, monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve
 from js_testing import Proxy
 from tests._async.flow import eventually, pause
@@ -20,6 +21,11 @@ from tests._async.streams import filled, settled
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
 QUICK = js.Retry(attempts=3, first=0.02, factor=1)
+
+
+def let_go(works):
+    works.clear()
+    gc.collect()
 
 
 async def count_is(log, count):
@@ -497,3 +503,17 @@ async def test_settings_that_cannot_be(opened, name):
         await stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
         with pytest.raises(js.BadArgument, match="explicit"):
             await jet.worker(name, "n", print).start()
+
+
+async def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name):
+    async def leave(_):
+        raise SystemExit(3)
+
+    async with opened() as jet:
+        await filled(jet, name, 1)
+        works = [jet.worker(name, PATIENT, leave)]
+        await works[0].start()
+        assert await works[0]._tasks[1].join(Deadline.after(30))
+    assert await works[0]._tasks[0].join(Deadline.after(30))
+    with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
+        let_go(works)

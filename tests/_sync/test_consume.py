@@ -15,7 +15,7 @@ from js_models import ConsumerConfig, StreamConfig
 from js_sync import consuming
 from js_sync.messages import Messages
 from tests._sync.flow import eventually, together
-from tests._sync.streams import filled, settled
+from tests._sync.streams import filled, settled, waiting
 
 
 def test_fetch_ends_when_it_is_full(opened, name):
@@ -113,6 +113,55 @@ def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, mo
             consumer.consume(handle).start()
         for task in tasks:
             assert task.join(Deadline.after(20))
+
+
+def broken(_):
+    raise ValueError("out of order")
+
+
+def begun(works):
+    """Start the only one of `works`; return when it has ended by itself."""
+    works[0].start()
+    for task in works[0]._tasks:
+        assert task.join(Deadline.after(30))
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed):
+    with opened() as jet:
+        stream = filled(jet, name, 3)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        works = [consumer.consume(broken)]
+        begun(works)
+        if not closed:
+            with pytest.warns(RuntimeWarning, match=f"{name}/c: .*ValueError..out of order"):
+                let_go(works)
+    if closed:
+        with pytest.warns(RuntimeWarning, match=f"{name}/c: .*ValueError..out of order"):
+            let_go(works)
+
+
+def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 3)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        works = [consumer.consume(broken)]
+        begun(works)
+        with pytest.raises(ValueError, match="out of order"):
+            works[0].wait()
+        let_go(works)
+
+
+def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        works = [consumer.consume(broken)]
+        works[0].start()
+        eventually(lambda: waiting(consumer))
+    for task in works[0]._tasks:
+        assert task.join(Deadline.after(30))
+    let_go(works)
 
 
 def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
 from datetime import timedelta
 from itertools import pairwise
@@ -10,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 import js_sync as js
-from js_core.deadline import monotonic
+from js_core.deadline import Deadline, monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve
 from js_sync._delivery import Delivery
 from js_sync._jobs import JobsHere
@@ -21,6 +22,11 @@ from tests._sync.streams import filled, settled
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
 QUICK = js.Retry(attempts=3, first=0.02, factor=1)
+
+
+def let_go(works):
+    works.clear()
+    gc.collect()
 
 
 def count_is(log, count):
@@ -498,3 +504,17 @@ def test_settings_that_cannot_be(opened, name):
         stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
         with pytest.raises(js.BadArgument, match="explicit"):
             jet.worker(name, "n", print).start()
+
+
+def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name):
+    def leave(_):
+        raise SystemExit(3)
+
+    with opened() as jet:
+        filled(jet, name, 1)
+        works = [jet.worker(name, PATIENT, leave)]
+        works[0].start()
+        assert works[0]._tasks[1].join(Deadline.after(30))
+    assert works[0]._tasks[0].join(Deadline.after(30))
+    with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
+        let_go(works)
