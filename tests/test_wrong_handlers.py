@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 import js_async
 import js_sync
+from js_core.told import check_takes_one
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import NatsServer
 
@@ -41,6 +44,75 @@ def test_the_blocking_twin_takes_no_coroutine_functions(server: NatsServer, hand
                 js_sync.BadArgument, match=r"a coroutine function, which|must be a function"
             ):
                 make()
+
+
+def nothing() -> None:
+    raise AssertionError("this takes no message")
+
+
+def two(message: object, other: object) -> None:
+    raise AssertionError("nobody gives the other one")
+
+
+def takes_one(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(message: object) -> object:
+        return function(message, "given by the decorator")
+
+    return wrapper
+
+
+class Method:
+    def run(self, message: object) -> None:
+        raise AssertionError("this is called on no object")
+
+
+@pytest.mark.parametrize("handler", [nothing, two, Method.run, [].clear])
+def test_a_handler_that_cannot_take_one_message_is_refused(
+    server: NatsServer, handler: Any
+) -> None:
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        consumer = jet.bind_consumer("S", "c")
+        place = jet.coordination("PLACE", create=True)
+        makes: list[Any] = [
+            lambda: jet.worker("S", "c", handler),
+            lambda: consumer.consume(handler),
+            lambda: jet.process(consumer, handler, into="S", by="id"),
+            lambda: place.leader("x", on_elected=handler),
+            lambda: place.once("x").run(handler),
+        ]
+        for make in makes:
+            with pytest.raises(js_sync.BadArgument, match="must take one argument"):
+                make()
+
+    async def main() -> None:
+        async with js_async.connect(server.url) as nc:
+            with pytest.raises(js_async.BadArgument, match="must take one argument"):
+                nc.jetstream().bind_consumer("S", "c").consume(handler)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        takes_one(two),
+        functools.partial(two, other=1),
+        functools.partial(two, 1),
+        Method().run,
+        lambda *_: None,
+        lambda message, more=None: None,
+        print,
+        str,
+        set[object]().add,
+        Mock(),
+        Mock(spec=nothing),
+        AsyncMock(spec=two),
+    ],
+)
+def test_what_may_take_one_message_is_not_refused(handler: Any) -> None:
+    check_takes_one(handler, "handler")
 
 
 def test_a_coroutine_that_comes_out_of_a_function_ends_the_work(server: NatsServer) -> None:

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
+from js_core.told import check_takes_one
 
 __all__ = [
     "Handler",
@@ -113,9 +114,10 @@ async def call(handler: Handler[T], item: T) -> object:
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called. Whether it is to be awaited shows when it is."""
+    """Refuse what cannot be called with one thing. Whether it is awaited shows when it is."""
     if not callable(handler):
         raise BadArgument(f"{what} must be a coroutine function, got {handler!r}")
+    check_takes_one(handler, what)
 
 
 async def aside(work: Callable[[], T]) -> T:

@@ -1,12 +1,14 @@
-"""Functions of a program that are told of something; nobody waits for what they return."""
+"""Functions of a program: what they must be like to be called by the SDK."""
 
 from __future__ import annotations
 
-from inspect import iscoroutinefunction
+from collections.abc import Callable
+from inspect import iscoroutinefunction, signature
+from typing import Any
 
 from js_core.errors import BadArgument
 
-__all__ = ["check_told"]
+__all__ = ["check_takes_one", "check_told"]
 
 
 def check_told(function: object, name: str) -> None:
@@ -17,3 +19,19 @@ def check_told(function: object, name: str) -> None:
         raise BadArgument(f"{name} must be a plain function, got {function!r}")
     if iscoroutinefunction(type(function).__call__):
         raise BadArgument(f"{name} must be callable without waiting, got {function!r}")
+
+
+def check_takes_one(function: Callable[..., Any], name: str) -> None:
+    """Refuse what cannot be called with one argument, where that can be seen."""
+    try:
+        # Of the function itself: a decorator may give the one it wraps more arguments.
+        found = signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        # Of some builtins nobody knows it.
+        return
+    try:
+        found.bind(None)
+    except TypeError as error:
+        raise BadArgument(
+            f"{name} must take one argument, {function!r} takes {found}: {error}"
+        ) from error

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Protocol, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
+from js_core.told import check_takes_one
 
 __all__ = [
     "Handler",
@@ -79,11 +80,12 @@ def call(handler: Handler[T], item: T) -> object:
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called, and what is for asyncio: nobody would wait for it."""
+    """Refuse what cannot be called with one thing, and what is for asyncio: nobody awaits it."""
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
     if iscoroutinefunction(handler) or iscoroutinefunction(type(handler).__call__):
         raise WrongHandler(f"{what} {handler!r} {_NO_LOOP}")
+    check_takes_one(handler, what)
 
 
 def aside(work: Callable[[], T]) -> T:
