@@ -24,6 +24,7 @@ from js_core.errors import (
     RequestTimeout,
     WrongHandler,
 )
+from js_core.given import check_kind
 from js_core.processing import (
     InputStream,
     ProcessReport,
@@ -70,6 +71,7 @@ class Processing:
         timeout: Seconds,
         on_report: Callable[[ProcessReport], None] | None,
     ) -> None:
+        check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
         check_handler(handler)
         self._jet: Final = jet
         self._api: Final = api

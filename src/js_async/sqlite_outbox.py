@@ -49,7 +49,7 @@ class SqliteOutbox:
         if not isinstance(path, str | os.PathLike):
             raise BadArgument(f"path must be text or a path, got {path!r}")
         path = os.fsdecode(path)
-        if not _NAME.fullmatch(table):
+        if not isinstance(table, str) or not _NAME.fullmatch(table):
             raise BadArgument(f"table must be letters, digits and _, got {table!r}")
         if not path or path == ":memory:":
             raise BadArgument("an outbox must outlive the program: give the path of a file")

@@ -5,7 +5,7 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -120,7 +120,7 @@ def _no_message(given: object) -> BadArgument:
 
 
 def several(requests: R) -> R:
-    """Return what should be several requests; raises `BadArgument` for a single one.
+    """Return what should be several requests; raises `BadArgument` for anything else.
 
     A request is a tuple, so going through it would say what it goes through, not what is wrong.
     """
@@ -128,6 +128,9 @@ def several(requests: R) -> R:
         raise BadArgument(
             f"{requests.subject}: several requests are expected, got one: give a list of it"
         )
+    given: object = requests
+    if not isinstance(given, Iterable | AsyncIterable) and not hasattr(given, "__getitem__"):
+        raise BadArgument(f"several requests are expected, as in a list, got {given!r}")
     return requests
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from attrs import frozen
 
 from js_core.errors import BadArgument
+from js_core.given import check_kind
 from js_core.reports import WorkReport
 from js_core.retry import Retry
 from js_core.told import check_told
@@ -38,6 +39,13 @@ class WorkSettings:
 
     def __attrs_post_init__(self) -> None:
         check_told(self.on_report, "on_report")
+        if self.dead_letters is not None:
+            check_kind(
+                self.dead_letters,
+                DeadLetters,
+                "dead_letters",
+                "what `JetStream.dead_letters` returns",
+            )
         if not isinstance(self.retry, Retry):
             raise BadArgument(f"retry must be a Retry, got {self.retry!r}")
         if not isinstance(self.concurrency, int):

@@ -12,6 +12,7 @@ from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Seconds, monotonic, seconds
 from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
 from js_core.fetch import Fetch
+from js_core.given import check_kind
 from js_core.pin import pin_of
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
 from js_core.reports import PullReport
@@ -189,6 +190,7 @@ class Consumer:
         Returns None when none came within `timeout` seconds. Raises `AlreadyAcknowledged`, and
         what `fetch` raises.
         """
+        check_kind(message, Message, "message", "a Message of this consumer")
         if message.is_acknowledged:
             raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
         limits = fetch_limits(1, None, timeout, "full")

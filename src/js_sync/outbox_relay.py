@@ -25,6 +25,7 @@ from js_core.outbox import (
     is_of_event_alone,
 )
 from js_core.subject_write import Stored
+from js_core.subjects import check_name
 from js_core.told import check_told
 from js_sync._io import Signal, Task, sleep, spawn
 from js_sync._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
@@ -64,9 +65,11 @@ class OutboxRelay:
         timeout: Seconds,
         on_report: Callable[[OutboxReport], None] | None,
     ) -> None:
+        if not callable(getattr(store, "claim", None)):
+            raise BadArgument(f"an outbox is expected, such as a SqliteOutbox, got {store!r}")
         self._jet: Final = jet
         self._store: Final = StoreCalls(store)
-        self._stream: Final = stream
+        self._stream: Final = check_name(stream, "stream")
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
         check_told(on_report, "on_report")

@@ -1,0 +1,13 @@
+"""What programs give as arguments: what is of another kind is refused where it is given."""
+
+from __future__ import annotations
+
+from js_core.errors import BadArgument
+
+__all__ = ["check_kind"]
+
+
+def check_kind(value: object, kind: type, name: str, instead: str) -> None:
+    """Refuse what is of another kind; `instead` says in the error what is expected."""
+    if not isinstance(value, kind):
+        raise BadArgument(f"{name} must be {instead}, got {value!r}")
