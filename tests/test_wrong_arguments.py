@@ -18,6 +18,8 @@ WRONG: dict[str, tuple[str, Any]] = {
     "letters by name": ("dead_letters", lambda jet: jet.worker("S", "c", print, dead_letters="x")),
     "publish a number": ("several requests", lambda jet: jet.publish_many(5)),
     "ingest nothing": ("several requests", lambda jet: jet.fast_ingest("S", None)),
+    "a batch by number": ("a batch id", lambda jet: jet.atomic_batch(id=5)),
+    "an order in a list": ("order", lambda jet: jet.worker("S", "c", print, order=[])),
     "acknowledge bytes": ("message", lambda jet: jet.bind_consumer("S", "c").ack_next(b"")),
 }
 
@@ -31,6 +33,36 @@ def test_what_is_of_another_kind_is_refused_at_once(
         pytest.raises(js_sync.BadArgument, match=rf"{named} .*, got "),
     ):
         call(nc.jetstream())
+
+
+COUNTS: dict[str, Any] = {
+    "consume concurrency": lambda jet, n: jet.bind_consumer("S", "c").consume(print, concurrency=n),
+    "worker concurrency": lambda jet, n: jet.worker("S", "c", print, concurrency=n),
+    "worker max_messages": lambda jet, n: jet.worker("S", "c", print, max_messages=n),
+    "events max_pending": lambda jet, n: jet.events(max_pending=n),
+    "batch max_messages": lambda jet, n: jet.atomic_batch(max_messages=n),
+}
+
+
+@pytest.mark.parametrize("call", COUNTS.values(), ids=COUNTS)
+@pytest.mark.parametrize("count", ["2", 2.5, 0, True])
+def test_counts_are_whole_numbers(server: NatsServer, call: Any, count: Any) -> None:
+    with (
+        js_sync.connect(server.url) as nc,
+        pytest.raises(js_sync.BadArgument, match="must be a whole number from 1 up, got"),
+    ):
+        call(nc.jetstream(), count)
+
+
+def test_subscriptions_name_what_is_wrong(server: NatsServer) -> None:
+    five: Any = 5
+    text: Any = "5"
+    with js_sync.connect(server.url) as nc:
+        for queue in (five, None):
+            with pytest.raises(js_sync.BadArgument, match="queue group must be text"):
+                nc.subscribe("a", queue=queue)
+        with pytest.raises(js_sync.BadArgument, match="max_pending must be a whole number"):
+            nc.subscribe("a", max_pending=text)
 
 
 def test_an_outbox_goes_into_a_stream_by_name(server: NatsServer, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from js_async.message import Message
 from js_async.messages import Messages
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, RequestTimeout
+from js_core.given import check_whole
 
 __all__ = ["Consuming", "Order"]
 
@@ -76,9 +77,8 @@ class Consuming(WorksBeside):
         progress: bool,
     ) -> None:
         check_handler(handler)
-        if concurrency < 1:
-            raise BadArgument(f"concurrency must be from 1 up, got {concurrency}")
-        if order not in {"none", "subject", "total"}:
+        check_whole(concurrency, "concurrency")
+        if order not in ("none", "subject", "total"):
             raise BadArgument(f"order must be 'none', 'subject' or 'total', got {order!r}")
         if order == "total" and concurrency > 1:
             raise BadArgument("order='total' works on one message at a time: concurrency=1")

@@ -9,8 +9,9 @@ from js_async._io import Signal
 from js_async._transport import Box, Transport
 from js_async.core_message import CoreMessage
 from js_core.deadline import NEVER, Deadline, Seconds
-from js_core.errors import BadArgument, ConnectionClosed, RequestTimeout
+from js_core.errors import ConnectionClosed, RequestTimeout
 from js_core.events import MessagesDropped
+from js_core.given import check_whole
 from js_core.protocol import Frame, Sink
 
 __all__ = ["DEFAULT_PENDING", "Subscription"]
@@ -29,8 +30,7 @@ class Subscription:
         max_pending: int,
         tell: Callable[[MessagesDropped], None],
     ) -> None:
-        if max_pending < 1:
-            raise BadArgument(f"max_pending must be from 1 up, got {max_pending}")
+        check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._subject: Final = subject
         self._queue: Final = queue

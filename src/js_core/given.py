@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from js_core.errors import BadArgument
 
-__all__ = ["check_kind"]
+__all__ = ["check_kind", "check_whole"]
 
 
 def check_kind(value: object, kind: type, name: str, instead: str) -> None:
     """Refuse what is of another kind; `instead` says in the error what is expected."""
     if not isinstance(value, kind):
         raise BadArgument(f"{name} must be {instead}, got {value!r}")
+
+
+def check_whole(value: object, name: str) -> None:
+    """Refuse what is no whole number from 1 up."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BadArgument(f"{name} must be a whole number from 1 up, got {value!r}")

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from attrs import frozen
 
 from js_core.errors import BadArgument
-from js_core.given import check_kind
+from js_core.given import check_kind, check_whole
 from js_core.reports import WorkReport
 from js_core.retry import Retry
 from js_core.told import check_told
@@ -48,11 +48,10 @@ class WorkSettings:
             )
         if not isinstance(self.retry, Retry):
             raise BadArgument(f"retry must be a Retry, got {self.retry!r}")
-        if not isinstance(self.concurrency, int):
-            raise BadArgument(f"concurrency must be a whole number, got {self.concurrency!r}")
-        if self.concurrency < 1:
-            raise BadArgument(f"concurrency must be from 1 up, got {self.concurrency}")
-        if not callable(self.order) and self.order not in {"none", "subject", "total"}:
+        check_whole(self.concurrency, "concurrency")
+        if self.max_messages is not None:
+            check_whole(self.max_messages, "max_messages")
+        if not callable(self.order) and self.order not in ("none", "subject", "total"):
             raise BadArgument(
                 f"order must be 'none', 'subject', 'total' or a function, got {self.order!r}"
             )

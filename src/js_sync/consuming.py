@@ -9,6 +9,7 @@ from zlib import crc32
 
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, RequestTimeout
+from js_core.given import check_whole
 from js_sync._io import Handler, Lock, Signal, Task, call, check_handler, spawn
 from js_sync._leaving import WorksBeside
 from js_sync.message import Message
@@ -77,9 +78,8 @@ class Consuming(WorksBeside):
         progress: bool,
     ) -> None:
         check_handler(handler)
-        if concurrency < 1:
-            raise BadArgument(f"concurrency must be from 1 up, got {concurrency}")
-        if order not in {"none", "subject", "total"}:
+        check_whole(concurrency, "concurrency")
+        if order not in ("none", "subject", "total"):
             raise BadArgument(f"order must be 'none', 'subject' or 'total', got {order!r}")
         if order == "total" and concurrency > 1:
             raise BadArgument("order='total' works on one message at a time: concurrency=1")

@@ -9,8 +9,9 @@ from typing import Final
 
 from js_core.advisories import Event, read_event
 from js_core.deadline import Deadline, monotonic
-from js_core.errors import BadArgument, RequestTimeout
+from js_core.errors import RequestTimeout
 from js_core.events import MessagesDropped
+from js_core.given import check_whole
 from js_core.protocol import Frame, Sink
 from js_core.told import check_told
 from js_sync._io import Signal
@@ -37,8 +38,7 @@ class Events(Iteration[Event]):
         max_pending: int,
         on_drop: Callable[[MessagesDropped], None] | None,
     ) -> None:
-        if max_pending < 1:
-            raise BadArgument(f"max_pending must be from 1 up, got {max_pending}")
+        check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._max_pending: Final = max_pending
         check_told(on_drop, "on_drop")

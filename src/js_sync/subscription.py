@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_core.deadline import NEVER, Deadline, Seconds
-from js_core.errors import BadArgument, ConnectionClosed, RequestTimeout
+from js_core.errors import ConnectionClosed, RequestTimeout
 from js_core.events import MessagesDropped
+from js_core.given import check_whole
 from js_core.protocol import Frame, Sink
 from js_sync._io import Signal
 from js_sync._transport import Box, Transport
@@ -30,8 +31,7 @@ class Subscription:
         max_pending: int,
         tell: Callable[[MessagesDropped], None],
     ) -> None:
-        if max_pending < 1:
-            raise BadArgument(f"max_pending must be from 1 up, got {max_pending}")
+        check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._subject: Final = subject
         self._queue: Final = queue
