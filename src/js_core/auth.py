@@ -35,6 +35,11 @@ class Credentials:
     """A user JWT; it needs the seed beside it, unless it is a bearer token."""
 
     def __attrs_post_init__(self) -> None:
+        for what in ("user", "password", "token", "nkey_seed", "jwt"):
+            value = getattr(self, what)
+            if value is not None and not isinstance(value, str):
+                # Not shown, as it may be a secret.
+                raise BadArgument(f"{what} must be text, got {type(value).__name__}")
         if self.password is not None and self.user is None:
             raise BadArgument("a password needs a user")
         kinds = [self.token is not None, self.user is not None, self._has_key]

@@ -76,3 +76,11 @@ class ConnectOptions:
             if value is not None and not isinstance(value, kind):
                 named = "text" if kind is str else f"a {kind.__name__}"
                 raise BadArgument(f"{what} must be {named} or None, got {value!r}")
+        if not isinstance(self.credentials, Credentials) and not callable(self.credentials):
+            # Not shown, as it may be a secret.
+            kind = type(self.credentials).__name__
+            raise BadArgument(f"credentials must be a function that returns them, got {kind}")
+        file = self.credentials_file
+        if file is not None and not (isinstance(file, str) or hasattr(file, "__fspath__")):
+            # A number would be read as a file, or a socket, that is open.
+            raise BadArgument(f"credentials_file must be a path or None, got {file!r}")

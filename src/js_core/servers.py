@@ -89,6 +89,10 @@ def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
     if isinstance(urls, bytes) or not isinstance(urls, Iterable):
         # The value is not shown: it may hold a password.
         raise BadArgument(f"servers must be a URL or a list of them, got {type(urls).__name__}")
+    urls = tuple(urls)
+    for url in urls:
+        if not isinstance(url, str):
+            raise BadArgument(f"servers must be URLs, got {type(url).__name__} in the list")
     found = tuple(ServerAddress.parse(url.strip()) for url in urls if url.strip())
     if not found:
         raise BadArgument("no server given: pass at least one URL such as nats://127.0.0.1:4222")

@@ -213,7 +213,10 @@ def test_options_pickle_and_hide_secrets() -> None:
         ({"reconnect": True}, "reconnect must be a ReconnectPolicy or None, got True"),
         ({"tls": True}, "tls must be a TlsOptions or None"),
         ({"name": 5}, "name must be text or None, got 5"),
+        ({"credentials": "me.creds"}, "credentials must be a function .*, got str"),
+        ({"credentials_file": 5}, "credentials_file must be a path or None, got 5"),
         ({"servers": None}, "servers must be a URL or a list of them, got NoneType"),
+        ({"servers": ["nats://a", 5]}, "servers must be URLs, got int in the list"),
         ({"servers": b"nats://a"}, "servers must be a URL or a list of them, got bytes"),
         ({"inbox_prefix": "a b"}, "subject"),
         ({"inbox_prefix": "a.>"}, "wildcard"),
@@ -222,6 +225,14 @@ def test_options_pickle_and_hide_secrets() -> None:
 def test_options_that_make_no_sense(given: dict[str, Any], told: str) -> None:
     with pytest.raises(BadArgument, match=told):
         options(**given)
+
+
+@pytest.mark.parametrize("what", ["user", "token", "nkey_seed", "jwt"])
+def test_credentials_are_text_and_not_shown(what: str) -> None:
+    given: dict[str, Any] = {what: b"s3cret"}
+    with pytest.raises(BadArgument, match=f"{what} must be text, got bytes") as caught:
+        Credentials(**given)
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_tls_key_without_its_certificate_is_refused() -> None:
