@@ -14,11 +14,8 @@ from js_core.errors import (
     BadArgument,
     ConsumerExists,
     JetStreamError,
-    StreamNotFound,
     TwinstreamError,
 )
-from js_core.subjects import check_filter
-from js_models.error_codes import STREAM_NOT_FOUND
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
@@ -28,7 +25,6 @@ __all__ = [
     "check_config",
     "create_consumer",
     "create_stream",
-    "name_by_subject",
     "update_stream",
 ]
 
@@ -59,20 +55,6 @@ def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
     if pedantic:
         api.require((2, 11, 0), "pedantic=True")
     return {"pedantic": True} if pedantic else {}
-
-
-async def name_by_subject(api: Api, subject: str) -> str:
-    """Return the name of the one stream that holds a subject."""
-    target = api.subjects.streams("NAMES")
-    check_filter(subject)
-    answer = await api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
-    names = answer.streams or []
-    if len(names) > 1:
-        raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
-    if not names:
-        text = f"no stream holds the subject {subject}"
-        raise StreamNotFound(text, code=404, err_code=STREAM_NOT_FOUND, subject=target)
-    return names[0]
 
 
 def check_config(config: object, kind: type) -> None:

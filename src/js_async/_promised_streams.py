@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from js_async import _paging
 from js_async._api import Api
+from js_async._holding import holding
 from js_async.stream import Stream
 from js_core.errors import NoStream, NotPromised
 from js_core.hole import Hole
@@ -85,6 +85,7 @@ class PromisedStreams:
         return None
 
     async def _ask(self, subject: str) -> str:
-        async for name in _paging.StreamNames(self._api, subject):
-            return name
-        raise NoStream(f"{subject}: no stream has this subject")
+        names = await holding(self._api, subject)
+        if not names:
+            raise NoStream(f"{subject}: no stream has this subject")
+        return names[0]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import js_models
 from js_async._api import Api
 from js_async._coordination_calls import CoordinationCalls
-from js_async._create import check_config, create_stream, name_by_subject, update_stream
+from js_async._create import check_config, create_stream, update_stream
+from js_async._holding import name_by_subject
 from js_async._io import Handler
 from js_async._publish_calls import PublishCalls
 from js_async._transport import Transport

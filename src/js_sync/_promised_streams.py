@@ -11,8 +11,8 @@ from js_core.hole import Hole
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
 from js_models import StreamConfig
-from js_sync import _paging
 from js_sync._api import Api
+from js_sync._holding import holding
 from js_sync.stream import Stream
 
 __all__ = ["PromisedStreams"]
@@ -86,6 +86,7 @@ class PromisedStreams:
         return None
 
     def _ask(self, subject: str) -> str:
-        for name in _paging.StreamNames(self._api, subject):
-            return name
-        raise NoStream(f"{subject}: no stream has this subject")
+        names = holding(self._api, subject)
+        if not names:
+            raise NoStream(f"{subject}: no stream has this subject")
+        return names[0]

@@ -16,7 +16,8 @@ from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
 from js_core.subjects import ApiSubjects
 from js_sync._api import Api
 from js_sync._coordination_calls import CoordinationCalls
-from js_sync._create import check_config, create_stream, name_by_subject, update_stream
+from js_sync._create import check_config, create_stream, update_stream
+from js_sync._holding import name_by_subject
 from js_sync._io import Handler
 from js_sync._publish_calls import PublishCalls
 from js_sync._transport import Transport

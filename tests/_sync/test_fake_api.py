@@ -61,6 +61,23 @@ def test_no_leader_until_the_deadline_is_told():
         assert len(server.operations("STREAM.INFO")) > 1
 
 
+def test_a_stream_that_the_cluster_has_not_heard_of_yet_is_found():
+    """The leader of the cluster answers, who may be behind the leader of the stream."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for streams in ([], ["S"], None, []):
+            peer.answer(peer.expect(r"STREAM\.NAMES"), {"streams": streams, "total": 0})
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=30)
+            assert jet.stream_name_by_subject("s") == "S"
+            with pytest.raises(js.StreamNotFound):
+                jet.stream_name_by_subject("s")
+
+
 def test_what_a_broken_link_took_along_is_asked_for_again():
     asked = []
 

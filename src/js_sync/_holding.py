@@ -1,0 +1,42 @@
+# Generated from src/js_async/_holding.py by codegen/twin.py. Edit that file instead.
+"""Which streams hold a subject."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import js_models
+from js_core.errors import BadArgument, StreamNotFound
+from js_core.subjects import check_filter
+from js_models.error_codes import STREAM_NOT_FOUND
+from js_sync._api import Api
+from js_sync._io import sleep
+
+__all__ = ["holding", "name_by_subject"]
+
+# A stream's own leader answers its creation. The leader of the cluster, who is asked here, hears of
+# it some milliseconds later at times (seen of servers 2.12 and 2.14; seconds).
+_HEARS_IN: Final = 0.25
+
+
+def holding(api: Api, subject: str) -> list[str]:
+    """Return the names of streams that hold a subject, a page of them; none is asked twice for."""
+    target = api.subjects.streams("NAMES")
+    answer = api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
+    if not answer.streams:
+        sleep(_HEARS_IN)
+        answer = api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
+    return answer.streams or []
+
+
+def name_by_subject(api: Api, subject: str) -> str:
+    """Return the name of the one stream that holds a subject."""
+    check_filter(subject)
+    names = holding(api, subject)
+    if len(names) > 1:
+        raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
+    if not names:
+        text = f"no stream holds the subject {subject}"
+        target = api.subjects.streams("NAMES")
+        raise StreamNotFound(text, code=404, err_code=STREAM_NOT_FOUND, subject=target)
+    return names[0]
