@@ -60,7 +60,7 @@ def silent(peer: FakePeer) -> None:
 def opened(connection):
     messages = connection.jetstream().bind_consumer("S", "c").messages()
     channel, engine = messages._open()
-    messages._decide(channel, engine)
+    messages._decisions.carry_out(channel, engine, False)
     return messages
 
 
@@ -140,13 +140,13 @@ def test_a_push_iteration_that_is_closed_before_it_waits_ends():
 def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more(monkeypatch):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = connection.jetstream().bind_consumer("S", "c").messages()
-        own = messages._channels.take
+        own = messages._missing.channels.take
 
         def slowly():
             messages.close()
             return own()
 
-        monkeypatch.setattr(messages._channels, "take", slowly)
+        monkeypatch.setattr(messages._missing.channels, "take", slowly)
         assert messages.take(Deadline.after(30)) is None
         assert connection.stats.subscriptions == 0
 
@@ -220,9 +220,12 @@ def test_streams_that_others_ask_for_meanwhile_disturb_no_search(monkeypatch):
         assert streams._find(b"x") is None
 
 
-def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look(monkeypatch):
+def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look(
+    monkeypatch, tmp_path
+):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        relay = connection.jetstream().outbox(None, stream="S", by="id", poll=3600)
+        outbox = js.SqliteOutbox(tmp_path / "outbox")
+        relay = connection.jetstream().outbox(outbox, stream="S", by="id", poll=3600)
         monkeypatch.setattr(relay, "_claim", lambda: None)
         monkeypatch.setattr(relay, "_round", lambda: None)
         hooked = Hooked(lambda: (relay._stop.set(), hooked.set()))
