@@ -86,13 +86,13 @@ class WorksBeside:
     """The base of what works beside the program, and keeps the error that ends it."""
 
     _error: BaseException | None = None
-    _name = ""
+    _what = ""
     _forks = 0
 
-    def keep_error(self, error: BaseException, name: str) -> None:
-        """Keep the first error for who waits for the end; `name` says in a warning what ended."""
+    def keep_error(self, error: BaseException, what: str) -> None:
+        """Keep the first error for who waits for the end; `what` says in a warning what ended."""
         if self._error is None:
-            self._name = name
+            self._what = what
             self._forks = Forks.count
             self._error = error
 
@@ -110,7 +110,7 @@ class WorksBeside:
         if isinstance(error, ConnectionClosed) and error.__cause__ is None:
             # By the program itself, which is how it ended this.
             return
-        text = f"{self._name} ended by an error that nobody waited for: {error!r}"
+        text = f"{self._what} ended by an error that nobody waited for: {error!r}"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 

@@ -6,6 +6,7 @@ from typing import Final, Self
 
 from js_async._asking import SlotAsking
 from js_async._io import Handler, Signal, Task, call, check_handler, spawn
+from js_async._leaving import WorksBeside
 from js_async._slot import Place, Slots, passes
 from js_async.lease import Lease
 from js_core.coordination import check_coordination
@@ -20,7 +21,7 @@ __all__ = ["Leader"]
 _GONE: Final = 1.0
 
 
-class Leader:
+class Leader(WorksBeside):
     """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
 
     A stream that is deleted meanwhile is waited for. An error out of a handler, a stream that came
@@ -53,7 +54,6 @@ class Leader:
         self._lease: Lease | None = None
         self._campaign: Task | None = None
         self._term: _Term | None = None
-        self._error: BaseException | None = None
         self._stopping: Final = Signal()
         self._pause = 0.0
         self._gone = False
@@ -130,9 +130,7 @@ class Leader:
             return
         if not await campaign.join(Deadline.after(timeout)):
             raise RequestTimeout(f"leader {self._name}: the campaign goes on, or a handler runs")
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self.raise_kept()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -150,7 +148,7 @@ class Leader:
                 pause, self._pause = self._pause, 0.0
                 await self._stopping.sleep(Deadline.after(pause))
         except BaseException as error:
-            self._error = error
+            self.keep_error(error, f"the campaign for leader {self._name}")
 
     async def _campaign_once(self) -> None:
         asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)

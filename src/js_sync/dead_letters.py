@@ -48,6 +48,7 @@ from js_sync import _control
 from js_sync._api import Api
 from js_sync._io import Lock, Task, spawn
 from js_sync._io import Stream as Generated
+from js_sync._leaving import WorksBeside
 from js_sync.consumer import Consumer
 from js_sync.message import Message
 from js_sync.messages import Messages
@@ -63,7 +64,7 @@ _AGAIN: Final = 1.0
 _BATCH: Final = 50
 
 
-class DeadLetters:
+class DeadLetters(WorksBeside):
     """The dead letters of a stream or of one consumer; made by `JetStream.dead_letters`.
 
     Use it in a `with` block to make dead letters beside other work, or call `prepare` and
@@ -85,7 +86,6 @@ class DeadLetters:
         self._kept: Consumer | None = None
         self._messages: Messages | None = None
         self._task: Task | None = None
-        self._error: BaseException | None = None
         self._users = 0
         self._turns: Final = Lock()
         self._counting: Final = Lock()
@@ -305,7 +305,7 @@ class DeadLetters:
             for advisory in messages:
                 self._deal_with(advisory)
         except Exception as error:
-            self._error = error
+            self.keep_error(error, f"{self._names.stream}: the making of dead letters")
 
     def close(self, timeout: Seconds = 30.0) -> None:
         """Stop making dead letters, unless others have begun it, too.
@@ -328,9 +328,7 @@ class DeadLetters:
         """
         if self._task is not None and not self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("dead letters are still being made")
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self.raise_kept()
 
     def __enter__(self) -> Self:
         self.start()

@@ -28,6 +28,7 @@ from js_core.subject_write import Stored
 from js_core.subjects import check_name
 from js_core.told import check_told
 from js_sync._io import Signal, Task, sleep, spawn
+from js_sync._leaving import WorksBeside
 from js_sync._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_sync._outbox_window import OutboxWindow
 from js_sync._store_calls import StoreCalls, StoreTrouble
@@ -46,7 +47,7 @@ _TOGETHER: Final = 100
 _LONGEST_PAUSE: Final = 5.0
 
 
-class OutboxRelay:
+class OutboxRelay(WorksBeside):
     """Stores the events of an outbox; made by `JetStream.outbox`.
 
     Used in a `with` block it works beside the program until the end of the block; `drain` works
@@ -79,7 +80,6 @@ class OutboxRelay:
         self._stop: Final = Signal()
         self._awake: Final = Signal()
         self._task: Task | None = None
-        self._error: Exception | None = None
         self._pause = self._poll
         self.stored = 0
         """Events that were stored, by this relay or found stored."""
@@ -109,9 +109,7 @@ class OutboxRelay:
         """Return when the relay has ended: by `stop`, or by an error, which is raised here."""
         if self._task is not None and not self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("the relay is still working")
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self.raise_kept()
 
     def __enter__(self) -> Self:
         self.start()
@@ -161,7 +159,7 @@ class OutboxRelay:
                 elif not self._stop.is_set():
                     self._rest()
         except Exception as error:
-            self._error = error
+            self.keep_error(error, f"the relay of an outbox to {self._stream}")
             self._tell_end(error)
         finally:
             self._release()

@@ -15,6 +15,7 @@ from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
+from tests.dropping import let_go
 
 
 async def test_fetch_ends_when_it_is_full(opened, name):
@@ -73,11 +74,6 @@ async def test_an_iteration_that_is_dropped_open_warns(opened, name):
         del messages
         assert len([message async for message in over.messages(stop_after=2)]) == 2
         gc.collect()
-
-
-def let_go(messages):
-    messages.clear()
-    gc.collect()
 
 
 async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):

@@ -7,8 +7,9 @@ import pytest
 
 import js_async as js
 from js_async._io import Signal
-from js_core.deadline import NEVER
+from js_core.deadline import NEVER, Deadline
 from tests._async.flow import eventually
+from tests.dropping import let_go
 
 
 class Candidate:
@@ -114,6 +115,13 @@ async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name)
         with pytest.raises(ValueError, match="cannot lose"):
             await leader.wait(timeout=30)
         assert len(returned) == 1
+        at_work.clear()
+        leaders = [coordination.leader("b", on_elected=elected, on_lost=lost)]
+        await leaders[0].start()
+        assert await eventually(stepped_down, leaders[0])
+        assert await leaders[0]._campaign.join(Deadline.after(30))
+        with pytest.warns(RuntimeWarning, match="campaign for leader b ended by .*cannot lose"):
+            let_go(leaders)
 
 
 async def stepped_down(leader):

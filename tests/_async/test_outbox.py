@@ -11,8 +11,10 @@ import pytest
 
 import js_async as js
 from js_async import outbox_relay, sqlite_outbox
+from js_core.deadline import Deadline
 from js_models import StreamConfig, evolve
 from tests._async.flow import eventually
+from tests.dropping import let_go
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
 
@@ -371,22 +373,30 @@ def test_a_locked_database_is_not_kept_open(path, monkeypatch):
         found.execute("SELECT 1")
 
 
-async def test_what_ends_a_relay_is_told(opened, name, path):
+@pytest.mark.parametrize("waited", [True, False])
+async def test_what_ends_a_relay_is_told(opened, name, path, waited):
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.1"])
         reports = []
         relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
+        relays = [relay]
         await relay.start()
 
         async def stored_one():
-            return relay.stored == 1
+            return relays[0].stored == 1
 
+        del relay
         await eventually(stored_one)
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("DROP TABLE outbox")
-        with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            await relay.wait(30)
+        if waited:
+            with pytest.raises(sqlite3.OperationalError, match="no such table"):
+                await relays[0].wait(30)
+        else:
+            assert await relays[0]._task.join(Deadline.after(30))
+            with pytest.warns(RuntimeWarning, match=f"to {name} ended by .*no such table"):
+                let_go(relays)
         (report,) = reports
         assert report.ended
         assert "the relay has ended: OperationalError('no such table" in str(report)

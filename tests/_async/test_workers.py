@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, defaultdict
 from datetime import timedelta
 from itertools import pairwise
@@ -18,14 +17,10 @@ from js_models import ConsumerConfig, StreamConfig, evolve
 from js_testing import Proxy
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
+from tests.dropping import let_go
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
 QUICK = js.Retry(attempts=3, first=0.02, factor=1)
-
-
-def let_go(works):
-    works.clear()
-    gc.collect()
 
 
 async def count_is(log, count):

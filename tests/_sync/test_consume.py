@@ -16,6 +16,7 @@ from js_sync import consuming
 from js_sync.messages import Messages
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
+from tests.dropping import let_go
 
 
 def test_fetch_ends_when_it_is_full(opened, name):
@@ -72,11 +73,6 @@ def test_an_iteration_that_is_dropped_open_warns(opened, name):
         del messages
         assert len([message for message in over.messages(stop_after=2)]) == 2
         gc.collect()
-
-
-def let_go(messages):
-    messages.clear()
-    gc.collect()
 
 
 def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):

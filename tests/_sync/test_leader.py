@@ -7,9 +7,10 @@ import attrs
 import pytest
 
 import js_sync as js
-from js_core.deadline import NEVER
+from js_core.deadline import NEVER, Deadline
 from js_sync._io import Signal
 from tests._sync.flow import eventually
+from tests.dropping import let_go
 
 
 class Candidate:
@@ -115,6 +116,13 @@ def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name):
         with pytest.raises(ValueError, match="cannot lose"):
             leader.wait(timeout=30)
         assert len(returned) == 1
+        at_work.clear()
+        leaders = [coordination.leader("b", on_elected=elected, on_lost=lost)]
+        leaders[0].start()
+        assert eventually(stepped_down, leaders[0])
+        assert leaders[0]._campaign.join(Deadline.after(30))
+        with pytest.warns(RuntimeWarning, match="campaign for leader b ended by .*cannot lose"):
+            let_go(leaders)
 
 
 def stepped_down(leader):

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import js_sync as js
+from js_core.deadline import Deadline
 from js_models import StreamConfig, evolve
 from js_sync import outbox_relay, sqlite_outbox
 from tests._sync.flow import eventually
+from tests.dropping import let_go
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
 
@@ -372,22 +374,30 @@ def test_a_locked_database_is_not_kept_open(path, monkeypatch):
         found.execute("SELECT 1")
 
 
-def test_what_ends_a_relay_is_told(opened, name, path):
+@pytest.mark.parametrize("waited", [True, False])
+def test_what_ends_a_relay_is_told(opened, name, path, waited):
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.1"])
         reports = []
         relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
+        relays = [relay]
         relay.start()
 
         def stored_one():
-            return relay.stored == 1
+            return relays[0].stored == 1
 
+        del relay
         eventually(stored_one)
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("DROP TABLE outbox")
-        with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            relay.wait(30)
+        if waited:
+            with pytest.raises(sqlite3.OperationalError, match="no such table"):
+                relays[0].wait(30)
+        else:
+            assert relays[0]._task.join(Deadline.after(30))
+            with pytest.warns(RuntimeWarning, match=f"to {name} ended by .*no such table"):
+                let_go(relays)
         (report,) = reports
         assert report.ended
         assert "the relay has ended: OperationalError('no such table" in str(report)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, defaultdict
 from datetime import timedelta
 from itertools import pairwise
@@ -19,14 +18,10 @@ from js_sync.message import Message
 from js_testing import Proxy
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
+from tests.dropping import let_go
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
 QUICK = js.Retry(attempts=3, first=0.02, factor=1)
-
-
-def let_go(works):
-    works.clear()
-    gc.collect()
 
 
 def count_is(log, count):
