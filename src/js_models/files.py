@@ -15,12 +15,14 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import Factory, evolve, field, frozen
 
-from js_models._document import Document, Fault, Place, TextError, member
+from js_models._document import Document, Fault, Place, TextError, member, parent
 from js_models._json import JsonObject
+from js_models._reading import Reader
 from js_models._shapes import SHAPES
-from js_models.lint import lint_consumer, lint_stream
+from js_models.lint import dropped, lint_consumer, lint_stream
 from js_models.problem import Problem
 from js_models.validation import validate_consumer, validate_stream
+from js_models.version import parse_version
 
 Kind: TypeAlias = Literal["stream", "consumer"]
 
@@ -33,6 +35,9 @@ _LISTS: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
 
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
 """Members that a server's answer has beside its list."""
+
+_ANSWERED = {"created", "state"}
+"""Members that a server's answer has beside the config, and a request has not."""
 
 _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", "L-IGNORED")
 """Rules whose problems are about a key, whatever its value."""
@@ -129,9 +134,19 @@ class _Found:
     is_answer: bool = False
     """Whether it is from a server's answer, with the state."""
 
+    around: JsonObject = Factory(dict[str, Any])
+    """What a request has beside the config."""
+
     def problem(self, problem: Problem) -> FileProblem:
+        return self._placed(problem, self.path)
+
+    def problem_around(self, problem: Problem) -> FileProblem:
+        """Return a problem of what stands beside the config."""
+        return self._placed(problem, parent(self.path))
+
+    def _placed(self, problem: Problem, outer: str) -> FileProblem:
         inner = problem.path
-        whole = f"{self.path}{inner}" if inner.startswith("[") else _join(self.path, inner)
+        whole = f"{outer}{inner}" if inner.startswith("[") else _join(outer, inner)
         line, column = self.document.place(whole, key=problem.rule in _ABOUT_KEYS)
         return FileProblem(self.config.file, line, column, problem)
 
@@ -145,18 +160,30 @@ def _judged(
     warnings: list[FileProblem] = []
     for one in found:
         config, members = one.config, one.config.members
+        request = Reader(parse_version(server))
+        flag = pedantic or bool(request.record(one.around, "ConsumerCreateRequest")["pedantic"])
+        problems += [one.problem_around(_moved(config, each)) for each in request.problems]
+        oddities = [_moved(config, each) for each in dropped(request)]
+        warnings += [one.problem_around(oddity) for oddity in oddities]
         if config.kind == "stream":
-            faults = validate_stream(members, server, pedantic=pedantic)
+            faults = validate_stream(members, server, pedantic=flag)
             if one.is_answer:  # only a stream that exists can be sealed, and this one does
                 faults = [fault for fault in faults if fault.rule != SEALED]
             oddities = lint_stream(members, server)
         else:
             stream = streams.get(config.stream_name)
-            faults = validate_consumer(members, stream, server, pedantic=pedantic)
+            faults = validate_consumer(members, stream, server, pedantic=flag)
             oddities = lint_consumer(members, stream, server)
         problems += [one.problem(_hinted(config, fault)) for fault in faults]
         warnings += [one.problem(_hinted(config, oddity)) for oddity in oddities]
     return problems, warnings
+
+
+def _moved(config: FileConfig, fault: Problem) -> Problem:
+    """Tell where a setting belongs that stands beside its config."""
+    if fault.path in SHAPES[_RECORDS[config.kind]]:
+        return evolve(fault, hint="Move it into config.")
+    return fault
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
@@ -219,6 +246,7 @@ class _Loader:
             hint = "Did you mean 'stream_name'?"
             fault = Fault(document.place(key, key=True), "there is no such setting.", hint)
             self._fault(name, fault, "R-UNKNOWN", key)
+            members = {key: value for key, value in members.items() if key != "stream"}
         if kind is None:
             message = "cannot tell whether this is a stream or a consumer."
             hint = "Put it into a list under streams: or consumers:."
@@ -229,7 +257,8 @@ class _Loader:
         line, column = document.place(path)
         config = FileConfig(kind, name, line, column, inner, stream)
         is_answer = inner is not members and "state" in members
-        self.found.append(_Found(config, document, path, is_answer))
+        around = {} if inner is members else _around(members)
+        self.found.append(_Found(config, document, path, is_answer, around))
         return None
 
     def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
@@ -290,6 +319,13 @@ def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
     if isinstance(inner, dict):
         return cast("JsonObject", inner), member(path, "config"), named
     return members, path, named
+
+
+def _around(members: JsonObject) -> JsonObject:
+    """Return what a request has beside its config; an answer may have anything there."""
+    if members.keys() & _ANSWERED:
+        return {}
+    return {name: value for name, value in members.items() if name != "config"}
 
 
 def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:

@@ -28,7 +28,7 @@ def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
     except TextError:
         return []
     found = judge(STREAM_LINT, StreamCase(settings, reader.version))
-    return [*_ignored(reader), *_sure(found, members, reader)]
+    return [*dropped(reader), *_sure(found, members, reader)]
 
 
 def lint_consumer(
@@ -50,7 +50,7 @@ def lint_consumer(
     except TextError:
         return []
     found = judge(CONSUMER_LINT, ConsumerCase(settings, parent, reader.version))
-    return [*_ignored(reader), *_sure(found, members, reader)]
+    return [*dropped(reader), *_sure(found, members, reader)]
 
 
 def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> list[Problem]:
@@ -63,7 +63,7 @@ def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> l
     ]
 
 
-def _ignored(reader: Reader) -> list[Problem]:
+def dropped(reader: Reader) -> list[Problem]:
     """Return the members that the server would drop without a word, as servers before 2.12 do."""
     return [
         Problem(one.path, one.value, "L-IGNORED", f"{one.message[:-1]}; it is dropped.", one.hint)

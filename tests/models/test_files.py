@@ -235,6 +235,32 @@ def test_the_stream_of_a_consumer_is_named_around_its_settings() -> None:
     assert (older.line, older.column) == (2, 1)
 
 
+def test_settings_beside_the_config_of_a_request_are_not_overlooked() -> None:
+    text = "stream_name: S\nconfig: {durable_name: C}\nfilter_subject: a\nactoin: create\n"
+    assert lines(text) == [
+        "x.yaml:3:1: filter_subject: there is no such setting. (10025) Move it into config.",
+        "x.yaml:4:1: actoin: there is no such setting. (10025) Did you mean 'action'?",
+    ]
+    older = load(text, server="2.11")
+    assert older.problems == []
+    assert str(older.warnings[0]) == (
+        "x.yaml:3:1: filter_subject: there is no such setting; it is dropped. Move it into config."
+    )
+    (stream,) = lines("config: {name: S, subjects: [a]}\nmax_age: 5\n")
+    assert stream.startswith("x.yaml:2:1: max_age: there is no such setting.")
+    assert lines(text.replace("filter_subject: a\nactoin", "action")) == []
+    assert lines("- " + text.replace("\n", "\n  ").rstrip())[0].startswith("x.yaml:3:3: filter_")
+
+
+def test_a_request_may_say_that_it_is_pedantic() -> None:
+    config = '"config": {"durable_name": "C", "ack_policy": "none", "max_waiting": -1}'
+    assert lines(f'{{"stream_name": "S", {config}}}', "x.json") == []
+    request = f'{{"stream_name": "S", "pedantic": true, {config}}}'
+    assert lines(request, "x.json") == lines(request, "x.json", pedantic=True) != []
+    (broken,) = lines(request.replace("true", '"yes"'), "x.json")
+    assert broken.startswith("x.json:1:34: pedantic: expected")
+
+
 def test_a_byte_order_mark_is_not_json() -> None:
     (found,) = lines(b'\xef\xbb\xbf{"name": "S"}', "x.json")
     assert found.endswith("Save the file as UTF-8 without a byte order mark.")
