@@ -2,9 +2,9 @@
 
 A file is JSON or YAML and holds one stream config, one consumer config, a request or an answer
 that contains one (``config`` beside ``stream_name`` or ``state``), a list of these, or an object
-with lists ``streams`` and ``consumers``. That takes in what the ``nats`` command writes and reads:
-``nats stream info --json``, the files of ``--config``, the ``backup.json`` of a backup. YAML may
-hold several documents.
+with lists ``streams`` and ``consumers``. That takes in what ``twinstream`` writes with ``--json``,
+and what the ``nats`` command writes and reads: ``nats stream info --json``, the files of
+``--config``, the ``backup.json`` of a backup. YAML may hold several documents.
 """
 
 from __future__ import annotations
@@ -259,6 +259,8 @@ class _Loader:
         is_answer = inner is not members and "state" in members
         around = {} if inner is members else _around(members)
         self.found.append(_Found(config, document, path, is_answer, around))
+        if is_answer:  # `twinstream stream info --json` adds the stream's consumers
+            self._lists(name, document, members, outer)
         return None
 
     def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:

@@ -695,3 +695,6 @@ def test_what_a_server_answers_for_is_unchanged(
         (tmp_path / "s.json").write_text(json.dumps(encode(handle.info())))
         (tmp_path / "c.json").write_text(json.dumps(encode(consumer.info())))
     assert actions(run, str(tmp_path)) == {stream: "nothing", "C": "nothing"}
+    (tmp_path / "s.json").write_text(run("stream", "info", stream, "--json").stdout)
+    (tmp_path / "c.json").unlink()
+    assert actions(run, str(tmp_path)) == {stream: "nothing", "C": "nothing"}

@@ -72,6 +72,11 @@ def test_what_is_missing_stands_at_what_lacks_it() -> None:
         ("stream_name: S\nconfig: {name: C}\n", ["consumer"]),
         ("config: {name: S, subjects: [a]}\nstate: {}\n", ["stream"]),
         ("config: {name: S}\nstate: {}\n", ["stream"]),
+        (
+            "config: {name: S}\nstate: {}\nconsumers:\n"
+            "- {stream_name: S, created: x, config: {name: C}}\n",
+            ["stream", "consumer"],
+        ),
         ("type: x\ntotal: 1\nstreams: [{config: {name: S}, state: {}}]\n", ["stream"]),
         ("streams: null\nconsumers: [{name: C}]\n", ["consumer"]),
     ],
