@@ -15,6 +15,7 @@ from js_cli.deploy.show import print_plan, summary
 from js_cli.deploy.step import Allowed, Step
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
+from js_cli.problems import print_warnings
 from js_cli.screen import notes, print_json, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
@@ -45,9 +46,10 @@ def apply(
     with target.connect() as nc:
         jet = target.jetstream(nc)
         version = nc.server_info.version
-        steps = make_plan(jet, version, paths, allowed, as_json=as_json)
+        steps, dropped = make_plan(jet, version, paths, allowed, as_json=as_json)
         refused = any(step.verb == "refused" for step in steps)
         if not as_json:
+            print_warnings(results(), dropped)
             print_plan(results(), steps)
             notes().print(summary(steps), style="red" if refused else "green")
         done: list[Step] = []
@@ -56,7 +58,7 @@ def apply(
             failure = _apply(jet, steps, done, yes=yes, quiet=as_json)
     if as_json:
         applied = not refused and failure is None
-        print_json(plan_as_json(version, steps, applied=applied, done=done))
+        print_json(plan_as_json(version, steps, dropped, applied=applied, done=done))
     elif refused:
         notes().print("nothing was changed", style="red")
     if failure is not None:

@@ -11,6 +11,7 @@ from js_cli.deploy.options import make_plan, plan_options
 from js_cli.deploy.show import as_json as plan_as_json
 from js_cli.deploy.show import print_plan, summary
 from js_cli.deploy.step import Allowed
+from js_cli.problems import print_warnings
 from js_cli.screen import notes, print_json, results
 from js_cli.target import Target, json_option, server_options
 
@@ -28,18 +29,20 @@ def plan(
     Configurations are compared as the server stores them, so that defaults make no difference.
     The steps are in an order that lets subjects and filters move from one stream or consumer to
     another. Steps for which there is no such order, or no room for what is new, are refused.
-    Exits with 1 if a change is impossible or refused. Streams and consumers that no file mentions
+    Exits with 1 if a change is impossible or refused. What a server before 2.12 would drop from a
+    configuration without a word is shown as a warning. Streams and consumers that no file mentions
     are left alone.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
         version = nc.server_info.version
-        steps = make_plan(jet, version, paths, allowed, as_json=as_json)
+        steps, dropped = make_plan(jet, version, paths, allowed, as_json=as_json)
     refused = any(step.verb == "refused" for step in steps)
     changing = any(step.verb != "nothing" for step in steps)
     if as_json:
-        print_json(plan_as_json(version, steps, applied=False))
+        print_json(plan_as_json(version, steps, dropped, applied=False))
     else:
+        print_warnings(results(), dropped)
         print_plan(results(), steps)
         notes().print(summary(steps), style="red" if refused else "green")
     sys.exit(1 if refused or (check and changing) else 0)

@@ -19,7 +19,7 @@ from js_models._document import Document, Fault, Place, TextError, member, paren
 from js_models._json import JsonObject
 from js_models._reading import Reader
 from js_models._shapes import SHAPES
-from js_models.lint import dropped, lint_consumer, lint_stream
+from js_models.lint import DROPPED, dropped, lint_consumer, lint_stream
 from js_models.problem import Problem
 from js_models.validation import validate_consumer, validate_stream
 from js_models.version import parse_version
@@ -39,7 +39,7 @@ _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
 _ANSWERED = {"created", "state"}
 """Members that a server's answer has beside the config, and a request has not."""
 
-_ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", "L-IGNORED")
+_ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", DROPPED)
 """Rules whose problems are about a key, whatever its value."""
 
 _STREAM_KEYS = ("stream_name", "stream")

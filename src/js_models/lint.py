@@ -13,6 +13,9 @@ from js_models.rules.rule import judge
 from js_models.validation import Config, members_of
 from js_models.version import parse_version
 
+DROPPED: Final = "L-IGNORED"
+"""The rule that tells of members that the server would drop without a word."""
+
 _FIRST_NAME: Final = re.compile(r"[.[]")
 
 
@@ -66,6 +69,6 @@ def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> l
 def dropped(reader: Reader) -> list[Problem]:
     """Return the members that the server would drop without a word, as servers before 2.12 do."""
     return [
-        Problem(one.path, one.value, "L-IGNORED", f"{one.message[:-1]}; it is dropped.", one.hint)
+        Problem(one.path, one.value, DROPPED, f"{one.message[:-1]}; it is dropped.", one.hint)
         for one in reader.ignored
     ]

@@ -18,7 +18,7 @@ from js_cli.deploy.carry_out import carry_out
 from js_cli.deploy.step import Step
 from js_cli.groups import twinstream
 from js_models import ConsumerConfig, StreamConfig, decode, encode
-from js_testing import NatsServer
+from js_testing import FakePeer, FakeServer, NatsServer
 from tests.cli.output import Run
 
 MINUTE = 60_000_000_000
@@ -608,6 +608,31 @@ def test_files_with_problems_change_nothing(
         assert message in result.stdout
     document = json.loads(run("plan", folder, "--json").stdout)
     assert document["problems"]
+
+
+def test_what_an_old_server_would_drop_is_told(write: Write) -> None:
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version="2.11.11")
+        for subject, code, err_code in (
+            ("STREAM.INFO.OLD", 404, 10059),
+            ("INFO", 503, 10039),  # no account, and so no limits
+            ("STREAM.NAMES", 503, 10039),
+        ):
+            request = peer.expect(rf"^PUB \$JS\.API\.{subject} ")
+            peer.answer(request, {"error": {"code": code, "err_code": err_code}})
+
+    folder = write(stream_of("OLD", max_mgs=5))
+    for form in ([], ["--json"]):
+        with FakeServer(script) as old:
+            shown = CliRunner().invoke(twinstream, ["plan", folder, "--server", old.url, *form])
+        assert shown.exit_code == 0
+        if form:
+            (warning,) = json.loads(shown.stdout)["warnings"]
+            assert (warning["path"], warning["rule"]) == ("max_mgs", "L-IGNORED")
+        else:
+            first, second = shown.stdout.splitlines()
+            assert "warning: max_mgs: there is no such setting; it is dropped." in first
+            assert second.startswith("+ stream OLD")
 
 
 def test_texts_with_escapes_are_taken(run: Run, tmp_path: Path, server: NatsServer) -> None:

@@ -11,6 +11,7 @@ from attrs import frozen
 from js_cli.failures import Failure
 from js_models import FileConfig, FileProblem, Problem, load_configs
 from js_models.files import SEALED
+from js_models.lint import DROPPED
 
 SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
@@ -24,6 +25,9 @@ class Wanted:
     problems: list[FileProblem]
     """Why the files cannot be used; empty for good ones."""
 
+    dropped: list[FileProblem]
+    """Settings that the server, an old one, would drop without a word."""
+
 
 def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     """Read all configurations in files and below folders, judged as ``server`` would.
@@ -35,9 +39,10 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     # Whether a stream may be sealed depends on whether it exists: the plan finds that out.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
     problems = errors + list(_misfits(found.configs))
+    dropped = [one for one in found.warnings if one.problem.rule == DROPPED]
     streams = [one for one in found.configs if one.kind == "stream"]
     consumers = [one for one in found.configs if one.kind == "consumer"]
-    return Wanted(streams, consumers, problems)
+    return Wanted(streams, consumers, problems, dropped)
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:

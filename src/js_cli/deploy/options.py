@@ -16,6 +16,7 @@ from js_cli.deploy.step import Allowed, Step
 from js_cli.failures import Failure
 from js_cli.problems import print_problems, problem_as_json
 from js_cli.screen import notes, print_json, results
+from js_models import FileProblem
 from js_models.version import parse_version
 
 if TYPE_CHECKING:
@@ -56,15 +57,18 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
 
 def make_plan(
     jet: JetStream, server: str, paths: tuple[Path, ...], allowed: Allowed, *, as_json: bool
-) -> list[Step]:
-    """Read the folder and compare it with the server; exits with 1 for files with problems."""
+) -> tuple[list[Step], list[FileProblem]]:
+    """Read the folder and compare it with the server; exits with 1 for files with problems.
+
+    Returns the steps, and the settings of the folder that the server would drop.
+    """
     try:
         parse_version(server)
     except ValueError as error:
         raise Failure(str(error)) from error
     wanted = read_folder(paths, server)
     if not wanted.problems:
-        return compare(jet, wanted, server, allowed)
+        return compare(jet, wanted, server, allowed), wanted.dropped
     if as_json:
         print_json({"server": server, "problems": [problem_as_json(p) for p in wanted.problems]})
     else:

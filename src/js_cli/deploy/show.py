@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from js_cli.deploy.step import Step, Verb
+from js_cli.problems import problem_as_json
 from js_cli.values import as_text, in_time
-from js_models import Change, ConsumerConfig, Duration, Problem, StreamConfig
+from js_models import Change, ConsumerConfig, Duration, FileProblem, Problem, StreamConfig
 
 MARKS: Final = {
     "create": ("+", "green"),
@@ -74,7 +75,12 @@ def summary(steps: Iterable[Step]) -> str:
 
 
 def as_json(
-    server: str, steps: list[Step], *, applied: bool, done: Container[Step] = ()
+    server: str,
+    steps: list[Step],
+    dropped: list[FileProblem],
+    *,
+    applied: bool,
+    done: Container[Step] = (),
 ) -> dict[str, object]:
     """Return a plan as one JSON object; values stand as in the configurations."""
     return {
@@ -82,6 +88,7 @@ def as_json(
         "refused": any(step.verb == "refused" for step in steps),
         "applied": applied,
         "steps": [_step_as_json(step, done=step in done) for step in steps],
+        "warnings": [problem_as_json(one) for one in dropped],
     }
 
 
