@@ -78,11 +78,15 @@ class RetryPolicy:
     waits_for_leader: bool = False
     """Whether a stream that has no leader, or an id in process, is tried until the time is over."""
 
-    def left(self, attempts: int, seconds: float, error: TwinstreamError) -> int:
+    def left(
+        self, attempts: int, seconds: float, error: TwinstreamError, *, lacks_leader: bool
+    ) -> int:
         """Return how many attempts there may be after `attempts`, the last of which met `error`.
 
-        `seconds` is the time that is left.
+        `seconds` is the time that is left, `lacks_leader` whether the stream is known to have none.
         """
+        if lacks_leader and isinstance(error, NoResponders):
+            return int(self.may_wait_for_leader(seconds))
         if isinstance(error, MessageIdInProcess) and self.may_wait_for_leader(seconds):
             return 1
         if seconds <= (self.wait if needs_pause(error) else 0.0):

@@ -294,10 +294,8 @@ class Pipeline:
             if isinstance(error, NoResponders) and entry.trouble[1] is Step.EXPLAIN:
                 entry.trouble = error, Step.EXPLAIN
             return
-        seconds, policy = self._end(entry) - monotonic(), self._policy
-        left = policy.left(entry.attempts, seconds, error)
-        if entry.lacks_leader and isinstance(error, NoResponders):
-            left = int(policy.may_wait_for_leader(seconds))
+        seconds = self._end(entry) - monotonic()
+        left = self._policy.left(entry.attempts, seconds, error, lacks_leader=entry.lacks_leader)
         step = next_step(error, repeatable=entry.repeatable, doubt=entry.doubt, left=left)
         if step is Step.FAIL:
             self._finish(entry, PublishFailure(entry.request, error))

@@ -160,9 +160,9 @@ class _Attempts:
         """Prepare the next attempt and return None, or end with an acknowledgement or error."""
         deadline = self._deadline
         wait = self._policy.wait if needs_pause(error) else 0.0
-        left = self._policy.left(self._count, deadline.remaining(), error)
-        if isinstance(error, NoResponders) and self._lacks_leader:
-            left = int(self._policy.may_wait_for_leader(deadline.remaining()))
+        left = self._policy.left(
+            self._count, deadline.remaining(), error, lacks_leader=self._lacks_leader is not None
+        )
         match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
             case Step.REPEAT:
                 self._doubt = self._doubt or leaves_doubt(error)
