@@ -20,6 +20,15 @@ WRONG: dict[str, tuple[str, Any]] = {
     "ingest nothing": ("several requests", lambda jet: jet.fast_ingest("S", None)),
     "a batch by number": ("a batch id", lambda jet: jet.atomic_batch(id=5)),
     "an order in a list": ("order", lambda jet: jet.worker("S", "c", print, order=[])),
+    "read numbers": ("subjects", lambda jet: jet.bind_stream("S").read(subjects=5)),
+    "a snapshot of a number": ("subjects", lambda jet: jet.bind_stream("S").snapshot(5)),
+    "a group by name": ("priority", lambda jet: jet.bind_consumer("S", "c").messages(priority="x")),
+    "fetch by name": ("priority", lambda jet: jet.bind_consumer("S", "c").fetch(1, priority="x")),
+    "a rank in text": ("rank", lambda _: js_sync.Priority(group="A", rank="1")),
+    "keep in text": ("keep", lambda jet: jet.bind_stream("S").purge(keep="1")),
+    "keep less than none": ("keep", lambda jet: jet.bind_stream("S").purge(keep=-1)),
+    "purge before text": ("before_seq", lambda jet: jet.bind_stream("S").purge(before_seq="3")),
+    "a time in text": ("timeout", lambda jet: jet.atomic_batch(timeout="x")),
     "acknowledge bytes": ("message", lambda jet: jet.bind_consumer("S", "c").ack_next(b"")),
 }
 
@@ -52,6 +61,29 @@ def test_counts_are_whole_numbers(server: NatsServer, call: Any, count: Any) -> 
         pytest.raises(js_sync.BadArgument, match="must be a whole number from 1 up, got"),
     ):
         call(nc.jetstream(), count)
+
+
+@pytest.mark.parametrize("wrong", ["x", 2.5, -1])
+def test_thresholds_are_whole_numbers_from_0(server: NatsServer, wrong: Any) -> None:
+    with js_sync.connect(server.url) as nc:
+        consumer = nc.jetstream().bind_consumer("S", "c")
+        with pytest.raises(js_sync.BadArgument, match="threshold_messages must be a whole number"):
+            consumer.messages(threshold_messages=wrong)
+
+
+def test_a_group_of_a_priority_is_text() -> None:
+    five: Any = 5
+    with pytest.raises(js_sync.BadArgument, match="priority group 5: 1 to 16"):
+        js_sync.Priority(group=five)
+
+
+def test_a_prefix_is_text(server: NatsServer) -> None:
+    five: Any = 5
+    with (
+        js_sync.connect(server.url) as nc,
+        pytest.raises(js_sync.BadArgument, match="prefix must be text, got 5"),
+    ):
+        nc.jetstream(prefix=five)
 
 
 def test_subscriptions_name_what_is_wrong(server: NatsServer) -> None:

@@ -25,6 +25,7 @@ from js_core.coordination import (
 )
 from js_core.deadline import Seconds
 from js_core.errors import StreamExists, StreamNotFound
+from js_core.given import check_kind
 from js_core.lease import FOREVER, Terms
 from js_core.lease_record import SlotRecord
 from js_models import StreamCreateResponse, StreamInfo
@@ -54,10 +55,12 @@ async def open_coordination(
     subjects = CoordinationSubjects(stream)
     info = await _info(api, stream, create, replicas)
     check_coordination(info.config, subjects)
-    name = f"{platform.node() or 'somewhere'}:{os.getpid()}" if owner is None else owner
+    if owner is None:
+        owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"
+    check_kind(owner, str, "owner", "text")
     most = info.config.max_msg_size
     most = most if most is not None and most > 0 else None
-    return Coordination(Place(api, stream, subjects, name, most, info.domain))
+    return Coordination(Place(api, stream, subjects, owner, most, info.domain))
 
 
 async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:

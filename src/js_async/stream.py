@@ -16,6 +16,7 @@ from js_async.listing import Listing
 from js_async.replicas import Replicas
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadAnswer, BadArgument
+from js_core.given import check_whole
 from js_core.pull_request import buffer_limits
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
 from js_core.subjects import check_filter, check_name
@@ -135,8 +136,10 @@ class Stream:
         """
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
-        if before_seq is not None and before_seq < 1:
-            raise BadArgument(f"before_seq is a sequence from 1, got {before_seq}")
+        if before_seq is not None:
+            check_whole(before_seq, "before_seq")
+        if keep is not None:
+            check_whole(keep, "keep", least=0)
         if subject is not None:
             check_filter(subject)
         if before_seq == 1:

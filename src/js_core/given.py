@@ -13,7 +13,8 @@ def check_kind(value: object, kind: type, name: str, instead: str) -> None:
         raise BadArgument(f"{name} must be {instead}, got {value!r}")
 
 
-def check_whole(value: object, name: str) -> None:
-    """Refuse what is no whole number from 1 up."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise BadArgument(f"{name} must be a whole number from 1 up, got {value!r}")
+def check_whole(value: object, name: str, least: int = 1) -> int:
+    """Return a whole number from `least` up; refuses anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadArgument(f"{name} must be a whole number from {least} up, got {value!r}")
+    return value

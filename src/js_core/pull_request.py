@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 
 from js_core.deadline import Seconds, finite_seconds, seconds
 from js_core.errors import BadArgument
+from js_core.given import check_whole
 
 __all__ = ["Priority", "PullLimits", "Wait", "buffer_limits", "fetch_limits", "request_body"]
 
@@ -34,7 +35,7 @@ _HEARTBEAT_FROM: Final = 10.0
 
 
 def _group(value: str) -> str:
-    if not _GROUP.fullmatch(value):
+    if not isinstance(value, str) or not _GROUP.fullmatch(value):
         raise BadArgument(
             f"priority group {value!r}: 1 to 16 of the characters A-Z a-z 0-9 _ - / = are allowed"
         )
@@ -42,14 +43,12 @@ def _group(value: str) -> str:
 
 
 def _not_negative(value: int | None) -> int | None:
-    if value is not None and value < 0:
-        raise BadArgument(f"min_pending and min_ack_pending may not be negative, got {value}")
-    return value
+    return None if value is None else check_whole(value, "min_pending and min_ack_pending", least=0)
 
 
 def _rank(value: int | None) -> int | None:
-    if value is not None and not 0 <= value <= 9:
-        raise BadArgument(f"priority must be from 0 (first) to 9, got {value}")
+    if value is not None and check_whole(value, "rank", least=0) > 9:
+        raise BadArgument(f"rank must be from 0 (first) to 9, got {value}")
     return value
 
 
@@ -66,6 +65,12 @@ class Priority:
     min_pending: int | None = field(default=None, converter=_not_negative)
     min_ack_pending: int | None = field(default=None, converter=_not_negative)
     rank: int | None = field(default=None, converter=_rank)
+
+
+def _priority(value: Priority | None) -> Priority | None:
+    if value is not None and not isinstance(value, Priority):
+        raise BadArgument(f"priority must be a Priority, as Priority(group='A'), got {value!r}")
+    return value
 
 
 # The key under which request bodies are remembered, so the hash is too.
@@ -85,15 +90,9 @@ class PullLimits:
     no_wait: bool = False
     max_age: float | None = None
     """Seconds that a message may wait in the buffer, by the user's pace; None is no bound."""
-    priority: Priority | None = None
+    priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
     """End after so many messages; None is no end."""
-
-
-def _positive(value: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise BadArgument(f"{name} must be a whole number from 1 up, got {value!r}")
-    return value
 
 
 # Programs ask for the same again and again: it is checked and written only once.
@@ -109,9 +108,9 @@ def fetch_limits(
     priority: Priority | None = None,
 ) -> PullLimits:
     """Return the limits of one fetch."""
-    _positive(max_messages, "max_messages")
+    check_whole(max_messages, "max_messages")
     if max_bytes is not None:
-        _positive(max_bytes, "max_bytes")
+        check_whole(max_bytes, "max_bytes")
     if wait not in {"none", "first", "full"}:
         raise BadArgument(f"wait must be 'none', 'first' or 'full', got {wait!r}")
     limits = PullLimits(max_messages=max_messages, max_bytes=max_bytes, priority=priority)
@@ -144,12 +143,12 @@ def buffer_limits(
     lifetime = finite_seconds(expires, "expires")
     if lifetime < 1:
         raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
-    messages = _positive(
+    messages = check_whole(
         max_messages or (MANY if max_bytes else DEFAULT_MESSAGES) if max_messages != 0 else 0,
         "max_messages",
     )
     if max_bytes is not None:
-        _positive(max_bytes, "max_bytes")
+        check_whole(max_bytes, "max_bytes")
     return PullLimits(
         max_messages=messages,
         max_bytes=max_bytes,
@@ -159,14 +158,14 @@ def buffer_limits(
         heartbeat=_heartbeat(heartbeat, lifetime),
         priority=priority,
         max_age=max_age,
-        stop_after=None if stop_after is None else _positive(stop_after, "stop_after"),
+        stop_after=None if stop_after is None else check_whole(stop_after, "stop_after"),
     )
 
 
 def _threshold(value: int | None, limit: int, name: str) -> int:
     if value is None:
         return limit // 2
-    if value < 0 or value > limit:
+    if check_whole(value, name, least=0) > limit:
         raise BadArgument(f"{name} must be from 0 to the limit {limit}, got {value!r}")
     return value
 

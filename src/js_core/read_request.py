@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument, Unsupported
+from js_core.given import check_kind, check_whole
 from js_core.moments import comparable
 from js_core.subjects import check_filter
 from js_models import RetentionPolicy, StreamConfig, Timestamp
@@ -105,8 +106,8 @@ def read_request(
         end_time=_moment(end_time, "end_time"),
         subjects=filters_of(subjects),
         via=via,
-        page_messages=cast("int", _at_least_one(page_messages, "page_messages")),
-        page_bytes=cast("int", _at_least_one(page_bytes, "page_bytes")),
+        page_messages=check_whole(page_messages, "page_messages"),
+        page_bytes=check_whole(page_bytes, "page_bytes"),
         timeout=seconds(timeout),
     )
 
@@ -115,6 +116,7 @@ def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return subject filters as a tuple, empty for all. Raises `BadArgument`."""
     if subjects is None:
         return ()
+    check_kind(subjects, Iterable, "subjects", "a subject or a list of them")
     filters = (subjects,) if isinstance(subjects, str) else tuple(subjects)
     if not filters:
         raise BadArgument("subjects is empty; leave it out to get all of them")
@@ -125,9 +127,7 @@ def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _at_least_one(value: int | None, name: str) -> int | None:
-    if value is not None and (not isinstance(value, int) or value < 1):
-        raise BadArgument(f"{name} must be a whole number from 1 up, got {value!r}")
-    return value
+    return None if value is None else check_whole(value, name)
 
 
 def _moment(value: datetime | None, name: str) -> Timestamp | None:

@@ -12,6 +12,7 @@ from typing import Final
 from attrs import field, frozen
 
 from js_core.errors import BadArgument
+from js_core.given import check_kind
 
 __all__ = [
     "ApiSubjects",
@@ -127,7 +128,10 @@ class ApiSubjects:
             raise BadArgument("give a domain or a prefix, not both: each replaces $JS.API")
         if domain:
             return cls(f"$JS.{check_name(domain, 'domain')}.API")
-        return cls(prefix.rstrip(".")) if prefix else cls()
+        if not prefix:
+            return cls()
+        check_kind(prefix, str, "prefix", "text")
+        return cls(prefix.rstrip("."))
 
     def account_info(self) -> str:
         """Return the subject of the account's limits and usage."""

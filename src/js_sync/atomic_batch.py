@@ -15,7 +15,7 @@ from js_core.atomic_batch import (
     read_staged,
 )
 from js_core.atomic_outcome import AtomicOutcome
-from js_core.deadline import Deadline, Seconds, monotonic
+from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     AtomicBatchFailed,
     AtomicBatchUnknown,
@@ -72,7 +72,7 @@ class AtomicBatch:
         name = api.transport.tokens.name() if batch_id is None else batch_id
         self._api: Final = api
         self._sheet: Final = BatchSheet(name, max_messages)
-        self._timeout: Final = timeout
+        self._timeout: Final = None if timeout is None else seconds(timeout)
         self._signal: Final = Signal()
         self._staged: Final[deque[tuple[str, Answer]]] = deque()
         # Servers before 2.14 commit with a message that they store: the last one waits here.
