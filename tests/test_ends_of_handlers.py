@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+from collections.abc import Callable
 
 import pytest
 
 import js_async
 import js_sync
 from js_models import ConsumerConfig, StreamConfig
+from js_sync import leader as leader_module
+from js_sync._io import Task, spawn
 from js_testing import NatsServer
 from tests._sync.flow import eventually
 
@@ -104,3 +108,29 @@ def test_who_cancels_a_worker_has_ended_it(server: NatsServer) -> None:
             await jet.delete_stream("CUT")
 
     asyncio.run(work())
+
+
+def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread of the handler runs before whoever started it goes on."""
+    done = threading.Event()
+
+    def ahead(work: Callable[[], None], name: str) -> Task:
+        task = spawn(work, name)
+        if "-term-" in name:
+            done.wait(0.3)
+        return task
+
+    monkeypatch.setattr(leader_module, "spawn", ahead)
+    with js_sync.connect(server.url) as nc:
+        coordination = nc.jetstream().coordination("STOPS", create=True)
+
+        def elected(_: js_sync.Lease) -> None:
+            leader.stop(timeout=10)
+            done.set()
+
+        leader = coordination.leader("a", on_elected=elected)
+        leader.start()
+        leader.wait(timeout=30)
+    assert done.is_set()

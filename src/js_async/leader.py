@@ -207,17 +207,21 @@ class _Term:
         self._handler: Final = handler
         self._lease: Final = lease
         self._task: Task | None = None
+        self._is_known: Final = Signal()
         self._error: BaseException | None = None
 
     def start(self) -> None:
         if self._handler is not None:
             self._task = spawn(self._run, f"twinstream-term-{self._lease.name}")
+            self._is_known.set()
 
     def is_current(self) -> bool:
         """Tell whether the handler is the caller."""
         return self._task is not None and self._task.is_current()
 
     async def _run(self) -> None:
+        # Not before the task is noted: a handler that stops the campaign would wait for itself.
+        await self._is_known.sleep(NEVER)
         try:
             if self._handler is not None:
                 await call(self._handler, self._lease)
