@@ -20,6 +20,7 @@ WRONG: dict[str, tuple[str, Any]] = {
     "ingest nothing": ("several requests", lambda jet: jet.fast_ingest("S", None)),
     "a batch by number": ("a batch id", lambda jet: jet.atomic_batch(id=5)),
     "an order in a list": ("order", lambda jet: jet.worker("S", "c", print, order=[])),
+    "an owner by number": ("owner", lambda jet: jet.coordination("OWN", create=True, owner=5)),
     "read numbers": ("subjects", lambda jet: jet.bind_stream("S").read(subjects=5)),
     "a snapshot of a number": ("subjects", lambda jet: jet.bind_stream("S").snapshot(5)),
     "a group by name": ("priority", lambda jet: jet.bind_consumer("S", "c").messages(priority="x")),

@@ -51,13 +51,13 @@ async def open_coordination(
     api: Api, stream: str, create: bool, replicas: int, owner: str | None
 ) -> Coordination:
     """Return the coordination of a stream whose settings were checked."""
+    if owner is None:
+        owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"
+    check_kind(owner, str, "owner", "text")
     api.require((2, 11, 0), "coordination (a time to live for each message)")
     subjects = CoordinationSubjects(stream)
     info = await _info(api, stream, create, replicas)
     check_coordination(info.config, subjects)
-    if owner is None:
-        owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"
-    check_kind(owner, str, "owner", "text")
     most = info.config.max_msg_size
     most = most if most is not None and most > 0 else None
     return Coordination(Place(api, stream, subjects, owner, most, info.domain))

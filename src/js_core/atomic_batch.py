@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from js_core.errors import BadAnswer, BadArgument, Unsupported
-from js_core.given import check_whole
+from js_core.given import check_kind, check_whole
 from js_core.headers import Headers, encode_headers
 from js_core.protocol import Frame
 from js_core.publish import PublishRequest, publish_headers, read_pub_ack
@@ -66,8 +66,7 @@ class BatchSheet:
     """Numbers the messages of one batch and checks what the server would refuse all of it for."""
 
     def __init__(self, batch_id: str, limit: int = MAX_MESSAGES) -> None:
-        if not isinstance(batch_id, str):
-            raise BadArgument(f"a batch id must be text, got {batch_id!r}")
+        check_kind(batch_id, str, "a batch id", "text")
         if not batch_id or len(batch_id.encode("utf-8", "replace")) > _MAX_ID:
             raise BadArgument(f"a batch id has 1 to {_MAX_ID} bytes, got {batch_id!r}")
         check_whole(limit, "max_messages")

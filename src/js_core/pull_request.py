@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from js_core.deadline import Seconds, finite_seconds, seconds
 from js_core.errors import BadArgument
-from js_core.given import check_whole
+from js_core.given import check_kind, check_whole
 
 __all__ = ["Priority", "PullLimits", "Wait", "buffer_limits", "fetch_limits", "request_body"]
 
@@ -68,8 +68,8 @@ class Priority:
 
 
 def _priority(value: Priority | None) -> Priority | None:
-    if value is not None and not isinstance(value, Priority):
-        raise BadArgument(f"priority must be a Priority, as Priority(group='A'), got {value!r}")
+    if value is not None:
+        check_kind(value, Priority, "priority", "a Priority, as Priority(group='A')")
     return value
 
 

@@ -84,8 +84,7 @@ def _encoded(text: str, kind: str) -> bytes:
 
 def check_queue(queue: str) -> bytes:
     """Return a queue group name in bytes, or raise `BadArgument`."""
-    if not isinstance(queue, str):
-        raise BadArgument(f"a queue group must be text, got {queue!r}")
+    check_kind(queue, str, "a queue group", "text")
     if _NOT_IN_SUBJECT.search(queue):
         raise BadArgument(f"queue group {queue!r} holds white space")
     encoded = _encoded(queue, "queue group")

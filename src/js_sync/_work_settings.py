@@ -46,8 +46,7 @@ class WorkSettings:
                 "dead_letters",
                 "what `JetStream.dead_letters` returns",
             )
-        if not isinstance(self.retry, Retry):
-            raise BadArgument(f"retry must be a Retry, got {self.retry!r}")
+        check_kind(self.retry, Retry, "retry", "a Retry")
         check_whole(self.concurrency, "concurrency")
         if self.max_messages is not None:
             check_whole(self.max_messages, "max_messages")
