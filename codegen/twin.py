@@ -27,6 +27,7 @@ TREES = {
     ("src/js_async", "src/js_sync"): {
         "_io.py": "the seam: waiting, tasks and locks",
         "_keeping.py": "system calls of sockets, which asyncio makes by itself",
+        "_tls_socket.py": "TLS of sockets, which asyncio has by itself",
         "_link.py": "the seam: the bytes of a connection",
         "_sender.py": "whose turn it is to send, where threads may",
         "_sockets.py": "the seam's sockets, which asyncio has of its own",

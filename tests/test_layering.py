@@ -97,7 +97,14 @@ def test_only_the_seam_touches_asyncio() -> None:
 def test_only_the_seam_touches_sockets_and_threads() -> None:
     low = {"socket", "select", "threading", "time"}
     users = {path.name for path in files("js_sync") if low & set(imported(path))}
-    assert users == {"_io.py", "_keeping.py", "_link.py", "_sender.py", "_sockets.py"}
+    assert users == {
+        "_io.py",
+        "_keeping.py",
+        "_link.py",
+        "_sender.py",
+        "_sockets.py",
+        "_tls_socket.py",
+    }
 
 
 def test_the_helpers_for_tests_use_the_standard_library_alone() -> None:

@@ -22,7 +22,7 @@ from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
 from js_sync._sender import CUT_SHORT, Sender
-from js_sync._sockets import connected, has_bytes, keeping, not_ready, poll_for, wrap
+from js_sync._sockets import Wire, connected, has_bytes, keeping, poll_for, secured
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -105,21 +105,20 @@ class Link(Sender):
     ) -> None:
         """Connect a socket, with TLS from the start where a context is given; raises OSError."""
         sock = connected(host, port, deadline)
-        self._adopt(wrap(sock, tls, server_name, deadline) if tls is not None else sock)
+        if tls is not None:
+            self._adopt(secured(sock, tls, server_name, deadline))
+        else:
+            self._adopt(sock if self._keeping is None else self._keeping.socket(sock))
 
     def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
         """Go on with TLS on the open socket; raises OSError."""
         sock = self._socket
-        if sock is None:
+        if not isinstance(sock, socket.socket):
             raise ConnectionError("the link broke before TLS began")
         self._socket = None
-        self._adopt(wrap(sock, tls, server_name, deadline))
+        self._adopt(secured(sock, tls, server_name, deadline))
 
-    def _adopt(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        self._tls = hasattr(sock, "pending")
-        if self._keeping is not None and not self._tls:
-            sock = self._keeping.socket(sock)
+    def _adopt(self, sock: Wire) -> None:
         poll = poll_for(select.POLLIN, sock.fileno(), self._waker.number)
         # Whoever still sends to the last socket is waited for: that has ended, so it is soon.
         with self._sending:
@@ -136,36 +135,31 @@ class Link(Sender):
 
     # ---- reading: leader and followers
 
-    def _receive(self, sock: socket.socket) -> bool:
-        """Read once; tell whether TLS holds more that poll() does not see."""
+    def _receive(self, sock: Wire) -> None:
+        """Read once."""
         try:
-            return self._take_in(sock)
+            self._take_in(sock)
         except BaseException:
             # Interrupted (an `Exception` is dealt with below): bytes may be lost, or half taken.
             self._drop(sock, CUT_SHORT)
             raise
 
-    def _take_in(self, sock: socket.socket) -> bool:
+    def _take_in(self, sock: Wire) -> None:
         try:
-            if self._tls:
-                with self._entering:
-                    data = sock.recv(_READ_SIZE)
-            else:
-                data = sock.recv(_READ_SIZE)
+            data = sock.recv(_READ_SIZE)
+        except BlockingIOError:
+            return
         except OSError as error:
-            if not not_ready(error):
-                self._drop(sock, error)
-            return False
+            self._drop(sock, error)
+            return
         if not data:
             self._drop(sock, None)
-            return False
+            return
         self._reads += 1
         try:
             self._on_bytes(data)
         except Exception as error:
             self._drop(sock, error)
-            return False
-        return self._tls and self._socket is sock
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Read for all until the own flag is up, the deadline passes or the socket ends."""
@@ -187,8 +181,7 @@ class Link(Sender):
                         waker.drain()
                     else:
                         waker.busy = True
-                        while self._receive(sock):
-                            pass
+                        self._receive(sock)
                         # Before the look at the flag: who raises it now wakes this.
                         waker.busy = False
         finally:
@@ -203,8 +196,7 @@ class Link(Sender):
             if sock is None:
                 break
             give_way()
-            while self._receive(sock):
-                pass
+            self._receive(sock)
         # Before the next look at the flag, as everywhere.
         self._waker.busy = False
 
@@ -226,8 +218,7 @@ class Link(Sender):
                 if signal.raised or sock is None or sock.fileno() not in ready:
                     break
                 self._waker.busy = True
-                while self._receive(sock):
-                    pass
+                self._receive(sock)
         finally:
             self._waker.busy = False
         self._step_back()
@@ -351,10 +342,10 @@ class Link(Sender):
         if sock is not None:
             self._drop(sock, error)
 
-    def _drop(self, sock: socket.socket, error: Exception | None) -> None:
+    def _drop(self, sock: Wire, error: Exception | None) -> None:
         self._end(sock, lambda: self._on_end(error))
 
-    def _end(self, sock: socket.socket, tell: Callable[[], None]) -> None:
+    def _end(self, sock: Wire, tell: Callable[[], None]) -> None:
         ended = False
         try:
             with self._mutex:
@@ -371,17 +362,14 @@ class Link(Sender):
                 tell()
             raise
 
-    def _cut(self, sock: socket.socket) -> None:
-        # Nobody is within OpenSSL meanwhile. That of a TLS socket would first make it a plain one,
-        # to which another thread might then write.
-        with self._entering:
-            # shutdown() first: it wakes a thread that polls this socket.
-            try:
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
-            except OSError:
-                pass
-            self._waker.wake()
-            sock.close()
+    def _cut(self, sock: Wire) -> None:
+        # shutdown() first: it wakes a thread that polls this socket.
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._waker.wake()
+        sock.close()
 
     # ---- writing
 
@@ -399,7 +387,7 @@ class Link(Sender):
         if now and not self._out and self._send_past(data):
             # Written meanwhile by somebody who left it to whoever was sending.
             if self._out:
-                self._flush(block=False)
+                self._flush(block=self._out_size > _HIGH_WATER)
             return True
         self._out.append(data)
         self._out_size += len(data)

@@ -6,14 +6,13 @@ nobody must wait for a turn that is never given back.
 
 from __future__ import annotations
 
-import socket
 from abc import ABC, abstractmethod
-from threading import Lock, RLock, get_ident
+from threading import RLock, get_ident
 from typing import Final
 
 from js_core.deadline import monotonic
 from js_core.pieces import Piece, to_write
-from js_sync._sockets import send
+from js_sync._sockets import Wire, send
 
 __all__ = ["CUT_SHORT", "Sender"]
 
@@ -25,10 +24,7 @@ class Sender(ABC):
     """The half of a link that sends; the link says how it ends, and who sends what is left."""
 
     def __init__(self) -> None:
-        self._socket: socket.socket | None = None
-        self._tls = False
-        # OpenSSL must not be entered by a reader and a writer at once; a plain socket may.
-        self._entering: Final = Lock()
+        self._socket: Wire | None = None
         # A lock that knows its holder: whoever was interrupted gives it back if it was taken.
         self._sending: Final = RLock()
         self._sender = 0
@@ -42,7 +38,7 @@ class Sender(ABC):
         """Let the keeper send what is left here."""
 
     @abstractmethod
-    def _drop(self, sock: socket.socket, error: Exception | None) -> None:
+    def _drop(self, sock: Wire, error: Exception | None) -> None:
         """End a socket."""
 
     def _take_turn(self, block: bool) -> bool:
@@ -69,7 +65,7 @@ class Sender(ABC):
         """Send at once, in a third of the steps, while nothing else is to be sent; tell whether."""
         sock = self._socket
         try:
-            if sock is None or self._tls or not self._take_turn(block=False):
+            if sock is None or not self._take_turn(block=False):
                 return False
             if not self._out:
                 return self._send_one(sock, data)
@@ -79,17 +75,21 @@ class Sender(ABC):
             raise
         return False
 
-    def _send_one(self, sock: socket.socket, data: bytes) -> bool:
+    def _send_one(self, sock: Wire, data: bytes) -> bool:
         try:
-            sent = sock.send(data)
+            try:
+                sent = sock.send(data)
+            except BlockingIOError:
+                sent = 0
             if sent < len(data):
+                # First in the list, before anybody else's: TLS has begun with these bytes.
                 self._out[:0] = [memoryview(data)[sent:]]
                 self._out_size += len(data) - sent
                 self._ask_keeper()
             self._sent_at = monotonic()
             return True
         except OSError:
-            # Not ready, or its end: the usual way finds out which.
+            # Its end: the usual way finds out why.
             return False
         except BaseException:
             self._drop(sock, CUT_SHORT)
@@ -124,8 +124,7 @@ class Sender(ABC):
             pieces, size = self._out[:], self._out_size
             del self._out[: len(pieces)]
             self._out_size = 0
-            entering = self._entering if self._tls else None
-            rest = send(sock, to_write(pieces, size), entering, block)
+            rest = send(sock, to_write(pieces, size), block)
         except OSError as error:
             self._drop(sock, error)
         except BaseException:

@@ -1,11 +1,11 @@
-"""The sockets of the blocking twin: time-outs, TLS, and what their errors mean."""
+"""The sockets of the blocking twin: making one, and sending all of several pieces."""
 
 from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument
@@ -14,23 +14,50 @@ from js_sync._io import LONGEST
 
 if TYPE_CHECKING:
     from ssl import SSLContext
-    from threading import Lock
 
-__all__ = ["connected", "has_bytes", "keeping", "not_ready", "poll_for", "send", "wrap"]
+    from typing_extensions import Buffer
 
-# What TLS raises on a socket that is not ready. By name, because importing ssl takes 10 ms, which
-# programs without TLS should not pay.
-_TLS_READ: Final = "SSLWantReadError"
-_TLS_WRITE: Final = "SSLWantWriteError"
+    from js_sync._tls_socket import TlsSocket
+
+__all__ = ["Wire", "connected", "has_bytes", "keeping", "poll_for", "secured", "send"]
+
+
+class Wire(Protocol):
+    """What a link asks of its socket, with TLS or without; each call raises OSError."""
+
+    def fileno(self) -> int:
+        """Return the number of the file, or -1 if it is closed."""
+        ...
+
+    def recv(self, bufsize: int, /) -> bytes:
+        """Return what is here; nothing is the end. Never waits, as all of these."""
+        ...
+
+    def send(self, data: Buffer, /) -> int:
+        """Send some of it; return how much."""
+        ...
+
+    def sendmsg(self, buffers: Iterable[Buffer], /) -> int:
+        """Send some of these; return how much."""
+        ...
+
+    def shutdown(self, how: int, /) -> None:
+        """End the connection: who polls it wakes up."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
 
 
 def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """Return a socket with a connection; raises OSError."""
+    """Return a socket with a connection, which never waits; raises OSError."""
     try:
         sock = socket.create_connection((host, port), timeout=_patience(deadline))
     except TimeoutError:
         raise TimeoutError("no connection in time") from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setblocking(False)
     return sock
 
 
@@ -39,18 +66,23 @@ def _patience(deadline: Deadline) -> float:
     return max(0.001, min(deadline.remaining(), LONGEST))
 
 
-def wrap(
+def secured(
     sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
-) -> socket.socket:
+) -> TlsSocket:
     """Go on with TLS; raises OSError, with the socket closed."""
-    sock.settimeout(_patience(deadline))
+    # Here, because importing ssl takes 10 ms, which programs without TLS should not pay.
+    from js_sync._tls_socket import TlsSocket
+
+    # Another object: a thread that still reads the one that was given finds it closed.
+    inner = socket.socket(fileno=sock.detach())
     try:
-        return tls.wrap_socket(sock, server_hostname=server_name)
-    except BaseException as error:
-        sock.close()
-        if isinstance(error, TimeoutError):
-            raise TimeoutError("no TLS handshake in time") from None
+        inner.setblocking(False)
+        secure = TlsSocket(inner, tls, server_name)
+        secure.shake_hands(deadline)
+    except BaseException:
+        inner.close()
         raise
+    return secure
 
 
 class Keeping(NamedTuple):
@@ -69,7 +101,7 @@ def keeping() -> Keeping:
     return Keeping(KeepingSocket, give_way)
 
 
-def has_bytes(sock: socket.socket) -> bool:
+def has_bytes(sock: Wire) -> bool:
     """Tell whether bytes are there to read; a socket that is closed has none."""
     number = sock.fileno()
     if number < 0:
@@ -85,39 +117,19 @@ def poll_for(events: int, *numbers: int) -> select.poll:
     return poll
 
 
-def not_ready(error: OSError) -> bool:
-    """Tell whether an error says only that a socket is not ready, and nothing is wrong."""
-    return isinstance(error, BlockingIOError) or type(error).__name__ in {_TLS_READ, _TLS_WRITE}
-
-
-def send(
-    sock: socket.socket, rest: list[memoryview], entering: Lock | None, block: bool
-) -> list[memoryview]:
+def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
     """Send, and return what the peer did not take, if `block` is off or the socket was closed.
 
-    With TLS `entering` is held in each call, and the first piece is sent by itself. Raises OSError.
+    Raises OSError.
     """
     while rest:
         try:
-            if entering is not None:
-                with entering:
-                    sent = sock.send(rest[0])
-            else:
-                sent = sock.sendmsg(rest)
-            rest = behind(rest, sent)
-        except OSError as error:
-            if not not_ready(error):
-                raise
+            rest = behind(rest, sock.sendmsg(rest))
+        except BlockingIOError:
             number = sock.fileno()
             if not block or number < 0:
                 # Below 0: another thread closed it just now.
                 return rest
-            events = select.POLLIN if _wants_to_read(error) else select.POLLOUT
             # In slices: a socket that another thread closes never gets writable.
-            poll_for(events, number).poll(1000)
+            poll_for(select.POLLOUT, number).poll(1000)
     return rest
-
-
-def _wants_to_read(error: OSError) -> bool:
-    """Tell whether it is not ready because TLS must read first, also in order to write."""
-    return type(error).__name__ == _TLS_READ

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -19,6 +19,7 @@ from js_core.deadline import Deadline, monotonic
 from js_sync._io import Signal
 from js_sync._link import Link
 from js_sync._session import Session
+from js_sync._tls_socket import TlsSocket
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 from tests.fake.threads import A_WHILE, beside, in_time
@@ -338,7 +339,7 @@ def test_a_socket_that_another_thread_closes_is_not_waited_for():
             raise BlockingIOError
 
     rest = [memoryview(b"rest")]
-    assert js_sync._sender.send(Dropped(), rest, None, block=True) == rest
+    assert js_sync._sender.send(Dropped(), rest, block=True) == rest
 
 
 @contextmanager
@@ -388,22 +389,20 @@ def test_a_request_to_a_peer_that_takes_nothing_now_is_not_lost():
 
 def test_nothing_goes_out_in_the_clear_while_a_link_is_cut(monkeypatch):
     near, far = socket.socketpair()
-    context = ssl.create_default_context()
-    secure = context.wrap_socket(near, server_hostname="a", do_handshake_on_connect=False)
+    near.setblocking(False)
+    secure = TlsSocket(near, ssl.create_default_context(), "a")
     link = Link(lambda data: None, lambda error: None)
-    shutdown = socket.socket.shutdown
+    shutdown = TlsSocket.shutdown
 
     def slowly(sock, how):
-        if sock is secure:
-            # What another thread may do just now.
-            try:
-                sock.send(b"secret")
-            except OSError:
-                pass
+        # What another thread may do just before and after.
+        with suppress(OSError):
+            sock.send(b"secret")
         shutdown(sock, how)
+        with suppress(OSError):
+            sock.send(b"secret")
 
-    secure.setblocking(False)
-    monkeypatch.setattr(socket.socket, "shutdown", slowly)
+    monkeypatch.setattr(TlsSocket, "shutdown", slowly)
     link._cut(secure)
     far.setblocking(False)
     assert b"secret" not in far.recv(4096)
