@@ -22,6 +22,8 @@ TICKS: Final = "TICKS"
 TICKS_SUBJECT: Final = "ticks.data"
 BATCH: Final = 500
 WINDOW: Final = 4000
+BUFFER: Final = 5000
+"""Messages that are asked for ahead, where a client has a buffer that it keeps filled."""
 
 RATES: Final = ("drain", "consume", "fetch", "pipelined")
 """Workloads measured in messages a second: higher is better."""

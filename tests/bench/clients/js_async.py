@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import js_async
 from js_core.tls import TlsOptions
-from tests.bench.job import BATCH, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
+from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
 
 
 @asynccontextmanager
@@ -42,7 +42,7 @@ def drain(job: Job) -> str:
 async def drained(source: js_async.Consumer, job: Job) -> str:
     """Iterate over as many as are wanted."""
     meter, seen = Meter(), 0
-    async with source.messages(max_messages=5000) as messages:
+    async with source.messages(max_messages=BUFFER) as messages:
         async for _ in messages:
             seen += 1
             if seen == job.count:
@@ -64,7 +64,7 @@ def consume(job: Job) -> str:
 async def consumed(source: js_async.Consumer, job: Job) -> str:
     """Iterate over as many as are wanted, acknowledging each."""
     meter, seen = Meter(), 0
-    async with source.messages(max_messages=1000) as messages:
+    async with source.messages(max_messages=BUFFER) as messages:
         async for message in messages:
             await message.ack()
             seen += 1

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import js_sync
 from js_core.tls import TlsOptions
-from tests.bench.job import BATCH, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
+from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def drain(job: Job) -> str:
     with context(job) as jet:
         source = jet.bind_consumer(STREAM, job.consumer)
         meter, seen = Meter(), 0
-        with source.messages(max_messages=5000) as messages:
+        with source.messages(max_messages=BUFFER) as messages:
             for _ in messages:
                 seen += 1
                 if seen == job.count:
@@ -38,7 +38,7 @@ def consume(job: Job) -> str:
         warm_up(jet, job)
         source = jet.bind_consumer(STREAM, job.consumer)
         meter, seen = Meter(), 0
-        with source.messages(max_messages=1000) as messages:
+        with source.messages(max_messages=BUFFER) as messages:
             for message in messages:
                 message.ack()
                 seen += 1

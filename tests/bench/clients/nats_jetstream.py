@@ -10,7 +10,7 @@ from typing import Any
 from nats.client import connect
 from nats.jetstream import new
 
-from tests.bench.job import BATCH, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
+from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
 
 
 def run(job: Job, work: Callable[[Any], Awaitable[str]]) -> str:
@@ -40,7 +40,7 @@ def consume(job: Job) -> str:
     async def work(jet: Any) -> str:
         source = await jet.get_consumer(STREAM, job.consumer)
         meter, seen = Meter(), 0
-        stream = await source.messages(max_messages=1000)
+        stream = await source.messages(max_messages=BUFFER)
         async for message in stream:
             seen += 1
             if job.policy == "explicit":
