@@ -67,7 +67,8 @@ def bench(
             why = measure.why_not(client)
             if why is not None:
                 notes().print(f"left out: {client}, {why}")
-        measure.fill(messages, storage)
+        # Each call of `next` takes one of them, too.
+        measure.fill(max(messages, calls), storage)
         for workload in only or (*RATES, *LATENCIES):
             able = [name for name in measure.able(workload) if not chosen or name in chosen]
             count = calls if workload in LATENCIES else messages
