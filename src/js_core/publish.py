@@ -5,7 +5,7 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -72,7 +72,7 @@ class PublishRequest(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Tell whether subject and data are all there is to it."""
-        return self[2:] == PLAIN or not (self.headers or any(each is not None for each in self[3:]))
+        return self[3:] == _NO_PROMISES and not self.headers
 
     @property
     def is_repeatable(self) -> bool:
@@ -93,6 +93,9 @@ request_of: Final[Callable[[tuple[Any, ...]], PublishRequest]] = partial(
 
 PLAIN: Final = PublishRequest("")[2:]
 """What stands behind the subject and data of a message where there is nothing more to it."""
+
+_NO_PROMISES: Final = PLAIN[1:]
+"""What stands behind the headers of a message that asks nothing of the stream."""
 
 
 Publishable = PublishRequest | tuple[str, bytes]
@@ -172,7 +175,9 @@ def publish_headers(request: PublishRequest) -> bytes:
         check_data(request.subject, request.data)
     if request.is_plain:
         return b""
-    promises = dict(_promises(request))
+    if request[3:] == _NO_PROMISES:
+        return encode_headers(request.headers)
+    promises = _promises(request)
     if not request.headers:
         return encode_headers(promises)
     given = request.headers
@@ -184,33 +189,35 @@ def publish_headers(request: PublishRequest) -> bytes:
     return encode_headers(both | promises)
 
 
-def _promises(request: PublishRequest) -> Iterator[tuple[str, str]]:
-    if request.msg_id is not None:
-        if not request.msg_id:
+def _promises(request: PublishRequest) -> dict[str, str]:
+    msg_id, stream, last_seq, last_msg_id, subject_seq, subject, rollup, ttl = request[3:]
+    found: dict[str, str] = {}
+    if msg_id is not None:
+        if msg_id == "":
             raise BadArgument("msg_id may not be empty: leave it out for no deduplication")
-        yield MSG_ID, _text(request.msg_id, "msg_id")
-    if request.expected_stream is not None:
-        yield EXPECTED_STREAM, _text(request.expected_stream, "expected_stream")
-    if request.expected_last_seq is not None:
-        yield EXPECTED_LAST_SEQ, _sequence(request.expected_last_seq, "expected_last_seq")
-    if request.expected_last_msg_id is not None:
-        yield EXPECTED_LAST_MSG_ID, _text(request.expected_last_msg_id, "expected_last_msg_id")
-    seq, subject = request.expected_last_subject_seq, request.expected_last_subject_seq_subject
-    if seq is not None:
-        yield EXPECTED_LAST_SUBJECT_SEQ, _sequence(seq, "expected_last_subject_seq")
+        found[MSG_ID] = _text(msg_id, "msg_id")
+    if stream is not None:
+        found[EXPECTED_STREAM] = _text(stream, "expected_stream")
+    if last_seq is not None:
+        found[EXPECTED_LAST_SEQ] = _sequence(last_seq, "expected_last_seq")
+    if last_msg_id is not None:
+        found[EXPECTED_LAST_MSG_ID] = _text(last_msg_id, "expected_last_msg_id")
+    if subject_seq is not None:
+        found[EXPECTED_LAST_SUBJECT_SEQ] = _sequence(subject_seq, "expected_last_subject_seq")
     if subject is not None:
-        if seq is None:
+        if subject_seq is None:
             raise BadArgument(
                 "expected_last_subject_seq_subject says of which subject, so give the sequence"
                 " too, as expected_last_subject_seq"
             )
-        yield EXPECTED_LAST_SUBJECT_SEQ_SUBJECT, check_filter(subject).decode()
-    if request.rollup is not None:
-        if request.rollup not in _ROLLUPS:
-            raise BadArgument(f"rollup must be 'sub' or 'all', got {request.rollup!r}")
-        yield ROLLUP, request.rollup
-    if request.ttl is not None:
-        yield TTL, _ttl(request.ttl)
+        found[EXPECTED_LAST_SUBJECT_SEQ_SUBJECT] = check_filter(subject).decode()
+    if rollup is not None:
+        if rollup not in _ROLLUPS:
+            raise BadArgument(f"rollup must be 'sub' or 'all', got {rollup!r}")
+        found[ROLLUP] = rollup
+    if ttl is not None:
+        found[TTL] = _ttl(ttl)
+    return found
 
 
 def _text(value: str, name: str) -> str:
