@@ -16,8 +16,6 @@ from js_core.subjects import check_filter
 from js_models import RetentionPolicy, StreamConfig, Timestamp
 
 __all__ = [
-    "PAGE_BYTES",
-    "PAGE_MESSAGES",
     "ReadRequest",
     "SnapshotRequest",
     "Via",
@@ -29,10 +27,6 @@ __all__ = [
 
 Via: TypeAlias = Literal["direct", "consumer", "leader"]
 """How messages are read: direct gets, an ephemeral consumer, or the leader one by one."""
-
-#: Messages and bytes of a page: two pages are in memory, one at work and one ahead.
-PAGE_MESSAGES: Final = 10_000
-PAGE_BYTES: Final = 8 * 1024 * 1024
 
 #: Direct gets of many messages at once came with this server.
 DIRECT_SINCE: Final = (2, 11, 0)
@@ -48,8 +42,8 @@ class ReadRequest:
     end_time: Timestamp | None = None
     subjects: tuple[str, ...] = ()
     via: Via | None = None
-    page_messages: int = PAGE_MESSAGES
-    page_bytes: int = PAGE_BYTES
+    page_messages: int
+    page_bytes: int
     timeout: float = 120.0
 
 
