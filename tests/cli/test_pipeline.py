@@ -126,6 +126,25 @@ def test_replay_asks_first(run: Run, config: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("bounds", "wanted"),
+    [
+        (["--from", "9999"], "sequence 9999 or later ones"),
+        (["--from", "13", "--to", "20"], "sequences 13 to 20"),
+    ],
+)
+def test_replay_of_what_was_never_landed_fails_before_spark_starts(
+    run: Run, config: Path, monkeypatch: pytest.MonkeyPatch, bounds: list[str], wanted: str
+) -> None:
+    monkeypatch.setattr("js_cli.pipeline.replay.spark_of", None)
+    result = run("pipeline", "replay", "--config", str(config), *bounds, "--yes")
+    said = f"error: no batch of source orders holds {wanted}; the last one ended at 12\n"
+    assert (result.exit_code, result.stderr) == (1, said)
+    shutil.rmtree(config.parent / "lake")
+    result = run("pipeline", "replay", "--config", str(config), *bounds, "--yes")
+    assert result.stderr == "error: nothing of source orders is landed yet\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["run", "--once", "--every", "5s"], "give --once or --every"),

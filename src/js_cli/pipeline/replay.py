@@ -44,9 +44,9 @@ def replay(
     if high is not None and high < low:
         raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
     chosen = pick(config, source)
-    end = high + 1 if high is not None else 2**63
+    end = None if high is None else high + 1
     due = batches_of(config, chosen, low, end)
-    if due and not yes:
+    if not yes:
         first, last = due[0], due[-1]
         notes().print(
             f"{len(due)} batches of {chosen.name}, sequences {first.start:,} to {last.end - 1:,}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from js_spark.errors import DataLossError, OptionError
+from js_spark.errors import DataLossError, SparkSourceError
 from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
 from js_spark.other_stream import why_other
@@ -31,16 +31,30 @@ __all__ = ["batches_of", "replay"]
 
 
 def batches_of(
-    config: PipelineConfig, source: SourceConfig, low: int, high: int
+    config: PipelineConfig, source: SourceConfig, low: int, high: int | None
 ) -> list[BatchEntry]:
-    """Return the landed batches that hold sequences in ``[low, high)``, ascending."""
+    """Return the landed batches that hold sequences in ``[low, high)``, ascending.
+
+    Without ``high`` it is all from ``low`` on. Raises `SparkSourceError` if there are none.
+    """
     entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
-    newest = entries[max(entries)].created if entries else ""
-    return [
+    if not entries:
+        raise SparkSourceError(f"nothing of source {source.name} is landed yet")
+    newest = entries[max(entries)]
+    due = [
         each
         for each in entries.values()
-        if each.created == newest and each.start < high and each.end > low
+        if each.created == newest.created and each.end > low and (high is None or each.start < high)
     ]
+    if not due:
+        wanted = (
+            f"sequence {low} or later ones" if high is None else f"sequences {low} to {high - 1}"
+        )
+        raise SparkSourceError(
+            f"no batch of source {source.name} holds {wanted}; the last one ended at"
+            f" {newest.end - 1}"
+        )
+    return due
 
 
 def replay(
@@ -48,23 +62,20 @@ def replay(
     config: PipelineConfig,
     source: SourceConfig,
     low: int,
-    high: int,
+    high: int | None,
     *,
     tell: Callable[[BatchEntry], None] = lambda _: None,
 ) -> list[BatchEntry]:
     """Land all batches again that hold sequences in ``[low, high)``; return their new entries.
 
-    Raises `DataLossError`, before anything of a batch is changed, if the stream has lost messages
-    that the tables have of it; `OptionError` if no batch holds any of the range.
+    Without ``high`` these are all from ``low`` on. Raises `DataLossError`, before anything of a
+    batch is changed, if the stream has lost messages that the tables have of it;
+    `SparkSourceError` if no batch holds any of the range.
     """
     folders = Folders(config.path)
     log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
     with settled(config, "replay"):
         due = batches_of(config, source, low, high)
-        if not due:
-            raise OptionError(
-                "from", f"no batch of source {source.name} holds sequences {low} to {high - 1}"
-            )
         _check_stream(source, due[-1])
         tables = tables_of(source, log.entries().values())
         done: list[BatchEntry] = []
