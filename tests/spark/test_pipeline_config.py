@@ -165,10 +165,21 @@ def test_members_do_not_take_the_columns_of_a_batch(tmp_path: Path, sink: str, m
         assert read_with("batch_id").sources[0].table == "orders"
 
 
-@pytest.mark.parametrize("line", ['password = "canary-77"', '[nats.deep]\ntoken = "canary-77"'])
-def test_secrets_are_refused_without_showing_them(tmp_path: Path, line: str) -> None:
-    with pytest.raises(ConfigError, match="name the environment variable that holds it") as caught:
-        read(tmp_path, HEAD + line + "\n" + SOURCE)
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        ("password", "password_env"),
+        ("[nats.deep]\ntoken", "token_env"),
+        ("Token", "token_env"),
+        ("secret_nkey_seed", "nkey_seed_env"),
+        ("secretNkeySeed", "nkey_seed_env"),
+        ("secret_credentials", "credentials_env"),
+        ("secretCredentials", "credentials_env"),
+    ],
+)
+def test_secrets_are_refused_without_showing_them(tmp_path: Path, key: str, instead: str) -> None:
+    with pytest.raises(ConfigError, match=f"variable that holds it: {instead} = ") as caught:
+        read(tmp_path, f'{HEAD}{key} = "canary-77"\n{SOURCE}')
     assert "canary" not in str(caught.value)
 
 

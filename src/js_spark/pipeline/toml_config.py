@@ -26,8 +26,16 @@ from js_spark.split_tables import (
 
 __all__ = ["read_config"]
 
-#: Keys that would put a secret into a file that is copied, reviewed and committed.
-_SECRETS: Final = frozenset({"password", "token", "secret", "secret_nkey_seed", "nkey_seed"})
+#: Keys that would put a secret into a file that is copied, reviewed and committed, and those that
+#: name a variable instead. Options are found whatever their case, so these have none.
+_SECRETS: Final[Mapping[str, str]] = {
+    "password": "password_env",
+    "secret": "password_env",
+    "token": "token_env",
+    "nkeyseed": "nkey_seed_env",
+    "secretnkeyseed": "nkey_seed_env",
+    "secretcredentials": "credentials_env",
+}
 
 #: Options of the source that have a key of their own here, or that the pipeline sets itself.
 _RESERVED: Final[Mapping[str, str]] = {
@@ -121,12 +129,13 @@ def _flat(
     table: TomlTable, prefix: str, values: Mapping[str, object], folder: Path
 ) -> Iterator[tuple[str, str]]:
     for key, value in values.items():
-        if key in _SECRETS:
+        instead = _SECRETS.get(_camel(key).lower())
+        if instead is not None:
             # The value is not repeated: this text ends in logs.
             raise table.fail(
                 key,
-                f"a secret has no place in this file; name the environment variable that holds it:"
-                f' {key}_env = "…"',
+                "a secret has no place in this file; name the environment variable that holds it:"
+                f' {instead} = "…"',
             )
         if isinstance(value, dict):
             inner = cast(dict[str, object], value)
