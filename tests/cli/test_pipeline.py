@@ -92,6 +92,26 @@ def test_verify_fails_for_what_is_missing(run: Run, config: Path) -> None:
     assert "not well" in result.stdout
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+def test_what_was_lost_is_a_gap_where_losses_are_allowed(
+    run: Run, config: Path, server: NatsServer, stream: str, allowed: bool
+) -> None:
+    """Limits of the stream removed messages before they were landed, and the pipeline went on."""
+    journal = Folders(config.parent / "lake").source("orders").journal
+    first, _, last = journal.read_text().splitlines(True)
+    journal.write_text(first + last)
+    shutil.rmtree(config.parent / "lake" / "orders" / "batch_id=1")
+    with js_sync.connect(server.url) as nc:
+        nc.jetstream().bind_stream(stream).purge(before_seq=9)
+    if allowed:
+        config.write_text(config.read_text() + "options = { failOnDataLoss = false }\n")
+    result = run("pipeline", "verify", "--config", str(config), "--json")
+    ((source,),) = [each["sources"] for each in json_lines(result)]
+    assert (source["gaps"], source["missing"]) == (4, 0)
+    problems = [] if allowed else ["batch 2 begins at 9, the one before ended at 5"]
+    assert (result.exit_code, source["problems"]) == (int(not allowed), problems)
+
+
 def test_compact_joins_files_and_vacuum_removes_the_old_ones(run: Run, config: Path) -> None:
     result = run("pipeline", "compact", "--config", str(config), "--json")
     assert json_lines(result) == [{"tables": [{"table": "orders", "before": 3, "after": 1}]}]
