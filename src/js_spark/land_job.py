@@ -112,4 +112,4 @@ def ranges_of(
     if high <= low:
         return []
     parts = partition_count(options, high - low)
-    return split(state.name, low, high, parts, read_way(options, state))
+    return split(state.name, low, high, parts, read_way(options, state), state.created)

@@ -30,8 +30,8 @@ LARGE: Final = 100_000
 class SequenceRange(InputPartition):
     """Sequences ``start`` up to, not including, ``end`` of one stream, read by one task.
 
-    ``way`` says what reads it. ``created`` tells the stream from one that was made later, for
-    ranges that may be read long after they were planned; empty where nobody looks.
+    ``way`` says what reads it. ``created`` tells the stream from one that was made later: a range
+    may be read long after it was planned. If it is empty, nobody looks.
     """
 
     def __init__(self, stream: str, start: int, end: int, way: Way, created: str = "") -> None:

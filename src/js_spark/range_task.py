@@ -14,7 +14,7 @@ from js_spark.leader import Leader
 from js_spark.options import SourceOptions
 from js_spark.passing import through
 from js_spark.plan import SequenceRange
-from js_spark.stream_state import stream_state
+from js_spark.stream_state import StreamState, stream_state
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,15 +99,17 @@ def _reader(
 
 
 def _check_stream(jet: JetStream, options: SourceOptions, part: SequenceRange) -> None:
+    if part.created and options.fail_on_data_loss:
+        _refuse_other(through(lambda: stream_state(jet, part.stream), options.fetch_timeout), part)
+
+
+def _refuse_other(state: StreamState, part: SequenceRange) -> None:
     """Refuse a stream that was made again since the range was planned."""
-    if not part.created or not options.fail_on_data_loss:
-        return
-    state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
-    if state.created != part.created:
+    if part.created and state.created != part.created:
         raise DataLossError(
             f"stream {part.stream} was made at {state.created}, the read was planned for one made"
-            f" at {part.created}: it was deleted and made again; load the DataFrame again, or"
-            " replace the view"
+            f" at {part.created}: it was deleted and made again; load the DataFrame again, replace"
+            " the view, or begin a query with a new checkpoint"
         )
 
 
@@ -129,6 +131,7 @@ def _settle(jet: JetStream, options: SourceOptions, part: SequenceRange, hole: i
     A stream that begins at the hole or below has lost nothing in front of the read.
     """
     state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
+    _refuse_other(state, part)
     if state.first > hole:
         raise DataLossError(
             f"stream {part.stream}: messages from {hole} to {min(state.first, part.end) - 1} were"

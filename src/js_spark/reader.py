@@ -59,6 +59,5 @@ class JetStreamReader(DataSourceReader):
         if end <= start:
             return []
         way = read_way(options, state)
-        # A DataFrame keeps its ranges from its first action on, and so does a view.
         parts = partition_count(options, end - start)
         return split(state.name, start, end, parts, way, state.created)

@@ -103,7 +103,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 state = self._continuity.check_batch(low, position, states.get(name), name)
                 if state is not None:
                     way = read_way(self._options, state)
-                    found += split(name, low, position.next, position.parts, way)
+                    parts = position.parts
+                    found += split(name, low, position.next, parts, way, state.created)
         return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

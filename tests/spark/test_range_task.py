@@ -7,6 +7,8 @@ from collections.abc import Callable
 from urllib.request import urlopen
 
 import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import js_sync
 from js_core.deadline import Deadline
@@ -14,11 +16,15 @@ from js_models import ConsumerConfig, StreamConfig, StreamSource
 from js_spark import plan
 from js_spark.batcher import Batcher
 from js_spark.errors import DataLossError, OptionError
+from js_spark.land_job import ranges_of
 from js_spark.layout import Layout
+from js_spark.leader import Leader
+from js_spark.offsets import Position
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, Way, read_way
 from js_spark.range_task import read_batches, read_pages
 from js_spark.reader import JetStreamReader
+from js_spark.stream_reader import JetStreamStreamReader
 from js_spark.stream_state import stream_state
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
 from js_testing import NatsServer
@@ -212,13 +218,39 @@ def test_questions_do_not_wait_for_pages_where_another_link_may_be_made(
         assert sum(map(len, pages)) == 15
 
 
+def planned_batch(given: SourceOptions) -> list[InputPartition]:
+    return JetStreamReader(given, Layout(given).columns).partitions()
+
+
+def planned_query(given: SourceOptions) -> list[InputPartition]:
+    reader = JetStreamStreamReader(given, Layout(given).columns)
+    start = reader.initialOffset()
+    found = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
+    reader.stop()
+    return found
+
+
+def planned_landing(given: SourceOptions) -> list[SequenceRange]:
+    with Leader(given) as leader:
+        (state,) = leader.states()
+        return ranges_of(leader, given, 1, Position(state.next, state.created, mark=state.mark))
+
+
+@pytest.mark.parametrize("plan", [planned_batch, planned_query, planned_landing])
 def test_a_range_of_a_stream_that_was_made_again_is_not_read(
-    server: NatsServer, jet: JetStream, make_stream: Make, fill: Fill
+    server: NatsServer,
+    jet: JetStream,
+    make_stream: Make,
+    fill: Fill,
+    plan: Callable[[SourceOptions], list[InputPartition]],
 ) -> None:
     stream = make_stream()
     fill(stream, [b"x"] * 5)
-    strict, easy = (options(server, stream.name, failOnDataLoss=loss) for loss in ("true", "false"))
-    (part,) = JetStreamReader(strict, Layout(strict).columns).partitions()
+    given = {"startingOffsets": "earliest"}
+    strict, easy = (
+        options(server, stream.name, failOnDataLoss=loss, **given) for loss in ("true", "false")
+    )
+    (part,) = plan(strict)
     assert isinstance(part, SequenceRange)
     assert len(rows(strict, part)) == 5
     jet.delete_stream(stream.name)
@@ -226,3 +258,19 @@ def test_a_range_of_a_stream_that_was_made_again_is_not_read(
     with pytest.raises(DataLossError, match="was deleted and made again; load the DataFrame"):
         rows(strict, part)
     assert len(rows(easy, part)) == 5
+
+
+def test_a_stream_that_is_made_again_while_a_range_is_read_is_told(
+    server: NatsServer, jet: JetStream, make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream()
+    fill(stream, [b"x"] * 300)
+    given = options(server, stream.name, fetchMessages="50")
+    (part,) = planned_batch(given)
+    assert isinstance(part, SequenceRange)
+    pages = read_pages(given, part)
+    next(pages)
+    jet.delete_stream(stream.name)
+    fill(jet.create_stream(stream.config), [b"y"] * 120)
+    with pytest.raises(DataLossError, match="was deleted and made again"):
+        list(pages)
