@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 
 from js_core.deadline import Deadline
 from js_core.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
     ConnectionLost,
     JetStreamError,
     JetStreamNotEnabled,
@@ -28,11 +30,14 @@ _PAUSES: Final = (0.1, 0.2, 0.5, 1.0)
 def passes(error: TwinstreamError) -> bool:
     """Tell whether a question may be answered when it is asked again a moment later.
 
-    That is so if the link broke, nobody answered in time, or there was no leader.
+    That is so if the link broke or could not be made, nobody answered in time, or there was no
+    leader.
     """
     if isinstance(error, JetStreamError):
         return error.code == _UNAVAILABLE and not isinstance(error, JetStreamNotEnabled)
-    return isinstance(error, ConnectionLost | RequestTimeout)
+    if isinstance(error, AuthenticationFailed):
+        return False
+    return isinstance(error, ConnectionLost | ConnectionFailed | RequestTimeout)
 
 
 class Patience:

@@ -43,7 +43,7 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
     if part.end <= part.start:
         return
     connection = options.connection
-    with connection.connect() as nc, Leader(options) as leader:
+    with connection.connect_in_task(options.fetch_timeout) as nc, Leader(options) as leader:
         jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
         _check_stream(jet, options, part)
         reader, page = _begin(jet, options, part)

@@ -18,13 +18,15 @@ from js_core.subjects import ApiSubjects
 from js_core.tls import TlsOptions
 from js_spark.errors import OptionError
 from js_spark.options_map import OptionsMap
+from js_spark.passing import through
 
 if TYPE_CHECKING:
     from js_sync import Connection
 
 __all__ = ["ConnectionSettings"]
 
-_PREFIX: Final = "nats."
+#: Seconds that a server may be away when a task begins: time to start again.
+_AWAY: Final = 5.0
 
 
 def _hidden(_: object) -> str:
@@ -144,6 +146,14 @@ class ConnectionSettings:
             tls=self.tls,
             request_timeout=self.request_timeout,
         )
+
+    def connect_in_task(self, most: float) -> Connection:
+        """Return a new connection for a task, within ``most`` seconds.
+
+        A server that cannot be reached is tried again for a while: Spark's attempts follow each
+        other at once, and all of them would be over before a server has started again.
+        """
+        return through(self.connect, min(most, _AWAY))
 
     def _credentials(self) -> Credentials | None:
         text = _secret(self.credentials, self.credentials_env, "nats.credentialsEnv")

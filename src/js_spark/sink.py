@@ -51,7 +51,7 @@ class _Writing:
         if options.idempotence == "ledger":
             identity.check()
         rows = self._rows.read(iterator)
-        with options.connection.connect() as nc:
+        with options.connection.connect_in_task(options.ack_timeout) as nc:
             settings = options.connection
             jet = nc.jetstream(domain=settings.domain, prefix=settings.api_prefix)
             stream = _promised(jet, options)

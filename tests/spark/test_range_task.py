@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import js_sync
 from js_core.deadline import Deadline
+from js_core.errors import AuthenticationFailed, ConnectionFailed, TwinstreamError
 from js_models import ConsumerConfig, StreamConfig, StreamSource
 from js_spark import plan
 from js_spark.batcher import Batcher
@@ -21,6 +22,7 @@ from js_spark.layout import Layout
 from js_spark.leader import Leader
 from js_spark.offsets import Position
 from js_spark.options import SourceOptions
+from js_spark.passing import Patience
 from js_spark.plan import SequenceRange, Way, read_way
 from js_spark.range_task import read_batches, read_pages
 from js_spark.reader import JetStreamReader
@@ -234,6 +236,39 @@ def planned_landing(given: SourceOptions) -> list[SequenceRange]:
     with Leader(given) as leader:
         (state,) = leader.states()
         return ranges_of(leader, given, 1, Position(state.next, state.created, mark=state.mark))
+
+
+def test_a_task_waits_for_a_server_that_starts_again(
+    server_factory: Callable[..., NatsServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = server_factory()
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        jet.create_stream(StreamConfig(name="S", subjects=["s"], allow_direct=True))
+        for _ in range(5):
+            jet.publish("s", b"x")
+    server.kill()
+    given, part = options(server, "S"), SequenceRange("S", 1, 6, "direct")
+    spend, met = Patience.spend, list[TwinstreamError]()
+
+    def start_again(self: Patience, error: TwinstreamError) -> None:
+        met.append(error)
+        server.restart()
+        spend(self, error)
+
+    monkeypatch.setattr(Patience, "spend", start_again)
+    assert len(rows(given, part)) == 5
+    assert [type(error) for error in met] == [ConnectionFailed]
+
+
+def test_a_task_does_not_wait_in_vain(server_factory: Callable[..., NatsServer]) -> None:
+    server, part = server_factory(USERS), SequenceRange("S", 1, 6, "direct")
+    user = {"nats.user": "reader", "nats.password": "wrong", "fetchTimeoutMs": "100"}
+    with pytest.raises(AuthenticationFailed):
+        rows(options(server, "S", **user), part)
+    server.kill()
+    with pytest.raises(ConnectionFailed, match="refused"):
+        rows(options(server, "S", **user), part)
 
 
 @pytest.mark.parametrize("plan", [planned_batch, planned_query, planned_landing])
