@@ -6,6 +6,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import Final
 
@@ -60,7 +61,7 @@ class Staging:
     """
 
     def __init__(self, parent: Path, writer: str) -> None:
-        for left in parent.glob(f"{writer}.*"):
+        for left in parent.glob(f"{escape(writer)}.*"):  # names of streams may hold brackets
             shutil.rmtree(left)
         self.folder: Final = parent / f"{writer}.{uuid.uuid4().hex}"
         """Where the files of the attempt are written."""

@@ -107,11 +107,14 @@ def test_only_files_that_an_attempt_reported_are_taken(
         landing.land(part)
 
 
-def test_attempts_that_were_killed_are_cleared_but_not_those_of_others(tmp_path: Path) -> None:
-    killed = Staging(tmp_path / "staging", "writer")
-    other = Staging(tmp_path / "staging", "other")
+@pytest.mark.parametrize(("name", "neighbour"), [("writer", "other"), ("A[12]", "A1")])
+def test_attempts_that_were_killed_are_cleared_but_not_those_of_others(
+    tmp_path: Path, name: str, neighbour: str
+) -> None:
+    killed = Staging(tmp_path / "staging", name)
+    other = Staging(tmp_path / "staging", neighbour)
     (killed.folder / "left.parquet").touch()
-    mine = Staging(tmp_path / "staging", "writer")
+    mine = Staging(tmp_path / "staging", name)
     assert not killed.folder.exists()
     mine.close()
     assert other.folder.exists()
