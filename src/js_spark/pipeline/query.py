@@ -169,7 +169,9 @@ class SourceQuery:
         )
         if self._once:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{self._config.every:g} seconds").start()
+        # In whole numbers: Spark reads no exponent, which long pauses would have.
+        pause = round(self._config.every * 1000)
+        return writer.trigger(processingTime=f"{pause} milliseconds").start()
 
     def _heard(self, entry: BatchEntry) -> None:
         self._failures = 0
