@@ -94,6 +94,10 @@ class Bound:
             )
         return state.next
 
+    def asks_for(self, word: _Word) -> bool:
+        """Tell whether a stream of the read has this word, or the number that stands for it."""
+        return word == self.word or word in self.by_stream.values()
+
     @property
     def is_explicit(self) -> bool:
         """Tell whether sequences were given: then the messages there have to exist."""

@@ -160,7 +160,10 @@ def _bound(
         raise OptionError(other, f"given besides {one}; give one of them")
     for name, text in texts.items():
         if name == names[0]:
-            return Bound.parse(name, text, streams)
+            bound = Bound.parse(name, text, streams)
+            if end == "ending" and bound.asks_for("earliest"):
+                raise OptionError(name, "may not be earliest (-2): no message lies before that")
+            return bound
         if name == names[1]:
             return Bound.at_time(name, text, streams, otherwise)
         return Bound.at_times(name, text, streams, otherwise)

@@ -60,6 +60,8 @@ def test_names_of_kafka_are_taken() -> None:
         ({"startingOffsets": '{"S": true}'}, "startingOffsets", "from 1 up"),
         ({"startingOffsets": "{}"}, "startingOffsets", "'S' is missing"),
         ({"endingOffsets": '{"S": 1, "T": 1}'}, "endingOffsets", "'T' is not read"),
+        ({"endingOffsets": "earliest"}, "endingOffsets", "no message lies before that"),
+        ({"endingOffsets": '{"S": -2}'}, "endingOffsets", "no message lies before that"),
         ({"startingTimestamp": "noon"}, "startingTimestamp", "milliseconds since 1970"),
         ({"endingTimestamp": "2026-01-31"}, "endingTimestamp", "as 2026-01-31T12:00:00Z"),
         ({"startingOffsetsByTimestamp": "7"}, "startingOffsetsByTimestamp", "JSON object"),
