@@ -285,6 +285,16 @@ def test_members_do_not_take_the_name_that_folders_have(
         lands(make_stream(), value_format="json", json_schema=schema)
 
 
+@pytest.mark.parametrize("start", ["latest", "{%s: -1}"])
+def test_a_landing_does_not_begin_at_the_end_again_and_again(
+    lands: Callable[..., LandReport], make_stream: Make, start: str
+) -> None:
+    stream = make_stream()
+    options = {"startingOffsets": start.replace("%s", f'"{stream.name}"')}
+    with pytest.raises(OptionError, match="'startingOffsets': may not be latest"):
+        lands(stream, options=options)
+
+
 def test_tables_keep_to_their_folder(lands: Callable[..., LandReport], make_stream: Make) -> None:
     for name in ("journal", "dead_letters", "../x", "_hidden", "a=b"):
         with pytest.raises(OptionError, match="cannot be a table's folder"):

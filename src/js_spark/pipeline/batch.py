@@ -55,7 +55,7 @@ def land(
     ``table`` names the table, by default the stream's name in lower case; with ``advisory`` each
     kind has its own (``max_deliver``, ``stream_action``, …). ``options`` are further options of
     the ``jetstream`` source, for example ``nats.user`` or ``minPartitions``; ``startingOffsets``
-    holds for the first batch only.
+    holds for the first batch only, and cannot be ``latest``.
 
     Raises `OptionError`, `SchemaError` (also for a member ``batch_id``, which readers take from the
     folders), `PipelineBusy` while somebody else lands the stream below ``path``, `JournalError` for
@@ -73,6 +73,7 @@ def land(
     parsed = SourceOptions.parse(given)
     refuse_ends(given)
     refuse_limits(given)
+    _refuse_latest(parsed)
     refuse_members(parsed, FOLDER_COLUMN)
     job = Landing(parsed, Path(path).absolute(), _table(table, stream))
     return job.run(spark)
@@ -100,6 +101,16 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
         .orderBy("subject")
     )
     return [SubjectSummary(**row.asDict()) for row in found.collect()]
+
+
+def _refuse_latest(options: SourceOptions) -> None:
+    """Refuse to begin at the end: nothing is noted without a batch, so each call would do it."""
+    if options.start is not None and options.start.asks_for("latest"):
+        raise OptionError(
+            options.start.option,
+            "may not be latest (-1) for a landing, which would begin at the end with each call and"
+            " never land anything; give the sequence to begin at",
+        )
 
 
 def _table(table: str | None, stream: str) -> str:
