@@ -28,10 +28,20 @@ _LONGEST = 3600.0
 @click.command(short_help="Copy a stream into a folder.")
 @click.argument("stream")
 @click.argument("folder", type=_FOLDER)
-@click.option("--consumers/--no-consumers", default=True, show_default=True)
+@click.option(
+    "--consumers/--no-consumers",
+    default=True,
+    show_default=True,
+    help="Whether to copy the consumers, too.",
+)
 @click.option("--check", is_flag=True, help="Let the server verify all messages first.")
 @click.option("--overwrite", is_flag=True, help="Replace the backup that is in FOLDER.")
-@click.option("--chunk-size", type=click.IntRange(1024, 1 << 20), metavar="BYTES")
+@click.option(
+    "--chunk-size",
+    type=click.IntRange(1024, 1 << 20),
+    metavar="BYTES",
+    help="How much the server sends at once.",
+)
 @json_option
 @server_options
 def backup(

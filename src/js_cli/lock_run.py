@@ -29,7 +29,13 @@ _LOOK: Final = 0.05
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--stream", default="LOCKS", show_default=True, help="The stream of the locks.")
 @click.option("--create", is_flag=True, help="Make the stream where there is none.")
-@click.option("--ttl", type=click.IntRange(min=2), default=15, show_default=True)
+@click.option(
+    "--ttl",
+    type=click.IntRange(min=2),
+    default=15,
+    show_default=True,
+    help="Seconds until others get the lock of a holder that died.",
+)
 @click.option("--wait", type=Finite(min=0), help="Seconds to wait; for ever unless given.")
 @click.option("--note", default="", help="Shown by `lock ls`; COMMAND by default.")
 @server_options

@@ -39,14 +39,23 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
 )
 @click.option("--lines", is_flag=True, help="Each line of the data is one message.")
 @click.option("--nul", "-0", is_flag=True, help="Messages are separated by NUL (find -print0).")
-@click.option("--count", "-n", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--count",
+    "-n",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often to send the data.",
+)
 @click.option(
     "--rate",
     type=Finite(min=0, min_open=True),
     metavar="N",
     help="Send at most so many messages a second.",
 )
-@click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'")
+@click.option(
+    "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of each message."
+)
 @click.option("--msg-id", metavar="ID", help="The stream keeps one message of each id.")
 @click.option("--ttl", type=click.IntRange(min=1), metavar="SECONDS", help="Life of the message.")
 @click.option(

@@ -38,7 +38,14 @@ if TYPE_CHECKING:
 @click.option("--ttl", metavar="DURATION", help="How long what is published lives.")
 @click.option("--rollup", is_flag=True, help="What is published replaces what DESTINATION held.")
 @click.option("--lifetime", metavar="DURATION", help="How long the schedule itself lives.")
-@click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'")
+@click.option(
+    "--header",
+    "-H",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="Of what is published.",
+)
 @json_option
 @server_options
 def add(

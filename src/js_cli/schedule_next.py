@@ -15,7 +15,14 @@ from js_cli.target import json_option
 
 @click.command("next", short_help="Show when a schedule fires, without a server.")
 @click.argument("pattern")
-@click.option("--count", "-n", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--count",
+    "-n",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="How many times to show.",
+)
 @click.option("--time-zone", metavar="NAME", help="Whose clock a cron pattern means.")
 @click.option("--after", metavar="TIME", help="From this time on; now by default.")
 @json_option

@@ -6,20 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import js_sync
 from js_cli.failures import Failure, reported
-from js_cli.groups import (
-    ACCOUNT_COMMANDS,
-    COMMANDS,
-    CONSUMER_COMMANDS,
-    STREAM_COMMANDS,
-    twinstream,
-)
+from js_cli.groups import COMMANDS, twinstream
 from js_core.errors import JetStreamNotEnabled
 from tests.cli.output import Run
 
@@ -34,20 +30,28 @@ def test_help_lists_every_subcommand(arguments: list[str]) -> None:
         assert f"  {name} " in result.stdout
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *([name] for name in COMMANDS),
-        *(["stream", name] for name in STREAM_COMMANDS),
-        *(["consumer", name] for name in CONSUMER_COMMANDS),
-        *(["account", name] for name in ACCOUNT_COMMANDS),
-    ],
-    ids=" ".join,
-)
-def test_every_subcommand_explains_itself(command: list[str]) -> None:
+def subcommands(group: click.Group = twinstream, *path: str) -> Iterator[list[str]]:
+    """All there are, groups included."""
+    with click.Context(group) as context:
+        for name in group.list_commands(context):
+            yield [*path, name]
+            command = group.get_command(context, name)
+            if isinstance(command, click.Group):
+                yield from subcommands(command, *path, name)
+
+
+@pytest.mark.parametrize("command", list(subcommands()), ids=" ".join)
+def test_every_subcommand_explains_itself_and_its_options(command: list[str]) -> None:
     result = CliRunner().invoke(twinstream, [*command, "--help"])
     assert result.exit_code == 0
     assert "Usage: " in result.stdout
+    found: click.Command | None = twinstream
+    for name in command:
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), name)
+    assert found is not None
+    options = [each for each in found.params if isinstance(each, click.Option)]
+    assert [each.opts for each in options if not each.help] == []
 
 
 def test_the_installed_command_states_its_version() -> None:

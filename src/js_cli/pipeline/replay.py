@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Land a range of sequences again.")
 @config_options
 @click.option("--source", metavar="NAME", help="Which source; not needed when there is one.")
-@click.option("--from", "low", type=SEQUENCE, required=True, metavar="SEQ")
+@click.option(
+    "--from", "low", type=SEQUENCE, required=True, metavar="SEQ", help="The first sequence."
+)
 @click.option("--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; by default the end.")
 @yes_option
 @json_option
