@@ -133,7 +133,7 @@ def _streams(given: OptionsMap) -> tuple[str, ...]:
         try:
             check_name(name, "stream")
         except BadArgument as error:
-            raise OptionError("stream", str(error)) from error
+            raise OptionError(given.given_name("stream", "subscribe"), str(error)) from error
     return streams
 
 

@@ -73,7 +73,8 @@ class OptionsMap:
         except ValueError:
             number = least - 1
         if number < least:
-            raise OptionError(names[0], f"must be a whole number from {least} up, got {text!r}")
+            name = self.given_name(*names)
+            raise OptionError(name, f"must be a whole number from {least} up, got {text!r}")
         return number
 
     def duration(self, name: str, default: float) -> float:
@@ -112,13 +113,18 @@ class OptionsMap:
         text = self.text(*options)
         if text is None:
             return ()
+        option = self.given_name(*options)
         found = tuple(part.strip() for part in text.split(","))
         if "" in found:
-            raise OptionError(options[0], f"has an empty name in {text!r}")
+            raise OptionError(option, f"has an empty name in {text!r}")
         twice = [name for name in found if found.count(name) > 1]
         if twice:
-            raise OptionError(options[0], f"names {twice[0]!r} twice")
+            raise OptionError(option, f"names {twice[0]!r} twice")
         return found
+
+    def given_name(self, *names: str) -> str:
+        """Return under which of its names an option was given."""
+        return next((name for name in names if name.lower() in self._values), names[0])
 
     def _is_of_table(self, key: str) -> bool:
         if "provider" not in self._values:

@@ -104,6 +104,23 @@ def test_a_mistake_names_its_option(given: dict[str, str], option: str, reason: 
     assert repr(option) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("subscribe", "a b"),
+        ("subscribe", "A,,B"),
+        ("subscribe", "A,A"),
+        ("maxOffsetsPerTrigger", "many"),
+        ("minOffsetsPerTrigger", "0"),
+    ],
+)
+def test_a_mistake_names_its_option_as_it_was_given(option: str, text: str) -> None:
+    given = {"nats.servers": "h", "subscribe": "S"} | {option: text}
+    with pytest.raises(OptionError) as caught:
+        SourceOptions.parse(given)
+    assert caught.value.option == option
+
+
 def test_a_missing_option_is_named() -> None:
     with pytest.raises(OptionError, match=r"nats\.servers.*is required"):
         SourceOptions.parse({"stream": "S"})
