@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -89,13 +90,28 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
         except OSError as error:
             raise Failure(f"{command[0]} cannot be started: {error.strerror}") from error
         process_group(process.pid)
-        while process.poll() is None and lease.is_held and not asked.is_set():
-            _pause(process)
-        if process.poll() is None:
-            notes().print("ending the command")
-            _end(process, grace if not asked.is_set() else None)
+        try:
+            _watch(process, lease, asked, grace)
+        except BaseException:  # a second Ctrl-C: without the lock nothing must go on
+            _end(process, 0)
+            raise
     code = process.returncode
     return code if code >= 0 else 128 - code
+
+
+def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
+    """Wait for the command, which is asked to end when the lock is lost, or when we are asked.
+
+    While the lock is held, it may take the time that it needs for that.
+    """
+    while process.poll() is None and lease.is_held and not asked.is_set():
+        _pause(process)
+    if process.poll() is None:
+        notes().print("ending the command")
+        os.killpg(process.pid, signal.SIGTERM)
+    while process.poll() is None and lease.is_held:
+        _pause(process)
+    _end(process, grace)
 
 
 def _pause(process: subprocess.Popen[bytes]) -> None:
@@ -105,9 +121,8 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _end(process: subprocess.Popen[bytes], grace: float | None) -> None:
-    """Ask the command and what it started to end, and kill them after `grace` seconds, if given."""
-    os.killpg(process.pid, signal.SIGTERM)
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
+    """Kill the command and what it started, unless it has ended within `grace` seconds."""
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:

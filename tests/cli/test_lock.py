@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +64,58 @@ def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordin
     done = lock(server, "a", "--ttl", "2", "--stream", locks.stream, "--", "sh", "-c", script)
     assert done.returncode == 1, done.stderr
     assert "the lock was lost" in done.stderr
+
+
+@contextmanager
+def ending(
+    server: NatsServer, locks: js_sync.Coordination, script: str
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Give a run under the lock, and its command, which heard of Ctrl-C and does not end."""
+    arguments = ["a", "--stream", locks.stream, "--ttl", "2", "--", "sh", "-c"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "js_cli.main", "lock", *arguments, f"trap '' TERM; {script}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"},
+    ) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        command = int(program.stdout.readline())
+        try:
+            program.send_signal(signal.SIGINT)
+            assert program.stderr.readline() == "ending the command\n"
+            yield program, command
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(command, signal.SIGKILL)
+
+
+def test_a_second_interrupt_kills_the_command_before_the_lock_is_free(
+    server: NatsServer, locks: js_sync.Coordination
+) -> None:
+    with ending(server, locks, "echo $$; sleep 100") as (program, command):
+        program.send_signal(signal.SIGINT)
+        assert program.wait(60) == 1
+        with pytest.raises(ProcessLookupError):
+            os.kill(command, 0)
+    assert locks.lock("a").holder() is None
+
+
+def test_a_lock_that_is_lost_while_the_command_ends_ends_it_at_once(
+    server: NatsServer, locks: js_sync.Coordination, tmp_path: Path
+) -> None:
+    release = f"{sys.executable} -m js_cli.main lock release a --yes --stream {locks.stream}"
+    go = tmp_path / "go"
+    wait = f"echo $$; until [ -e {go} ] && {release} >&2; do sleep 0.1; done; sleep 100"
+    with ending(server, locks, wait) as (program, command):
+        go.touch()
+        assert program.wait(60) == 1
+        with pytest.raises(ProcessLookupError):
+            os.kill(command, 0)
+        assert program.stderr is not None
+        assert "the lock was lost" in program.stderr.read()
 
 
 def test_what_is_held_is_listed_and_freed(run: Run, locks: js_sync.Coordination) -> None:
