@@ -92,6 +92,20 @@ def test_verify_fails_for_what_is_missing(run: Run, config: Path) -> None:
     assert "not well" in result.stdout
 
 
+@pytest.mark.parametrize("damage", ["empty", "cut", "changed"])
+def test_verify_names_a_file_that_is_damaged(run: Run, config: Path, damage: str) -> None:
+    file = config.parent / "lake" / "orders" / "batch_id=1" / "part-0.parquet"
+    data = bytearray(file.read_bytes())
+    data[4:80] = bytes(each ^ 0xFF for each in data[4:80])
+    file.write_bytes({"empty": b"", "cut": file.read_bytes()[:-20], "changed": data}[damage])
+    result = run("pipeline", "verify", "--config", str(config), "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.stderr)
+    assert told["kind"] == "JournalError"
+    assert told["error"].startswith(f"the file {file} cannot be read (")
+    assert "move it away, and land its batches again with twinstream pipeline" in told["error"]
+
+
 @pytest.mark.parametrize("allowed", [False, True])
 def test_what_was_lost_is_a_gap_where_losses_are_allowed(
     run: Run, config: Path, server: NatsServer, stream: str, allowed: bool

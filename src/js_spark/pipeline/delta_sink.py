@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction
 
 from js_spark.durable import synced_below
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.parquet_files import schema_of
+from js_spark.pipeline.parquet_files import scanned, schema_of
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
 from js_spark.staging import Staging, Written
@@ -152,7 +152,7 @@ class DeltaSink:
             wanted = (ds.field(seq) >= low) & (ds.field(seq) < high)
             wanted &= ds.field(BATCH_COLUMN) >= since
             if files:
-                yield from ds.dataset(files).to_batches(columns=list(columns), filter=wanted)
+                yield from scanned(files, columns, wanted)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
         """Put the rows of ``files`` in the place of all rows of a batch, in one transaction."""

@@ -1,4 +1,4 @@
-"""Join Parquet files into one, a piece at a time: no table has to fit into memory."""
+"""Read Parquet files, and join them into one in pieces: no table has to fit into memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_spark.errors import SchemaError
+from js_spark.errors import JournalError, SchemaError
 from js_sync.disk import sync
 
-__all__ = ["Part", "merge", "schema_of"]
+__all__ = ["Part", "merge", "scanned", "schema_of"]
 
 
 @frozen
@@ -23,6 +23,36 @@ class Part:
 
     files: Sequence[Path]
     wanted: ds.Expression | None = None
+
+
+def scanned(
+    files: Sequence[str], columns: Sequence[str], wanted: ds.Expression
+) -> Iterator[pa.RecordBatch]:
+    """Read the columns of the rows that ``wanted`` chooses.
+
+    Raises `JournalError` with the name of a file that is damaged.
+    """
+    try:
+        yield from ds.dataset(files).to_batches(columns=list(columns), filter=wanted)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowInvalid) as error:
+        damaged = _damaged(files, columns)
+        if damaged is None:
+            raise
+        raise JournalError(
+            f"the file {damaged} cannot be read ({str(error).strip()}): move it away, and land its"
+            " batches again with twinstream pipeline replay"
+        ) from error
+
+
+def _damaged(files: Sequence[str], columns: Sequence[str]) -> str | None:
+    for file in files:
+        try:
+            pq.ParquetFile(file).read(columns=list(columns))
+        except (OSError, pa.ArrowInvalid):
+            return file
+    return None
 
 
 def schema_of(files: Sequence[Path]) -> pa.Schema:

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 
 from js_spark.batch_folders import batch_folders, reaches
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.parquet_files import Part
+from js_spark.pipeline.parquet_files import Part, scanned
 from js_spark.pipeline.rebuild import Rebuilt
 from js_spark.pipeline.sink import Writer
 from js_spark.split_tables import BATCH_COLUMN
@@ -45,7 +45,7 @@ class ParquetSink:
         if files:
             wanted = (ds.field(seq) >= low) & (ds.field(seq) < high)
             wanted &= ds.field(BATCH_COLUMN) >= since
-            yield from ds.dataset(files).to_batches(columns=list(columns), filter=wanted)
+            yield from scanned(files, columns, wanted)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
         """Put the rows of ``files`` in the place of all rows of a batch, in one step."""
