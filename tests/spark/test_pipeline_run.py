@@ -7,16 +7,18 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
-from js_spark.errors import DataLossError
+from js_spark.errors import DataLossError, SparkSourceError
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.compact import compact
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.happenings import Failed, Happening, Landed, Released
+from js_spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released
+from js_spark.pipeline.query import SourceQuery
 from js_spark.pipeline.replay import replay
 from js_spark.pipeline.runner import run
 from js_spark.pipeline.toml_config import read_config
@@ -371,6 +373,33 @@ def test_what_an_attempt_has_landed_counts_when_its_messages_are_gone(
     assert (entry.messages, entry.dead_letters) == (10, 1)
     assert counted(tmp_path / "lake" / "orders", sink) == (18, 18)
     assert counted(tmp_path / "lake" / "dead_letters" / "source=orders", sink) == (2, 2)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_the_end_of_java_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asks: bool
+) -> None:
+    class Gone:
+        """A query whose Java does not answer."""
+
+        def __getattr__(self, name: str) -> Any:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+        def stop(self) -> None:
+            raise Py4JNetworkError("Error while sending or receiving")
+
+    def start(query: SourceQuery) -> None:
+        query._query = cast(Any, Gone())
+        if asks:
+            asked.set()
+
+    asked, heard = threading.Event(), list[Happening]()
+    monkeypatch.setattr(SourceQuery, "_start", start)
+    monkeypatch.setattr("js_spark.pipeline.runner.register", lambda spark: None)
+    config = config_of(tmp_path, "parquet", "nats://127.0.0.1:1", 'stream = "A"', 'stream = "B"')
+    with pytest.raises(SparkSourceError, match="Spark's Java process has ended; what it had"):
+        run(cast(Any, None), config, tell=heard.append, asked=asked)
+    assert Ended("A") not in heard
 
 
 def test_runs_until_somebody_asks_to_stop(

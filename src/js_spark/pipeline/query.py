@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from js_spark.continuity import Continuity
-from js_spark.errors import SparkSourceError
 from js_spark.leader import Leader
 from js_spark.offsets import Position
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
@@ -109,8 +108,14 @@ class SourceQuery:
 
     def stop(self) -> None:
         """End the query; a batch that it interrupts is finished by the next run."""
-        if self._query is not None:
-            self._query.stop()
+        try:
+            if self._query is not None:
+                self._query.stop()
+        except Exception as error:
+            if not spark_is_gone(error):
+                raise
+            self._close()  # the run has failed for that
+            return
         if self._ended:
             return
         try:
@@ -202,9 +207,7 @@ class SourceQuery:
 
     def _failed(self, error: Exception) -> None:
         if spark_is_gone(error):
-            raise SparkSourceError(
-                "Spark's Java process has ended; what it had begun is finished by the next run"
-            ) from error
+            raise error  # the end of all sources, not of this one alone
         query, self._query = self._query, None
         if query is not None:
             query.stop()
@@ -225,14 +228,17 @@ class SourceQuery:
 
     def _end(self, error: Exception | None) -> None:
         self._ended = True
-        self._leader.close()
-        if self._lander is not None:
-            self._lander.close()
+        self._close()
         if error is None:
             self._tell(Ended(self.source.name))
             return
         self.error = sentence(error)
         self._tell(self._failure(error, None))
+
+    def _close(self) -> None:
+        self._leader.close()
+        if self._lander is not None:
+            self._lander.close()
 
     def _failure(self, error: Exception, retry_in: float | None) -> Failed:
         code: int | None = getattr(error, "err_code", None)

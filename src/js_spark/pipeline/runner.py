@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from js_spark.connect import refuse_connect
+from js_spark.errors import SparkSourceError
 from js_spark.lock import locked
 from js_spark.pipeline.config import PipelineConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.happenings import Happening
 from js_spark.pipeline.query import SourceQuery
+from js_spark.pipeline.trouble import spark_is_gone
 from js_spark.source import register
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ def run(
     on until ``asked``. A source that fails is started again after a pause that doubles, unless the
     same error would come again. With ``recover`` it goes on where the journal ends if a checkpoint
     is gone. ``tell`` is called only from the calling thread. Raises `PipelineBusy` while another
-    process works on the folder, and `SparkSourceError` for a session of Spark Connect.
+    process works on the folder, and `SparkSourceError` for a session of Spark Connect, or when
+    Spark's Java process has ended.
     """
     refuse_connect(spark)
     # Spark looks for sources once only; if that process failed, the pipeline runs all the same.
@@ -68,6 +71,12 @@ def run(
         ]
         try:
             _look_after(sources, heard, tell, asked or _Never())
+        except Exception as error:
+            if not spark_is_gone(error):
+                raise
+            raise SparkSourceError(
+                "Spark's Java process has ended; what it had begun is finished by the next run"
+            ) from error
         finally:
             _stop(sources)
             _pass_on(heard, tell)
