@@ -183,6 +183,20 @@ def test_secrets_are_refused_without_showing_them(tmp_path: Path, key: str, inst
     assert "canary" not in str(caught.value)
 
 
+def test_two_sources_do_not_purge_one_stream(tmp_path: Path) -> None:
+    def sources(stream: str, more: str = "") -> str:
+        common = f'table = "b"\nname = "b"\nsubjects = ["b.>"]\ncommit = "purge"\n{more}\n'
+        one = SOURCE + f'subjects = ["a.>"]\ncommit = "purge"\n{more}\n'
+        return HEAD + one + f'[[source]]\nstream = "{stream}"\n' + common
+
+    message = "source b: commit: source ORDERS purges stream ORDERS, too, and each would take"
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, sources("ORDERS"))
+    assert len(read(tmp_path, sources("OTHERS")).sources) == 2
+    lossy = "options = { failOnDataLoss = false }"
+    assert len(read(tmp_path, sources("ORDERS", lossy)).sources) == 2
+
+
 def test_a_default_server_is_for_files_that_name_none(tmp_path: Path) -> None:
     named = read(tmp_path, HEAD + SOURCE, default_server="nats://default")
     assert named.sources[0].options["nats.servers"] == "nats://h"

@@ -88,6 +88,7 @@ def read_config(
     spark.finish()
     _check_names(file.name, config)
     _check_members(file.name, config)
+    _check_purges(file.name, config)
     return config
 
 
@@ -307,6 +308,26 @@ def _check_members(file: str, config: PipelineConfig) -> None:
             refuse_members(source.source_options, *taken)
         except SchemaError as error:
             raise ConfigError(f"{file}: source {source.name}: schema", str(error)) from error
+
+
+def _check_purges(file: str, config: PipelineConfig) -> None:
+    """Refuse two sources that purge one stream.
+
+    A purge moves the beginning of the stream behind what the other source has not read yet. Which
+    subjects were removed cannot be seen any more, so that source would take them for lost.
+    """
+    before: dict[str, str] = {}
+    for source in config.sources:
+        if source.commit != "purge" or not source.source_options.fail_on_data_loss:
+            continue
+        other = before.setdefault(source.stream, source.name)
+        if other != source.name:
+            raise ConfigError(
+                f"{file}: source {source.name}: commit",
+                f"source {other} purges stream {source.stream}, too, and each would take for lost"
+                " what the other one has removed; let one source read both its subjects, or give"
+                " both the option failOnDataLoss = false",
+            )
 
 
 def _tables(source: SourceConfig) -> list[str]:
