@@ -75,7 +75,13 @@ def split(
 
 
 def read_way(options: SourceOptions, state: StreamState) -> Way:
-    """Return how the stream is read. Raises `OptionError` if the option asks for another way."""
+    """Return how the stream is read. Raises `OptionError` if that is not possible."""
+    if state.is_queue and (options.read_mode == "consumer" or not state.allow_direct):
+        raise OptionError(
+            "readMode",
+            f"stream {state.name} is a work queue, which takes no consumer that only reads; set"
+            " allow_direct on it, and use 'auto'",
+        )
     if options.read_mode == "auto":
         if not state.allow_direct:
             return "consumer"

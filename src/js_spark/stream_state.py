@@ -36,6 +36,8 @@ class StreamState:
     allow_direct: bool = False
     by_limits: bool = False
     """Whether limits alone decide what it keeps, whatever is consumed."""
+    is_queue: bool = False
+    """Whether it is a work queue, which takes no consumer that only reads."""
     mark: Mark | None = None
     """Its last message; None when it never had one."""
 
@@ -59,6 +61,7 @@ class StreamState:
             bytes=state.bytes or 0,
             allow_direct=bool(config.allow_direct),
             by_limits=config.retention in (None, RetentionPolicy.LIMITS),
+            is_queue=config.retention == RetentionPolicy.WORKQUEUE,
             mark=Mark(following - 1, state.last_ts.rfc3339())
             if state.last_seq and state.last_ts
             else None,

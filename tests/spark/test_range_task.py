@@ -155,6 +155,9 @@ def test_only_streams_with_limits_are_read_by_a_consumer_unasked(
     assert way(make_stream(allow_direct=False)) == "consumer"
     with pytest.raises(OptionError, match="needs allow_direct"):
         way(make_stream(allow_direct=False), readMode="direct")
+    for config, mode in (({"allow_direct": False}, "auto"), ({}, "consumer")):
+        with pytest.raises(OptionError, match="is a work queue, which takes no consumer that"):
+            way(make_stream(retention="workqueue", **config), readMode=mode)
 
 
 @pytest.mark.parametrize("way", ["direct", "consumer"])
