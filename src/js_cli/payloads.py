@@ -116,7 +116,8 @@ def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) 
         return
     started = time.monotonic()
     for number, part in enumerate(parts):
-        if asked.wait(max(0.0, started + number / rate - time.monotonic())):
+        pause = max(0.0, started + number / rate - time.monotonic())
+        if asked.wait(min(pause, threading.TIMEOUT_MAX)):
             return
         yield part
 

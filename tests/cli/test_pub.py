@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import js_sync
+from js_cli.payloads import at_rate
 from js_models import StreamConfig
 from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
@@ -126,6 +128,17 @@ def test_conditions_and_what_is_removed(run: Run, server: NatsServer) -> None:
         found = nc.jetstream().get_stream("PUBC")
         assert found.cached_info.state.messages == 1
         assert found.get_message(4).headers["Nats-Rollup"] == "all"
+
+
+def test_a_rate_may_ask_for_longer_than_a_system_can_wait() -> None:
+    class Asked(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            return bool(timeout)
+
+    waits: list[float] = []
+    assert list(at_rate(iter([b"1", b"2"]), 1e-12, Asked())) == [b"1"]
+    assert max(waits) == threading.TIMEOUT_MAX
 
 
 def test_a_rate_holds_messages_back(run: Run, stream: str) -> None:
