@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from attrs import evolve
 from py4j.protocol import Py4JNetworkError
 
 from js_spark.errors import DataLossError, SparkSourceError
@@ -410,6 +411,11 @@ def test_runs_until_somebody_asks_to_stop(
     config = config_of(
         tmp_path, "parquet", server.url, f'stream = "{stream.name}"\ntable = "t"', every="200ms"
     )
+    # What is there is landed at once, however long the pauses are.
+    asked = threading.Event()
+    rare = evolve(config, every=300 * 3600.0)
+    assert run(spark, rare, tell=lambda each: _set_when_landed(asked, each), asked=asked) == {}
+    fill(stream, [b"more"])
     asked = threading.Event()
     seen: list[int] = []
 
@@ -422,5 +428,10 @@ def test_runs_until_somebody_asks_to_stop(
                 fill(stream, [b"more"])
 
     assert run(spark, config, tell=follow, asked=asked) == {}
-    assert seen == [2, 3, 4]
-    assert counted(tmp_path / "lake" / "t", "parquet", "seq") == (3, 3)
+    assert seen == [3, 4, 5]
+    assert counted(tmp_path / "lake" / "t", "parquet", "seq") == (4, 4)
+
+
+def _set_when_landed(asked: threading.Event, happening: Happening) -> None:
+    if isinstance(happening, Landed):
+        asked.set()
