@@ -15,7 +15,9 @@ is a list of actions: send a pull, report something, finish.
 * Requests that end without a message back off, so that a limit or a message too big for the
   bytes asked can never become a tight loop. An end that means "ask again" is believed once.
 * If a request is beyond a limit of the consumer, before any was accepted, a setting is wrong.
-  Waiting would never help, so this ends the iteration with the limit's name.
+  Waiting would never help, so this ends the iteration with the limit's name. But requests grow from
+  a small start, and by bytes they ask for as many messages as there may be: there no more are asked
+  for at once than the consumer allows (its max_batch).
 * The watchdog compares the silence since the reader last heard anything with two heartbeats. It
   barks only after the owner has waited: an owner that was busy may have kept the reader from
   reading.
@@ -122,6 +124,8 @@ class PullEngine:
         self._by_age = limits.max_messages if limits.max_age is None else start
         self._by_size = limits.max_messages if limits.max_bytes is not None else start
         self._allowed = min(self._by_age, self._by_size)
+        self._first = 0
+        self._most = limits.max_messages
         self._size = 0
         self._pace = 0.0
         self._handed_at = 0.0
@@ -283,6 +287,8 @@ class PullEngine:
         match status.kind:
             case Kind.DELETED | Kind.NOT_PULL | Kind.BAD_REQUEST:
                 self._finish(pull_error(status, self._limits))
+            case Kind.REFUSED if self._learn_most(status.text):
+                self._warn(f"the pull ended with {status}; asking for fewer at once", status)
             case Kind.REFUSED if not self._accepted:
                 self._finish(pull_error(status, self._limits))
             case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN:
@@ -304,6 +310,18 @@ class PullEngine:
             self._hasty_ends += 1
             if self._hasty_ends > 1:
                 self._back_off(now)
+
+    def _learn_most(self, refusal: str) -> bool:
+        """Learn how many messages a request may ask for; tell whether that mends it."""
+        allowed = refusal.rpartition(" of ")[2]
+        if "maxrequestbatch" not in refusal.lower() or not allowed.isdecimal():
+            return False
+        most = max(1, int(allowed))
+        grown = self._accepted and most >= self._first
+        if most >= self._most or not (grown or self._limits.max_bytes is not None):
+            return False
+        self._most = most
+        return True
 
     def _warn(self, text: str, status: Status | None = None) -> None:
         self._actions.append(PullWarning(text, status, again=text == self._told))
@@ -408,6 +426,8 @@ class PullEngine:
         if limits.max_bytes is not None:
             batch = min(limits.max_messages, self._room())
             max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
+        batch = min(batch, self._most)
+        self._first = self._first or batch
         self._requests[token] = _Request(batch, max_bytes, now, self._arrived)
         self._actions.append(SendPull(token, batch, max_bytes))
 

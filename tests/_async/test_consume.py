@@ -233,6 +233,20 @@ async def test_limits_of_the_consumer_are_named(opened, name):
             await consumer.fetch(1, max_bytes=1000, timeout=0.5)
 
 
+@pytest.mark.parametrize("options", [{}, {"max_bytes": 100_000}])
+async def test_a_buffer_grows_no_further_than_the_consumer_allows(opened, name, options):
+    async with opened() as jet:
+        stream = await filled(jet, name, 150)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c", max_batch=40))
+        seen = []
+        async with consumer.messages(**options) as messages:
+            while len(seen) < 150:
+                message = await messages.next(20)
+                seen.append(message.metadata.stream_seq)
+                await message.ack()
+        assert seen == list(range(1, 151))
+
+
 async def test_a_missing_consumer_is_told_at_once(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)

@@ -232,6 +232,20 @@ def test_limits_of_the_consumer_are_named(opened, name):
             consumer.fetch(1, max_bytes=1000, timeout=0.5)
 
 
+@pytest.mark.parametrize("options", [{}, {"max_bytes": 100_000}])
+def test_a_buffer_grows_no_further_than_the_consumer_allows(opened, name, options):
+    with opened() as jet:
+        stream = filled(jet, name, 150)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c", max_batch=40))
+        seen = []
+        with consumer.messages(**options) as messages:
+            while len(seen) < 150:
+                message = messages.next(20)
+                seen.append(message.metadata.stream_seq)
+                message.ack()
+        assert seen == list(range(1, 151))
+
+
 def test_a_missing_consumer_is_told_at_once(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)

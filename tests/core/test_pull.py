@@ -625,6 +625,39 @@ def test_the_refused_limit_is_named() -> None:
         assert (end.error.limit, end.error.asked, end.error.allowed) == (limit, asked, allowed)
 
 
+def test_what_grew_beyond_a_limit_asks_for_no_more_than_that() -> None:
+    bench = Bench(500)
+    assert bench.poll() == [pull(b"1", 32)]
+    bench.arrived(32)
+    bench.engine.note_size(100)
+    bench.handed()
+    assert bench.poll() == [pull(b"2", 469)]
+    bench.status(409, "Exceeded MaxRequestBatch of 40", b"2")
+    warning, again = bench.poll()
+    assert isinstance(warning, PullWarning)
+    assert again == pull(b"3", 40)
+    bench.arrived(40)
+    assert bench.poll() == [pull(b"4", 40)]
+    # The limit is lowered meanwhile.
+    bench.status(409, "Exceeded MaxRequestBatch of 35", b"4")
+    assert [type(each) for each in bench.poll()] == [PullWarning, SendPull]
+    assert bench.engine.outstanding == 35
+    # This makes no sense: it was asked for no more.
+    bench.status(409, "Exceeded MaxRequestBatch of 35", b"5")
+    assert bench.pulls() == []
+    assert bench.engine.wake_at() == pytest.approx(0.05)
+
+
+def test_by_bytes_the_number_of_messages_is_not_the_users() -> None:
+    bench = Bench(None, max_bytes=1000)
+    bench.poll()
+    bench.status(409, "Exceeded MaxRequestBatch of 2")
+    assert bench.pulls() == [pull(b"2", 2, 1000)]
+    bench.status(409, "Exceeded MaxRequestMaxBytes of 100", b"2")
+    [end] = bench.poll()
+    assert isinstance(end, Finish)
+
+
 def test_no_messages_are_no_progress() -> None:
     bench = Bench()
     bench.poll()
