@@ -17,6 +17,7 @@ from js_async._io import Forks, shielded
 from js_async._iteration import Iteration
 from js_async._missing import Missing
 from js_async._pulls import PullChannel
+from js_async._transport import Box
 from js_async.message import Message
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import (
@@ -164,13 +165,21 @@ class Messages(Iteration[Message]):
         frames = channel.box.take_all()
         # That lowered the flag, and whoever iterates may be just about to wait for it.
         channel.box.signal.set()
+        rest = self._messages_of(frames, channel.box)
         try:
             while True:
-                frames.append(self._ready.popleft().frame)
+                rest.append(self._ready.popleft())
         except IndexError:
             pass
-        if frames and self._give_back and self._transport.is_connected:
-            await channel.give_back(frames)
+        if self._give_back and self._transport.is_connected:
+            now = monotonic()
+            # What is late may be with somebody else, who is to have it alone.
+            await channel.give_back([each.frame for each in rest if not each.delivery.is_late(now)])
+
+    def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
+        """Return frames out of the mailbox with their deliveries; a status is one, too."""
+        fresh = Delivery(self._transport, box.heard_at, self._ack_wait)
+        return list(map(Message, frames, self.held.deliveries(frames, fresh)))
 
     async def __aenter__(self) -> Self:
         await self._open()
@@ -188,7 +197,7 @@ class Messages(Iteration[Message]):
             self._epoch = self._transport.epoch
             self.held.taken_at = now
             if self._give_back:
-                self.held.start()
+                self.held.start(self._channel.box)
         return self._channel, self._engine
 
     # ---- iterating
@@ -356,14 +365,14 @@ class Messages(Iteration[Message]):
         frames = channel.box.frames
         if not frames:
             return
-        delivery = Delivery(transport, channel.box.heard_at, self._ack_wait)
+        fresh = Delivery(transport, channel.box.heard_at, self._ack_wait)
         # Most frames are plain messages of a pull by count: those need no look inside.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
         put, take = self._ready.append, frames.popleft
         count = size = 0
         frame = _NO_FRAME
-        for _ in range(len(frames)):
+        for delivery in self.held.deliveries(frames, fresh):
             try:
                 frame = take()
             except IndexError:

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, repeat
 from typing import Final
 
 from js_core.acks import IN_PROGRESS
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import AlreadyAcknowledged, TwinstreamError
+from js_core.protocol import Frame
+from js_core.status import is_status
 from js_sync._delivery import Delivery
 from js_sync._io import Signal, Task, spawn
-from js_sync._transport import Transport
+from js_sync._transport import Box, Transport
 from js_sync.message import Message
 
 __all__ = ["Held"]
@@ -21,8 +25,12 @@ __all__ = ["Held"]
 _PATIENCE: Final = 5
 
 
+_Mark = tuple[Frame, Delivery]
+"""Up to which frame of the mailbox, from the mark before, messages have a delivery in common."""
+
+
 class Held:
-    """Messages that are buffered (`ready`), queued or worked on, of one iteration.
+    """Messages of one iteration: buffered (in the mailbox or `ready`), queued or worked on.
 
     Where `ack_wait` (seconds) is not known nobody is told anything.
     """
@@ -33,6 +41,9 @@ class Held:
         self._ack_wait = ack_wait
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
+        self._box: Box | None = None
+        # In the order of the mailbox; frames that were taken out since are passed over.
+        self._marks: list[_Mark] = []
         self._keeper: Task | None = None
         self._woken: Final = Signal()
         self._ended = False
@@ -41,8 +52,9 @@ class Held:
         self.keep_all = False
         """Keep alive what is buffered however long nobody took one: a worker has them in order."""
 
-    def start(self) -> None:
-        """Begin to tell the server."""
+    def start(self, box: Box) -> None:
+        """Begin to tell the server, also of what is in the mailbox."""
+        self._box = box
         if self._ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
 
@@ -78,6 +90,17 @@ class Held:
         self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 
+    def deliveries(self, frames: Sequence[Frame], fresh: Delivery) -> Iterator[Delivery]:
+        """Return the delivery of each frame; all of them are taken out of the mailbox.
+
+        `fresh` is that of frames which came since the last look.
+        """
+        marks, self._marks = self._marks, []
+        portions = _portions(marks, tuple(frames)) if marks else []
+        known = sum([count for _, count in portions])
+        portions.append((fresh, len(frames) - known))
+        return chain.from_iterable([repeat(delivery, count) for delivery, count in portions])
+
     def _keep_alive(self) -> None:
         """Tell the server of what is held here, at a third of its patience, until the end."""
         while True:
@@ -90,6 +113,7 @@ class Held:
             if self._transport.is_closed:
                 # Nobody closed the iteration: this would go on as long as the program.
                 return
+            self._look_into_mailbox()
             if not self._transport.is_connected:
                 continue
             try:
@@ -97,6 +121,18 @@ class Held:
             except (TwinstreamError, OSError):
                 # The link broke just now: the next look comes after it is mended.
                 continue
+
+    def _look_into_mailbox(self) -> None:
+        """Note what came since the last look: the mailbox knows only when the newest did."""
+        # Noted in the list that was there before the look: if another thread takes frames out
+        # meanwhile, that list is done with.
+        box, marks = self._box, self._marks
+        if box is None:
+            return
+        frames = list(box.frames)
+        if frames and (not marks or marks[-1][0] is not frames[-1]):
+            delivery = Delivery(self._transport, box.heard_at, self._ack_wait)
+            marks.append((frames[-1], delivery))
 
     def _tell_of_held(self, ack_wait: float) -> None:
         now = monotonic()
@@ -114,6 +150,19 @@ class Held:
                 told[id(delivery)] = delivery
         for delivery in told.values():
             delivery.told_at = now
+        self._tell_of_mailbox(now)
+
+    def _tell_of_mailbox(self, now: float) -> None:
+        frames = list(self._box.frames) if self._box is not None else []
+        rest = iter(frames)
+        for delivery, count in _portions(tuple(self._marks), frames):
+            mine = list(islice(rest, count))
+            if delivery.is_late(now):
+                continue
+            for frame in mine:
+                if frame[1] and not is_status(frame):
+                    self._transport.send(frame[1], b"", b"", IN_PROGRESS)
+            delivery.told_at = now
 
     def _tell_of(self, message: Message) -> None:
         try:
@@ -122,3 +171,16 @@ class Held:
         except AlreadyAcknowledged:
             # Its handler was quicker, which is no reason to leave the others out.
             return
+
+
+def _portions(marks: Sequence[_Mark], frames: Sequence[Frame]) -> list[tuple[Delivery, int]]:
+    """Return how many frames, one after the other, are of the delivery of each mark."""
+    found: list[tuple[Delivery, int]] = []
+    places = {id(frame): place for place, frame in enumerate(frames, 1)}
+    begin = 0
+    for frame, delivery in marks:
+        end = places.get(id(frame), 0)
+        if end > begin:
+            found.append((delivery, end - begin))
+            begin = end
+    return found

@@ -29,6 +29,7 @@ from js_sync._io import Forks, shielded
 from js_sync._iteration import Iteration
 from js_sync._missing import Missing
 from js_sync._pulls import PullChannel
+from js_sync._transport import Box
 from js_sync.message import Message
 
 __all__ = ["Messages"]
@@ -165,13 +166,21 @@ class Messages(Iteration[Message]):
         frames = channel.box.take_all()
         # That lowered the flag, and whoever iterates may be just about to wait for it.
         channel.box.signal.set()
+        rest = self._messages_of(frames, channel.box)
         try:
             while True:
-                frames.append(self._ready.popleft().frame)
+                rest.append(self._ready.popleft())
         except IndexError:
             pass
-        if frames and self._give_back and self._transport.is_connected:
-            channel.give_back(frames)
+        if self._give_back and self._transport.is_connected:
+            now = monotonic()
+            # What is late may be with somebody else, who is to have it alone.
+            channel.give_back([each.frame for each in rest if not each.delivery.is_late(now)])
+
+    def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
+        """Return frames out of the mailbox with their deliveries; a status is one, too."""
+        fresh = Delivery(self._transport, box.heard_at, self._ack_wait)
+        return list(map(Message, frames, self.held.deliveries(frames, fresh)))
 
     def __enter__(self) -> Self:
         self._open()
@@ -189,7 +198,7 @@ class Messages(Iteration[Message]):
             self._epoch = self._transport.epoch
             self.held.taken_at = now
             if self._give_back:
-                self.held.start()
+                self.held.start(self._channel.box)
         return self._channel, self._engine
 
     # ---- iterating
@@ -357,14 +366,14 @@ class Messages(Iteration[Message]):
         frames = channel.box.frames
         if not frames:
             return
-        delivery = Delivery(transport, channel.box.heard_at, self._ack_wait)
+        fresh = Delivery(transport, channel.box.heard_at, self._ack_wait)
         # Most frames are plain messages of a pull by count: those need no look inside.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
         put, take = self._ready.append, frames.popleft
         count = size = 0
         frame = _NO_FRAME
-        for _ in range(len(frames)):
+        for delivery in self.held.deliveries(frames, fresh):
             try:
                 frame = take()
             except IndexError:

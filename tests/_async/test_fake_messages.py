@@ -422,14 +422,103 @@ async def test_a_deleted_consumer_is_made_anew_once_its_deletion_is_over():
         assert len(server.operations(r"MSG\.NEXT")) == 2
 
 
-async def test_what_keeps_messages_alive_ends_with_its_connection():
-    """Also where nobody closes the iteration."""
-    config = {"durable_name": "c", "ack_policy": "explicit", "ack_wait": 30_000_000}
-    info = CONSUMER | {"config": config}
+async def test_without_a_link_nothing_is_given_back():
+    class Broken:
+        async def send(self, *_):
+            raise js.RequestTimeout("the link broke just now")
+
+    api = SimpleNamespace(transport=Broken())
+    channel = PullChannel(api, b"ask", b"here.", SimpleNamespace(), Pins())
+    await channel.give_back([(b"s", b"$JS.ACK.S.c.1.1.1.17.0", 0, b"\r\n")] * 2)
+
+
+def hasty(seconds):
+    """Return a consumer with so short an ack_wait."""
+    config = {"durable_name": "c", "ack_policy": "explicit", "ack_wait": int(seconds * 1e9)}
+    return CONSUMER | {"config": config}
+
+
+async def test_what_came_and_nobody_looked_at_is_kept_alive():
+    """It came while the one before was worked on."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        peer.answer(peer.expect(r"CONSUMER\.INFO"), info)
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), hasty(1.5))
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1)
+        peer.wait_for("taken")
+        peer.deliver(pull, 2)
+        for _ in range(2):
+            kept = peer.expect(r"^PUB \$JS\.ACK\.S\.c\.1\.2\.")
+            assert kept.payload == b"+WPI"
+        peer.reach("kept")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            await consumer.info()
+            async with consumer.messages(max_messages=10) as messages:
+                await messages.next(10)
+                server.tell("taken")
+
+                async def kept():
+                    return server.reached("kept")
+
+                await eventually(kept)
+                assert (await messages.next(10)).metadata.stream_seq == 2
+                assert messages.late == 0
+
+
+@pytest.mark.parametrize("end", ["looked at", "closed"])
+async def test_a_heartbeat_makes_nothing_young_that_came_before(end):
+    """The server has given it to somebody else: it is neither worked on nor given back."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), hasty(0.3))
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1)
+        peer.wait_for("taken")
+        peer.deliver(pull, 2)
+        peer.wait_for("old", timeout=30)
+        peer.status(pull, 100, "Idle Heartbeat")
+        peer.fence()
+        peer.reach("beat")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            await consumer.info()
+            async with consumer.messages(max_messages=10) as messages:
+                await messages.next(10)
+                server.tell("taken")
+
+                async def not_kept_any_more():
+                    return monotonic() - messages.held.taken_at > 8 * 0.3
+
+                async def beaten():
+                    await connection.flush()
+                    return server.reached("beat")
+
+                await eventually(not_kept_any_more)
+                server.tell("old")
+                await eventually(beaten)
+                if end == "looked at":
+                    with pytest.raises(js.RequestTimeout):
+                        await messages.next(0.2)
+                    assert messages.late == 1
+        words = [each.payload for each in server.operations(r"ACK\.S\.c\.1\.2\.")]
+        assert set(words) == {b"+WPI"}
+
+
+async def test_what_keeps_messages_alive_ends_with_its_connection():
+    """Also where nobody closes the iteration."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), hasty(0.03))
         peer.deliver(peer.expect_pull(), 1, b"fine")
         peer.until_left()
 
