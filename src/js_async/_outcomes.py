@@ -108,8 +108,8 @@ class Outcomes:
             self._warn(job, "given back", error)
 
     async def give_back(self, job: Job) -> None:
-        """Let somebody else have a message that was not worked on."""
-        if not job.message.is_acknowledged:
+        """Let somebody else have a message that was not worked on, who may have it by now."""
+        if not (job.message.is_acknowledged or job.message.is_late):
             await self._nak(job, None)
 
     def _warn(self, job: Job, what: str, error: TwinstreamError) -> None:

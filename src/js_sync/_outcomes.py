@@ -109,8 +109,8 @@ class Outcomes:
             self._warn(job, "given back", error)
 
     def give_back(self, job: Job) -> None:
-        """Let somebody else have a message that was not worked on."""
-        if not job.message.is_acknowledged:
+        """Let somebody else have a message that was not worked on, who may have it by now."""
+        if not (job.message.is_acknowledged or job.message.is_late):
             self._nak(job, None)
 
     def _warn(self, job: Job, what: str, error: TwinstreamError) -> None:

@@ -177,11 +177,11 @@ class Consuming(WorksBeside):
     def handle(self, message: Message) -> None:
         """Work on one message; a worker does it."""
         self._messages.held.release(message)
-        if self._stopping:
-            message.nak()
-            return
         if message.is_late:
             self._messages.late += 1
+            return
+        if self._stopping:
+            message.nak()
             return
         if self._progress:
             self._messages.held.hold(message)

@@ -10,7 +10,7 @@ import pytest
 
 import js_async as js
 from js_async._delivery import Delivery
-from js_async._jobs import JobsHere
+from js_async._jobs import Job, JobsHere
 from js_async.message import Message
 from js_core.deadline import Deadline, monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve
@@ -360,6 +360,31 @@ async def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
     here.done(job)
     assert repeats == [False]
     assert not here.is_over(again)
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_what_is_late_is_not_given_back(opened, name, late):
+    """Somebody else may have it, and is to have it alone."""
+    words = []
+
+    class Spy:
+        async def send(self, *parts):
+            words.append(parts[3])
+
+    def arrived():
+        told_at = monotonic() - 60 * late
+        return Message((b"s.1", b"$JS.ACK.S.C.1.1.1.17.0", 0, b""), Delivery(Spy(), told_at, 30))
+
+    async def handler(_):
+        raise AssertionError("it is over")
+
+    async with opened() as jet:
+        worker = jet.worker(name, PATIENT, handler)
+        await worker._outcomes.give_back(Job(arrived()))
+        consuming = jet.bind_consumer(name, "c").consume(handler)
+        await consuming.stop()
+        await consuming.handle(arrived())
+    assert words == ([] if late else [b"-NAK"] * 2)
 
 
 @pytest.mark.since("2.14")

@@ -13,7 +13,7 @@ import js_sync as js
 from js_core.deadline import Deadline, monotonic
 from js_models import ConsumerConfig, StreamConfig, evolve
 from js_sync._delivery import Delivery
-from js_sync._jobs import JobsHere
+from js_sync._jobs import Job, JobsHere
 from js_sync.message import Message
 from js_testing import Proxy
 from tests._sync.flow import eventually, pause
@@ -361,6 +361,31 @@ def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
     here.done(job)
     assert repeats == [False]
     assert not here.is_over(again)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_what_is_late_is_not_given_back(opened, name, late):
+    """Somebody else may have it, and is to have it alone."""
+    words = []
+
+    class Spy:
+        def send(self, *parts):
+            words.append(parts[3])
+
+    def arrived():
+        told_at = monotonic() - 60 * late
+        return Message((b"s.1", b"$JS.ACK.S.C.1.1.1.17.0", 0, b""), Delivery(Spy(), told_at, 30))
+
+    def handler(_):
+        raise AssertionError("it is over")
+
+    with opened() as jet:
+        worker = jet.worker(name, PATIENT, handler)
+        worker._outcomes.give_back(Job(arrived()))
+        consuming = jet.bind_consumer(name, "c").consume(handler)
+        consuming.stop()
+        consuming.handle(arrived())
+    assert words == ([] if late else [b"-NAK"] * 2)
 
 
 @pytest.mark.since("2.14")
