@@ -67,7 +67,7 @@ class JobsHere:
         self._over: Final[dict[_Key, int]] = {}
         # A delivery may wait behind as many in the buffer, and as many in the queue.
         self._most: Final = 2 * room
-        self._newest = 0
+        self._newest: Metadata | None = None
 
     def add(self, message: Message) -> Job:
         """Take a message in."""
@@ -121,7 +121,7 @@ class JobsHere:
 
     def _follow(self, about: Metadata) -> None:
         """Forget what is over where the consumer was reset, so that all is to be done again."""
-        # It counts its deliveries from 1 then.
-        if about.consumer_seq <= self._newest:
+        newest, self._newest = self._newest, about
+        # It counts its deliveries from 1 then. One that was asked about may be added after that.
+        if newest is not None and newest is not about and about.consumer_seq <= newest.consumer_seq:
             self._over.clear()
-        self._newest = about.consumer_seq

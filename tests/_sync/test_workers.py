@@ -363,6 +363,26 @@ def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
     assert not here.is_over(again)
 
 
+def test_what_somebody_else_gave_up_hides_no_repeat_of_what_was_done():
+    here = JobsHere(2)
+
+    class Quick:
+        def try_write(self, _):
+            return True
+
+    def delivered(count, seq, number):
+        reply = b"$JS.ACK.S.C.%d.%d.%d.1700000000.0" % (count, seq, number)
+        return Message((b"s.1", reply, 0, b""), Delivery(Quick(), 0, 9))
+
+    first, other, again = delivered(1, 1, 1), delivered(2, 2, 2), delivered(2, 1, 3)
+    job = here.add(first)
+    first.ack()
+    here.done(job)
+    assert not here.is_over(other)
+    here.add(other)
+    assert here.is_over(again)
+
+
 @pytest.mark.parametrize("late", [True, False])
 def test_what_is_late_is_not_given_back(opened, name, late):
     """Somebody else may have it, and is to have it alone."""
