@@ -24,7 +24,6 @@ from js_core.errors import (
     RequestTimeout,
 )
 from js_core.fetch import frame_size
-from js_core.pin import pin_size
 from js_core.protocol import Frame
 from js_core.pull import PullEngine
 from js_core.pull_request import PullLimits
@@ -348,8 +347,7 @@ class Messages(Iteration[Message]):
         limits = self._decisions.limits
         if limits.max_bytes is None:
             return 0
-        size = frame_size(frame)
-        return size - pin_size(frame) if limits.priority is not None else size
+        return frame_size(frame, pinned=limits.may_pin)
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
         """Move what arrived into the buffer, and tell the engine."""

@@ -12,6 +12,7 @@ from typing import Final
 
 from js_core.batch import BatchEnd
 from js_core.errors import PullError, TwinstreamError
+from js_core.pin import pin_size
 from js_core.protocol import Frame
 from js_core.pull import pull_error
 from js_core.pull_request import PullLimits
@@ -33,10 +34,14 @@ _ENDS: Final = {
 }
 
 
-def frame_size(frame: Frame) -> int:
-    """Return the size of a message as the server counts it against max_bytes (ADR-37)."""
+def frame_size(frame: Frame, *, pinned: bool = False) -> int:
+    """Return the size of a message as the server counts it against max_bytes (ADR-37).
+
+    Where a client may be `pinned`, that is without the pin.
+    """
     subject, reply, _, body = frame
-    return len(subject) + len(reply) + len(body) - 2
+    size = len(subject) + len(reply) + len(body) - 2
+    return size - pin_size(frame) if pinned else size
 
 
 class Fetch:
@@ -103,8 +108,11 @@ class Fetch:
         self.frames.append(frame)
         limits = self._limits
         if limits.max_bytes is not None:
-            self._size += frame_size(frame)
+            self._size += frame_size(frame, pinned=limits.may_pin)
             if self._size >= limits.max_bytes:
+                # The server sends no more than was asked for. If that is less by its own count,
+                # after an import of another account say, it goes on.
+                self.is_clean = self._size == limits.max_bytes
                 self._finish(BatchEnd.BYTES_FILLED)
         if len(self.frames) >= limits.max_messages:
             self._finish(BatchEnd.FILLED)

@@ -66,6 +66,11 @@ class Priority:
     min_ack_pending: int | None = field(default=None, converter=_not_negative)
     rank: int | None = field(default=None, converter=_rank)
 
+    @property
+    def may_pin(self) -> bool:
+        """Tell whether the policy may be pinned_client: all but the group is of other policies."""
+        return self.min_pending is self.min_ack_pending is self.rank is None
+
 
 def _priority(value: Priority | None) -> Priority | None:
     if value is not None:
@@ -93,6 +98,11 @@ class PullLimits:
     priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
     """End after so many messages; None is no end."""
+
+    @property
+    def may_pin(self) -> bool:
+        """Tell whether messages may bring a pin."""
+        return self.priority is not None and self.priority.may_pin
 
 
 # Programs ask for the same again and again: it is checked and written only once.

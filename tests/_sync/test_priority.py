@@ -8,6 +8,8 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_core.fetch import frame_size
+from js_core.pin import pin_size
 from js_models import ConsumerConfig
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
@@ -117,3 +119,17 @@ def test_a_pin_is_kept_between_fetches(opened, name):
         jet.publish(f"{name}.x")
         assert other.next(timeout=0.3, priority=group) is None
         assert consumer.next(timeout=5, priority=group) is not None
+
+
+def test_bytes_of_a_pinned_client_are_those_of_the_server(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 6)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        consumer = stream.create_consumer(config)
+        group = js.Priority(group="g")
+        first = consumer.next(timeout=5, priority=group)
+        size = frame_size(first.frame) - pin_size(first.frame)
+        batch = consumer.fetch(5, max_bytes=5 * size, timeout=5, priority=group)
+        assert [message.metadata.stream_seq for message in batch] == [2, 3, 4, 5, 6]

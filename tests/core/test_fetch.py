@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from js_core import errors
 from js_core.batch import BatchEnd
 from js_core.fetch import GRACE, Fetch, frame_size
-from js_core.pull_request import fetch_limits
-from tests.core.wire import delivery, status_frame
+from js_core.pull_request import Priority, fetch_limits
+from tests.core.wire import block, delivery, status_frame
 from tests.fake.statuses import STATUSES
 
 TABLE = [(row.code, row.text, row.empty, row.some) for row in STATUSES]
@@ -88,6 +88,25 @@ def test_bytes_fill_a_fetch() -> None:
     assert not fetch.is_over
     fetch.take(delivery(2))
     assert fetch.end is BatchEnd.BYTES_FILLED
+
+
+def test_bytes_are_counted_without_the_pin() -> None:
+    head = block("", Nats_Pin_Id="ABCDEFGHIJKLMNOPQRSTUV")
+    frames = [delivery(seq) for seq in range(1, 6)]
+    limits = fetch_limits(10, 5 * frame_size(frames[0]), 5.0, "full", Priority(group="g"))
+    fetch = Fetch(limits, b"T", 0.0, 5.0)
+    for subject, reply, _, body in frames:
+        assert not fetch.is_over
+        fetch.take((subject, reply, len(head), head + body))
+    assert (fetch.end, fetch.is_clean) == (BatchEnd.BYTES_FILLED, True)
+
+
+def test_more_bytes_than_were_asked_for_leave_an_inbox_that_is_not_clean() -> None:
+    """The server counts otherwise, and may go on."""
+    fetch = fetching(10, max_bytes=2 * frame_size(delivery(1)) - 1)
+    fetch.take(delivery(1))
+    fetch.take(delivery(2))
+    assert (fetch.end, fetch.is_clean) == (BatchEnd.BYTES_FILLED, False)
 
 
 def test_sizes_are_the_servers() -> None:
