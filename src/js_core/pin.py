@@ -14,28 +14,32 @@ from js_core.protocol import Frame
 
 __all__ = ["Pins", "pin_of", "pin_size"]
 
-_LINE: Final = re.compile(rb"\r\nNats-Pin-Id: ?([^\r]*)")
+_NAME: Final = b"\r\nNats-Pin-Id:"
+_LINE: Final = re.compile(_NAME + rb" ?([^\r]*)")
 _EMPTY_BLOCK: Final = len(b"NATS/1.0\r\n\r\n")
 
 
 def pin_of(frame: Frame) -> str | None:
     """Return the pin id that a message carries."""
-    _, _, header_size, body = frame
-    if not header_size:
-        return None
-    found = _LINE.search(body, 0, header_size)
+    found = _line(frame)
     return found.group(1).decode() if found else None
 
 
 def pin_size(frame: Frame) -> int:
     """Return the bytes that the pin added after the server had measured the message."""
-    _, _, header_size, body = frame
-    found = _LINE.search(body, 0, header_size) if header_size else None
+    found = _line(frame)
     if found is None:
         return 0
     line = found.end() - found.start()
-    alone = header_size == line + _EMPTY_BLOCK
+    alone = frame[2] == line + _EMPTY_BLOCK
     return line + _EMPTY_BLOCK if alone else line
+
+
+def _line(frame: Frame) -> re.Match[bytes] | None:
+    """Return the line of the pin: the last of that name, where a publisher copied one before."""
+    _, _, header_size, body = frame
+    start = body.rfind(_NAME, 0, header_size)
+    return _LINE.match(body, start, header_size) if start >= 0 else None
 
 
 class Pins:

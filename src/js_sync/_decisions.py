@@ -143,9 +143,10 @@ class Decisions:
 
     def note_pin(self, frame: Frame) -> None:
         """Note who the server has pinned, as a message says."""
-        if self.limits.priority is None:
+        priority = self.limits.priority
+        if priority is None or not priority.may_pin:
             return
-        group = self.limits.priority.group
+        group = priority.group
         pin = pin_of(frame)
         if pin is not None and self._pins.note(group, pin):
             self._report(Pinned(group, pin))

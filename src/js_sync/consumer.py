@@ -210,7 +210,7 @@ class Consumer:
             else:
                 # Cut short in the middle: what arrived goes back to the server.
                 self._channels.end(channel)
-        if limits.priority is not None:
+        if limits.priority is not None and limits.priority.may_pin:
             self._note_pin(limits.priority.group, fetch)
         if fetch.error is not None:
             raise fetch.error

@@ -118,6 +118,22 @@ async def test_a_pin_is_kept_between_fetches(opened, name):
         await jet.publish(f"{name}.x")
         assert await other.next(timeout=0.3, priority=group) is None
         assert await consumer.next(timeout=5, priority=group) is not None
+
+
+async def test_a_pin_that_came_with_a_copied_message_is_not_ones_own(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        consumer = await stream.create_consumer(config)
+        for _ in range(3):
+            await jet.publish(f"{name}.x", headers={"Nats-Pin-Id": "A" * 22})
+        group = js.Priority(group="g")
+        seen = [await consumer.next(timeout=5, priority=group) for _ in range(3)]
+        assert [message and message.metadata.stream_seq for message in seen] == [1, 2, 3]
+
+
 async def test_bytes_of_a_pinned_client_are_those_of_the_server(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 6)

@@ -121,6 +121,20 @@ def test_a_pin_is_kept_between_fetches(opened, name):
         assert consumer.next(timeout=5, priority=group) is not None
 
 
+def test_a_pin_that_came_with_a_copied_message_is_not_ones_own(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        consumer = stream.create_consumer(config)
+        for _ in range(3):
+            jet.publish(f"{name}.x", headers={"Nats-Pin-Id": "A" * 22})
+        group = js.Priority(group="g")
+        seen = [consumer.next(timeout=5, priority=group) for _ in range(3)]
+        assert [message and message.metadata.stream_seq for message in seen] == [1, 2, 3]
+
+
 def test_bytes_of_a_pinned_client_are_those_of_the_server(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from js_core.pin import Pins, pin_of, pin_size
 from js_core.protocol import Frame
+from js_core.pull_request import Priority
 from tests.core.wire import block, delivery
 
 
@@ -24,6 +25,18 @@ def test_the_size_of_the_pin_is_what_the_server_added_for_it() -> None:
     assert pin_size(framed(pinned)) == len(pinned)
     assert pin_size(framed(both)) == len(both) - len(other)
     assert pin_size(framed(other)) == pin_size(delivery(1)) == 0
+
+
+def test_a_pin_that_a_publisher_copied_is_not_the_servers() -> None:
+    copied = b"NATS/1.0\r\nNats-Pin-Id: old\r\nNats-Pin-Id: new\r\n\r\n"
+    assert pin_of(framed(copied)) == "new"
+    assert pin_size(framed(copied)) == len(b"Nats-Pin-Id: new\r\n")
+
+
+def test_only_a_group_alone_may_be_pinned() -> None:
+    assert Priority(group="g").may_pin
+    for other in ({"min_pending": 0}, {"min_ack_pending": 0}, {"rank": 0}):
+        assert not Priority(group="g", **other).may_pin
 
 
 def test_pins_are_kept_by_group_until_they_are_dropped() -> None:
