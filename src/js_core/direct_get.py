@@ -10,7 +10,13 @@ import json
 from datetime import datetime
 from typing import Any, Final
 
-from js_core.errors import BadAnswer, BadArgument, JetStreamError, MessageNotFound
+from js_core.errors import (
+    BadAnswer,
+    BadArgument,
+    JetStreamError,
+    MessageNotFound,
+    TwinstreamError,
+)
 from js_core.headers import Headers, parse_status
 from js_core.moments import comparable
 from js_core.protocol import Frame
@@ -90,15 +96,9 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
     Raises `MessageNotFound`, another `JetStreamError` for a status, or `BadAnswer`.
     """
     _, _, header_size, body = frame
-    block = body[:header_size]
-    code, text = parse_status(block)
-    if code == _NOT_FOUND:
-        raise MessageNotFound(text, code=code, err_code=_NO_MESSAGE_FOUND, subject=subject)
-    if code:
-        raise JetStreamError(text or "no reason given", code=code, err_code=0, subject=subject)
     found = direct_tail(body, header_size)
     if found is None:
-        raise BadAnswer(f"{subject}: not an answer to a direct get: {block!r}")
+        raise _no_message(body[:header_size], subject)
     return StreamMessage(
         stream=answering(found).decode(),
         subject=found[1].decode("utf-8", "surrogateescape"),
@@ -107,6 +107,15 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
         data=body[header_size:-2],
         headers=Headers.parse(stored_headers(found)) if headers else Headers(),
     )
+
+
+def _no_message(block: bytes, subject: str) -> TwinstreamError:
+    code, text = parse_status(block)
+    if code == _NOT_FOUND:
+        return MessageNotFound(text, code=code, err_code=_NO_MESSAGE_FOUND, subject=subject)
+    if code:
+        return JetStreamError(text or "no reason given", code=code, err_code=0, subject=subject)
+    return BadAnswer(f"{subject}: not an answer to a direct get: {block!r}")
 
 
 def payload_of(request: dict[str, Any]) -> bytes:

@@ -97,9 +97,9 @@ class MultiAnswer:
         for subject, _, header_size, body in frames:
             if subject != self._reply:
                 continue
-            if header_size > 8 and body[8] == 32:
-                return self._end(body[:header_size])
             found = direct_tail(body, header_size)
+            if found is None and header_size > 8 and body[8] == 32:
+                return self._end(body[:header_size])
             if found is None or found[4] is None:
                 raise BadAnswer(f"not an answer for many subjects: {body[:header_size]!r}")
             if not is_from(found, self._stream):

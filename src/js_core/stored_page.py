@@ -49,7 +49,9 @@ _NO_HEADERS: Final = len(b"NATS/1.0\r\n")
 def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
     """Return what the server appended to the stored headers: subject, sequence, time, pending.
 
-    The match begins where the stored headers end, behind the `NATS/1.0` line at least.
+    The match begins where the stored headers end, behind the `NATS/1.0` line at least. It also
+    tells a stored message from a status: its publisher may have begun the headers as one begins,
+    and servers before 2.12 keep that.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
     found = _TAIL.match(body, start + 2) if start >= 0 else None
@@ -191,9 +193,9 @@ class DirectAnswer:
         for subject, _, header_size, body in frames:
             if subject != self._reply:
                 continue
-            if header_size > 8 and body[8] == 32:
-                return _direct_end(body[:header_size])
             found = direct_tail(body, header_size)
+            if found is None and header_size > 8 and body[8] == 32:
+                return _direct_end(body[:header_size])
             if found is None or found[4] is None:
                 raise BadAnswer(f"not an answer to a direct get batch: {body[:header_size]!r}")
             if not is_from(found, self._stream):

@@ -72,6 +72,29 @@ async def test_one_message_by_sequence_last_and_next(opened, name, direct, allow
         assert after.seq == 5
         assert (await stream.get_next_message(direct=direct)).seq == 1
         assert (await stream.get_next_message(f"{name}.*", seq=3, direct=direct)).seq == 4
+@pytest.mark.parametrize("line", ["404 Message Not Found", "204 EOB", "503"])
+async def test_headers_that_begin_like_a_status_are_a_messages(server, name, line):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        config = StreamConfig(name=name, subjects=[f"{name}.*"], allow_direct=True)
+        stream = await jet.create_stream(config)
+        block = f"NATS/1.0 {line}\r\nA: 1\r\n\r\n".encode()
+        for number in range(3):
+            headers = block if number == 1 else b""
+            await connection._session.send(f"{name}.{number}".encode(), b"", headers, b"x")
+        await connection.flush()
+
+        async def stored():
+            return (await stream.info()).state.messages == 3
+
+        await eventually(stored)
+        assert dict((await stream.get_message(2, direct=True)).headers) == {"A": "1"}
+        for via in ("direct", "consumer", "leader"):
+            read = stream.read(via=via, timeout=5)
+            assert [dict(message.headers) async for message in read] == [{}, {"A": "1"}, {}]
+        assert [message.seq for message in (await stream.snapshot(timeout=5)).values()] == [1, 2, 3]
+
+
 
 
 @BOTH

@@ -75,6 +75,29 @@ def test_one_message_by_sequence_last_and_next(opened, name, direct, allowed):
         assert (stream.get_next_message(f"{name}.*", seq=3, direct=direct)).seq == 4
 
 
+@pytest.mark.parametrize("line", ["404 Message Not Found", "204 EOB", "503"])
+def test_headers_that_begin_like_a_status_are_a_messages(server, name, line):
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        config = StreamConfig(name=name, subjects=[f"{name}.*"], allow_direct=True)
+        stream = jet.create_stream(config)
+        block = f"NATS/1.0 {line}\r\nA: 1\r\n\r\n".encode()
+        for number in range(3):
+            headers = block if number == 1 else b""
+            connection._session.send(f"{name}.{number}".encode(), b"", headers, b"x")
+        connection.flush()
+
+        def stored():
+            return (stream.info()).state.messages == 3
+
+        eventually(stored)
+        assert dict((stream.get_message(2, direct=True)).headers) == {"A": "1"}
+        for via in ("direct", "consumer", "leader"):
+            read = stream.read(via=via, timeout=5)
+            assert [dict(message.headers) for message in read] == [{}, {"A": "1"}, {}]
+        assert [message.seq for message in (stream.snapshot(timeout=5)).values()] == [1, 2, 3]
+
+
 @BOTH
 def test_what_is_not_there_is_told(opened, name, direct):
     with opened() as jet:

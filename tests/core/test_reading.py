@@ -30,7 +30,7 @@ from js_core.range_read import OPEN_END, RangeRead
 from js_core.read_report import ReadEnd, ReadReport
 from js_core.read_request import choose, filters_of, read_request, snapshot_request
 from js_core.snapshot import Latest
-from js_core.stored_page import StoredPage
+from js_core.stored_page import DirectAnswer, StoredPage
 from js_models import StoredMessage, StreamConfig, Timestamp
 from tests.core.wire import status_frame
 
@@ -323,6 +323,20 @@ def test_an_answer_for_many_subjects() -> None:
     assert found.take([(b"_INBOX.1", *end[1:])]) == MultiEnd(failure="404 Message Not Found")
     with pytest.raises(BadAnswer, match="many subjects"):
         found.take([answer(3)])
+
+
+def test_headers_that_begin_like_a_status_are_a_messages() -> None:
+    """Servers before 2.12 store them as their publisher wrote them."""
+    subject, _, size, body = answer(2, stored="A: b", pending=0)
+    line = b" 404 Message Not Found"
+    frame = (subject, b"", size + len(line), body[:8] + line + body[8:])
+    message = from_direct(frame, "x")
+    assert (message.seq, dict(message.headers), message.data) == (2, {"A": "b"}, b"data")
+    page, many = StoredPage(), StoredPage()
+    assert DirectAnswer(subject, b"S", RangeRead(1, 10), page).take([frame]) is None
+    assert MultiAnswer(subject, b"S", many).take([frame]) is None
+    for each in (page, many):
+        assert (each.seqs, dict(each.message(0, "S").headers)) == ([2], {"A": "b"})
 
 
 @pytest.mark.parametrize(
