@@ -73,7 +73,9 @@ async def _direct(api: Api, stream: str, request: dict[str, Any], headers: bool)
     last: str = request.get("last_by_subj", "")
     if last and "*" not in last and ">" not in last:
         # The form with the subject in it can be permitted subject by subject.
-        subject, payload = f"{subject}.{last}", b""
+        direct = api.subjects.direct_last(stream, last)
+        if direct is not None:
+            subject, payload = direct, b""
     # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
     frame = await api.transport.ask(subject, b"", payload, api.deadline())
     return from_direct(frame, subject, headers=headers)

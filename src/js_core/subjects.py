@@ -161,6 +161,11 @@ class ApiSubjects:
         """Return the subject of a direct get."""
         return f"{self.prefix}.DIRECT.GET.{check_name(stream, 'stream')}"
 
+    def direct_last(self, stream: str, subject: str) -> str | None:
+        """Return the subject of a direct get of another one's last message; None if too long."""
+        direct = f"{self.direct_get(stream)}.{subject}"
+        return direct if len(direct.encode()) <= _MAX_SUBJECT else None
+
     def consumer(self, verb: str, stream: str, name: str) -> str:
         """Return the subject of a call on one consumer: INFO, DELETE, PAUSE, RESET, UNPIN."""
         check_name(stream, "stream")

@@ -72,6 +72,8 @@ async def test_one_message_by_sequence_last_and_next(opened, name, direct, allow
         assert after.seq == 5
         assert (await stream.get_next_message(direct=direct)).seq == 1
         assert (await stream.get_next_message(f"{name}.*", seq=3, direct=direct)).seq == 4
+
+
 @pytest.mark.parametrize("line", ["404 Message Not Found", "204 EOB", "503"])
 async def test_headers_that_begin_like_a_status_are_a_messages(server, name, line):
     async with js.connect(server.url) as connection:
@@ -95,6 +97,15 @@ async def test_headers_that_begin_like_a_status_are_a_messages(server, name, lin
         assert [message.seq for message in (await stream.snapshot(timeout=5)).values()] == [1, 2, 3]
 
 
+@BOTH
+async def test_the_last_message_of_the_longest_subject(opened, name, direct):
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
+        stream = await jet.create_stream(config)
+        subject = f"{name}.".ljust(3000, "x")
+        await jet.publish(subject, b"far")
+        found = await stream.get_last_message(subject, direct=direct)
+        assert (found.subject, found.data) == (subject, b"far")
 
 
 @BOTH

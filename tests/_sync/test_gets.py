@@ -99,6 +99,17 @@ def test_headers_that_begin_like_a_status_are_a_messages(server, name, line):
 
 
 @BOTH
+def test_the_last_message_of_the_longest_subject(opened, name, direct):
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
+        stream = jet.create_stream(config)
+        subject = f"{name}.".ljust(3000, "x")
+        jet.publish(subject, b"far")
+        found = stream.get_last_message(subject, direct=direct)
+        assert (found.subject, found.data) == (subject, b"far")
+
+
+@BOTH
 def test_what_is_not_there_is_told(opened, name, direct):
     with opened() as jet:
         stream = stored(jet, name, allow_direct=True)

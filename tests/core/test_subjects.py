@@ -167,6 +167,13 @@ def test_a_long_filter_stays_out_of_the_subject_that_creates_a_consumer() -> Non
     assert api.create_consumer("S", "C", [fits + "x"]) == plain
 
 
+def test_a_long_subject_stays_out_of_the_subject_that_asks_for_its_last_message() -> None:
+    api = ApiSubjects()
+    fits = "x" * (3000 - len(api.direct_get("S")) - 1)
+    assert api.direct_last("S", fits) == f"{api.direct_get('S')}.{fits}"
+    assert api.direct_last("S", fits + "x") is None
+
+
 def test_every_call_checks_its_names() -> None:
     api = ApiSubjects()
     for call in (
