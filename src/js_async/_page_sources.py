@@ -30,6 +30,7 @@ from js_core.errors import (
 from js_core.range_read import Page, RangeRead
 from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 from js_core.subject_match import crossing, matcher, widest
+from js_models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 
@@ -232,7 +233,14 @@ class ConsumerPages:
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # Of a name that nobody else has.
         body = {"stream_name": self._stream, "config": config}
-        await self._api.call_raw(target, body, repeatable=True)
+        try:
+            await self._api.call_raw(target, body, repeatable=True)
+        except JetStreamError as error:
+            if error.err_code != INACTIVE_THRESHOLD_EXCEEDED:
+                raise
+            # The stream allows less, which is what a consumer of it has by default.
+            del config["inactive_threshold"]
+            await self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
     async def _drop(self, *, wait: bool = True) -> None:

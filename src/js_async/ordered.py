@@ -130,7 +130,8 @@ class OrderedMessages(Iteration[Message]):
         stream = await api.stream_info(self._stream, deadline)
         if read.found_stream(stream.created):
             self._report(Recreated(self._stream))
-        info = await create_consumer(api, self._stream, read.next_config(), "create", deadline)
+        config = read.next_config(stream.config.consumer_limits)
+        info = await create_consumer(api, self._stream, config, "create", deadline)
         read.made(info)
         channels = PullChannels(api, self._stream, info.name)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")

@@ -32,6 +32,7 @@ from js_models import (
     AckPolicy,
     ConsumerConfig,
     ConsumerInfo,
+    ConsumerLimits,
     DeliverPolicy,
     Duration,
     ReplayPolicy,
@@ -94,10 +95,13 @@ class OrderedRead:
         """The name of the present consumer."""
         return f"{self._prefix}_{self._serial}"
 
-    def next_config(self) -> ConsumerConfig:
-        """Return the configuration of the next consumer."""
+    def next_config(self, limits: ConsumerLimits | None = None) -> ConsumerConfig:
+        """Return the configuration of the next consumer, within the limits of its stream."""
         self._serial += 1
         self._consumer_seq = 0
+        idle = self._wanted.inactive_threshold or _INACTIVE
+        if limits is not None and limits.inactive_threshold:
+            idle = min(idle, limits.inactive_threshold)
         config = evolve(
             self._wanted,
             name=self.name,
@@ -106,7 +110,7 @@ class OrderedRead:
             mem_storage=True,
             num_replicas=1,
             max_deliver=1,
-            inactive_threshold=self._wanted.inactive_threshold or _INACTIVE,
+            inactive_threshold=idle,
             replay_policy=self._wanted.replay_policy or ReplayPolicy.INSTANT,
         )
         if not self._known or self._snapshot_left > 0:

@@ -28,6 +28,7 @@ from js_core.errors import (
 from js_core.range_read import Page, RangeRead
 from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 from js_core.subject_match import crossing, matcher, widest
+from js_models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
 from js_sync._api import Api
 from js_sync._inbox import Inbox
 from js_sync._transport import Box
@@ -233,7 +234,14 @@ class ConsumerPages:
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # Of a name that nobody else has.
         body = {"stream_name": self._stream, "config": config}
-        self._api.call_raw(target, body, repeatable=True)
+        try:
+            self._api.call_raw(target, body, repeatable=True)
+        except JetStreamError as error:
+            if error.err_code != INACTIVE_THRESHOLD_EXCEEDED:
+                raise
+            # The stream allows less, which is what a consumer of it has by default.
+            del config["inactive_threshold"]
+            self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
     def _drop(self, *, wait: bool = True) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import js_async as js
 from js_async import ordered
-from js_models import ConsumerConfig, StreamConfig
+from js_models import ConsumerConfig, ConsumerLimits, StreamConfig
 from tests._async.flow import eventually
 from tests._async.streams import filled
 
@@ -183,6 +183,18 @@ async def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(
         monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
         assert [each async for each in messages] == []
         assert [each async for each in stream.consumer_names()] == []
+
+
+async def test_a_stream_may_bound_how_long_its_consumers_are_idle(opened, name):
+    async with opened() as jet:
+        limits = ConsumerLimits(inactive_threshold=timedelta(seconds=20))
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], consumer_limits=limits)
+        stream = await jet.create_stream(config)
+        for number in range(2):
+            await jet.publish(f"{name}.{number}")
+        async with stream.ordered() as messages:
+            assert await read(messages, 2) == [1, 2]
+        assert [message.seq async for message in stream.read(via="consumer")] == [1, 2]
 
 
 async def test_a_read_without_a_consumer_in_time_tells_why(opened, name):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
+from js_models import ConsumerConfig, ConsumerLimits, StreamConfig
 from js_sync import ordered
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
@@ -182,6 +182,18 @@ def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(opened, na
         monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
         assert [each for each in messages] == []
         assert [each for each in stream.consumer_names()] == []
+
+
+def test_a_stream_may_bound_how_long_its_consumers_are_idle(opened, name):
+    with opened() as jet:
+        limits = ConsumerLimits(inactive_threshold=timedelta(seconds=20))
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], consumer_limits=limits)
+        stream = jet.create_stream(config)
+        for number in range(2):
+            jet.publish(f"{name}.{number}")
+        with stream.ordered() as messages:
+            assert read(messages, 2) == [1, 2]
+        assert [message.seq for message in stream.read(via="consumer")] == [1, 2]
 
 
 def test_a_read_without_a_consumer_in_time_tells_why(opened, name):
