@@ -20,11 +20,10 @@ from js_core.bulk_answer import LEAST, BulkAnswer, DirectBulk, PullBulk
 from js_core.direct_get import EVERYTHING, next_request
 from js_core.errors import (
     ConnectionLost,
-    ConsumerNotFound,
     JetStreamError,
     MessageNotFound,
+    NoResponders,
     RequestTimeout,
-    StreamNotFound,
     TwinstreamError,
 )
 from js_core.range_read import Page, RangeRead
@@ -44,6 +43,7 @@ _CROSSING_SINCE: Final = (2, 12, 5)
 # Messages of a page that the leader gives one by one: some tenths of a second of round trips.
 _LEADER_PAGE: Final = 500
 _NO_LEADER: Final = 503
+_NOT_DELETED: Final = (ConnectionLost, JetStreamError, NoResponders, RequestTimeout)
 _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 
@@ -258,7 +258,7 @@ class ConsumerPages:
             return
         try:
             await self._api.call_raw(target, None)
-        except (ConsumerNotFound, StreamNotFound, ConnectionLost, RequestTimeout):
+        except _NOT_DELETED:
             pass  # gone already, or it goes by itself when idle
 
     async def close(self) -> None:

@@ -18,11 +18,10 @@ from js_core.bulk_answer import LEAST, BulkAnswer, DirectBulk, PullBulk
 from js_core.direct_get import EVERYTHING, next_request
 from js_core.errors import (
     ConnectionLost,
-    ConsumerNotFound,
     JetStreamError,
     MessageNotFound,
+    NoResponders,
     RequestTimeout,
-    StreamNotFound,
     TwinstreamError,
 )
 from js_core.range_read import Page, RangeRead
@@ -45,6 +44,7 @@ _CROSSING_SINCE: Final = (2, 12, 5)
 # Messages of a page that the leader gives one by one: some tenths of a second of round trips.
 _LEADER_PAGE: Final = 500
 _NO_LEADER: Final = 503
+_NOT_DELETED: Final = (ConnectionLost, JetStreamError, NoResponders, RequestTimeout)
 _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 
@@ -259,7 +259,7 @@ class ConsumerPages:
             return
         try:
             self._api.call_raw(target, None)
-        except (ConsumerNotFound, StreamNotFound, ConnectionLost, RequestTimeout):
+        except _NOT_DELETED:
             pass  # gone already, or it goes by itself when idle
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 import js_async as js
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import FakePeer, FakeServer
+from tests.fake.answers import CONSUMER
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
@@ -131,3 +132,20 @@ async def test_what_may_not_happen_twice_is_sent_once():
                     await call()
         asked = server.operations(r"\$JS\.API")
         assert len(asked) == 3, [each.line for each in asked]
+
+
+async def test_a_read_is_complete_though_its_consumer_cannot_be_deleted():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.CREATE"), CONSUMER)
+        peer.deliver(peer.expect_pull(), 1, b"fine")
+        peer.answer(peer.expect(r"CONSUMER\.DELETE"), NO_LEADER)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            reader = connection.jetstream().range_reader("S", 1, 2, direct=False)
+            page = await reader.next_page()
+            assert page.payloads == [b"fine"]
+            assert await reader.next_page() is None
+            await reader.close()

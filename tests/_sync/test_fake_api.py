@@ -8,6 +8,7 @@ import pytest
 import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import FakePeer, FakeServer
+from tests.fake.answers import CONSUMER
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
@@ -132,3 +133,20 @@ def test_what_may_not_happen_twice_is_sent_once():
                     call()
         asked = server.operations(r"\$JS\.API")
         assert len(asked) == 3, [each.line for each in asked]
+
+
+def test_a_read_is_complete_though_its_consumer_cannot_be_deleted():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.CREATE"), CONSUMER)
+        peer.deliver(peer.expect_pull(), 1, b"fine")
+        peer.answer(peer.expect(r"CONSUMER\.DELETE"), NO_LEADER)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            reader = connection.jetstream().range_reader("S", 1, 2, direct=False)
+            page = reader.next_page()
+            assert page.payloads == [b"fine"]
+            assert reader.next_page() is None
+            reader.close()
