@@ -141,10 +141,16 @@ class PushMessages(Iteration[Message]):
         if status.kind is Kind.HEARTBEAT:
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode()
-        if where:
-            # If the user may not publish there, the server waits for ever, and nothing more comes.
-            box.asks = where
+        if not (where and self._api.transport.is_connected):
+            # It was of the last link: where a server still waits, it says so over the next one.
+            return
+        # If the user may not publish there, the server waits for ever, and nothing more comes.
+        box.asks = where
+        try:
             self._api.transport.send(where, b"", b"", b"")
+        except RequestTimeout:
+            # The link broke just now.
+            return
 
     def _quiet_until(self) -> float:
         heartbeat = self._config.idle_heartbeat

@@ -11,7 +11,7 @@ import js_sync as js
 from js_models import ConsumerConfig
 from js_sync.push import PushMessages
 from js_testing import FakePeer, FakeServer
-from tests._sync.flow import eventually, together
+from tests._sync.flow import eventually, pause, together
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 
@@ -177,6 +177,46 @@ def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
                 wait()
+
+
+def test_flow_control_of_a_link_that_broke_ends_no_iteration():
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB here")
+        peer.message("here", b"1", reply="$JS.ACK.S.c.1.1.1.17.0")
+        peer.message("here", status="100 FlowControl Request", reply="$JS.FC.S.c.x")
+        peer.fence()
+        peer.wait_for("taken", timeout=20)
+        peer.close()
+
+    def second(peer: FakePeer) -> None:
+        peer.wait_for("late", timeout=20)
+        peer.handshake()
+        peer.expect("^SUB here")
+        peer.message("here", b"2", reply="$JS.ACK.S.c.1.2.2.17.0")
+        peer.until_left()
+
+    options = {"request_timeout": 0.2, "reconnect": QUICK}
+    with FakeServer(first, second) as server:
+        with js.connect(server.url, connect_timeout=20, **options) as connection:
+            jet = connection.jetstream()
+            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push.open(SimpleNamespace(name="c", config=None))
+            assert (push.next(20)).data == b"1"
+            server.tell("taken")
+
+            def broken():
+                return not connection.is_connected
+
+            def take():
+                assert (push.next(20)).data == b"2"
+
+            def link():
+                pause(0.5)
+                server.tell("late")
+
+            eventually(broken)
+            together(take, link)
 
 
 def test_closing_wakes_every_wait():
