@@ -183,7 +183,7 @@ class Replies:
             if self._box is None or self._box.error is not None:
                 await self.open()
             if not transport.try_send(subject, reply, headers, payload, now):
-                await transport.send(subject, reply, headers, payload)
+                await transport.send(subject, reply, headers, payload, now)
         except BaseException:
             self.forget(answer)
             raise

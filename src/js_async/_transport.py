@@ -85,8 +85,13 @@ class Transport(Protocol):
         """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
         ...
 
-    async def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
-        """Publish; every part is checked and encoded already."""
+    async def send(
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
+    ) -> None:
+        """Publish; every part is checked and encoded already.
+
+        Waits for a peer that is behind, but not with `now`: the caller waits for the answer.
+        """
         ...
 
     async def ask(

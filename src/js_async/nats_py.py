@@ -173,7 +173,9 @@ class NatsPyTransport:
         """Tell that `send` is to be used, for the same reason."""
         return False
 
-    async def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
+    async def send(
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
+    ) -> None:
         """Publish; every part is checked and encoded already."""
         await self.ready(Deadline.after(self._timeout))
         check_size(subject, len(headers) + len(payload), self._client.max_payload)

@@ -391,10 +391,11 @@ class Link(Sender):
             return True
         self._out.append(data)
         self._out_size += len(data)
-        if self._out_size > _HIGH_WATER:
-            self._flush(block=True)
-        elif now:
+        if now:
+            # Not waiting for a peer that is behind: the caller has a deadline for the answer.
             self._flush(block=False)
+        elif self._out_size > _HIGH_WATER:
+            self._flush(block=True)
         elif self._lingering:
             # The keeper is awake and sends within two milliseconds, or the caller sooner.
             return True

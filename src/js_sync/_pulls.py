@@ -48,7 +48,7 @@ class PullChannel:
         body = self._body(batch, max_bytes, limits)
         transport, reply = self._api.transport, self.prefix + token
         if not transport.try_send(self._subject, reply, b"", body):
-            transport.send(self._subject, reply, b"", body)
+            transport.send(self._subject, reply, b"", body, True)
 
     def _body(self, batch: int, max_bytes: int | None, limits: PullLimits) -> bytes:
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
@@ -75,7 +75,7 @@ class PullChannel:
         # into: nothing is missed.
         box.signal.clear()
         if not transport.try_send(subject, reply, b"", body, True):
-            transport.send(subject, reply, b"", body)
+            transport.send(subject, reply, b"", body, True)
         # Made while the server works on the request.
         fetch = Fetch(limits, token, monotonic(), patience)
         try:

@@ -184,7 +184,7 @@ class Replies:
             if self._box is None or self._box.error is not None:
                 self.open()
             if not transport.try_send(subject, reply, headers, payload, now):
-                transport.send(subject, reply, headers, payload)
+                transport.send(subject, reply, headers, payload, now)
         except BaseException:
             self.forget(answer)
             raise

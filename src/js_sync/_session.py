@@ -406,7 +406,9 @@ class Session:
         """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
         return self.is_connected and self._link.offer(command)
 
-    def send(self, subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> None:
+    def send(
+        self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
+    ) -> None:
         """Publish; every part is checked and encoded already."""
         link = self._link
         link.check_owner()
@@ -415,7 +417,7 @@ class Session:
         # By the limit of the server that it goes to, which would cut the link for a larger one.
         check_size(subject, len(headers) + len(payload), self._info.max_payload)
         link.write(publish_command(subject, reply, headers, payload))
-        if link.is_full:
+        if link.is_full and not now:
             link.drain(NEVER)
 
     def ask(

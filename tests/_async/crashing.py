@@ -66,9 +66,9 @@ class Crashing:
     def try_write(self, _):
         return False
 
-    async def send(self, subject, reply, headers, payload):
+    async def send(self, *parts):
         self._fate.before()
-        await self._session.send(subject, reply, headers, payload)
+        await self._session.send(*parts)
         self._fate.done()
 
 

@@ -139,6 +139,44 @@ async def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
             await together(publish, mended)
 
 
+async def test_a_request_ends_in_time_though_a_write_is_stuck():
+    def deaf(peer: FakePeer) -> None:
+        peer.handshake(max_payload=1 << 26)
+        peer.answer(peer.expect("^PUB ready"), b"")
+        peer.stop_reading()
+        peer.reach("deaf")
+        peer.wait_for("over", timeout=20)
+        peer.reset()
+
+    with FakeServer(deaf, welcome) as server:
+        async with js.connect(server.url, reconnect=QUICK) as connection:
+            await connection.request("ready")
+            link = connection._session._link
+
+            async def is_deaf():
+                return server.reached("deaf")
+
+            async def is_stuck():
+                return link.is_full or getattr(link, "_sender", 0)
+
+            async def waits_behind():
+                return link.is_full or link._out_size > 1 << 15
+
+            async def publish(size, condition):
+                await eventually(condition)
+                await connection.publish("big", bytes(size))
+
+            async def ask():
+                await eventually(waits_behind)
+                with pytest.raises(js.RequestTimeout):
+                    await connection.request("question", timeout=0.3)
+                server.tell("over")
+
+            first, second = (1 << 25, is_deaf), (1 << 16, is_stuck)
+            await together(lambda: publish(*first), lambda: publish(*second), ask)
+            await eventually(second_link, connection)
+
+
 async def test_requests_in_flight_learn_that_the_link_broke():
     def first(peer: FakePeer) -> None:
         peer.handshake()
@@ -176,6 +214,8 @@ async def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
                 await wait()
+
+
 async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
     def first(peer: FakePeer) -> None:
         peer.handshake()

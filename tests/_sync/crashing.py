@@ -67,9 +67,9 @@ class Crashing:
     def try_write(self, _):
         return False
 
-    def send(self, subject, reply, headers, payload):
+    def send(self, *parts):
         self._fate.before()
-        self._session.send(subject, reply, headers, payload)
+        self._session.send(*parts)
         self._fate.done()
 
 

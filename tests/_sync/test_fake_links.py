@@ -140,6 +140,44 @@ def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
             together(publish, mended)
 
 
+def test_a_request_ends_in_time_though_a_write_is_stuck():
+    def deaf(peer: FakePeer) -> None:
+        peer.handshake(max_payload=1 << 26)
+        peer.answer(peer.expect("^PUB ready"), b"")
+        peer.stop_reading()
+        peer.reach("deaf")
+        peer.wait_for("over", timeout=20)
+        peer.reset()
+
+    with FakeServer(deaf, welcome) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            connection.request("ready")
+            link = connection._session._link
+
+            def is_deaf():
+                return server.reached("deaf")
+
+            def is_stuck():
+                return link.is_full or getattr(link, "_sender", 0)
+
+            def waits_behind():
+                return link.is_full or link._out_size > 1 << 15
+
+            def publish(size, condition):
+                eventually(condition)
+                connection.publish("big", bytes(size))
+
+            def ask():
+                eventually(waits_behind)
+                with pytest.raises(js.RequestTimeout):
+                    connection.request("question", timeout=0.3)
+                server.tell("over")
+
+            first, second = (1 << 25, is_deaf), (1 << 16, is_stuck)
+            together(lambda: publish(*first), lambda: publish(*second), ask)
+            eventually(second_link, connection)
+
+
 def test_requests_in_flight_learn_that_the_link_broke():
     def first(peer: FakePeer) -> None:
         peer.handshake()
