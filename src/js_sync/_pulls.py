@@ -9,6 +9,7 @@ from attrs import evolve
 
 from js_core.acks import NEXT, nak
 from js_core.deadline import Deadline, monotonic
+from js_core.errors import ConnectionClosed, RequestTimeout
 from js_core.fetch import GRACE, Fetch
 from js_core.pin import Pins
 from js_core.protocol import Frame
@@ -108,9 +109,13 @@ class PullChannel:
     def give_back(self, frames: list[Frame]) -> None:
         """Ask for another delivery of messages that nobody was given."""
         word = nak(None)
-        for frame in frames:
-            if frame[1] and not is_status(frame):
-                self._api.transport.send(frame[1], b"", b"", word)
+        try:
+            for frame in frames:
+                if frame[1] and not is_status(frame):
+                    self._api.transport.send(frame[1], b"", b"", word)
+        except (ConnectionClosed, RequestTimeout):
+            # Without a link: they come again after the consumer's ack_wait.
+            return
 
 
 class PullChannels:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import js_async as js
 from js_async._missing import DELETION
+from js_async._pulls import PullChannel
 from js_core.deadline import Deadline, monotonic
+from js_core.pin import Pins
 from js_core.reports import PullWarning
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import js_sync as js
 from js_core.deadline import Deadline, monotonic
+from js_core.pin import Pins
 from js_core.reports import PullWarning
 from js_sync._missing import DELETION
+from js_sync._pulls import PullChannel
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 from tests.fake.answers import CONSUMER
