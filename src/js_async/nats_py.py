@@ -28,7 +28,7 @@ from js_core.errors import (
     RequestTimeout,
 )
 from js_core.handshake import ServerInfo, read_denied
-from js_core.headers import Headers, encode_headers
+from js_core.headers import Headers
 from js_core.mailbox import Mailbox
 from js_core.protocol import Frame, Sink
 from js_core.publish import check_size
@@ -317,6 +317,12 @@ class _Lines(dict[str, str]):
         return self._pairs
 
 
+def _block(headers: dict[str, str]) -> bytes:
+    """Return headers as they came, however odd: a stream holds what any publisher liked."""
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    return "".join(["NATS/1.0\r\n", *lines, "\r\n"]).encode("utf-8", "surrogateescape")
+
+
 def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
     async def receive(message: Msg) -> None:
         take(_frame(message))
@@ -338,7 +344,7 @@ def _frame(message: Msg) -> Frame:
         # nats-py puts the server's status line among the headers. In a message of a stream these
         # are its publisher's, whatever their names.
         status, text = headers.pop(_STATUS, ""), headers.pop(_DESCRIPTION, "")
-    block = encode_headers(headers) or b"NATS/1.0\r\n\r\n"
+    block = _block(headers)
     if status:
         block = b"NATS/1.0 " + f"{status} {text}".strip().encode() + block[8:]
     return subject, reply, len(block), block + message.data + b"\r\n"

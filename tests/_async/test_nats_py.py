@@ -104,6 +104,23 @@ async def test_a_header_keeps_all_its_values_over_nats_py(server, name):
         await connected.close()
 
 
+async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
+    connected = await nats.connect(server.url)
+    async with js.connect(server.url) as publisher:
+        try:
+            jet = js.from_nats(connected, timeout=10)
+            stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+            odd = b"NATS/1.0\r\nA: x\ny\r\nB: \0\r\n\r\n"
+            await publisher._session.send(name.encode(), b"", odd, b"tea")
+            await publisher.flush()
+            consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+            message = await consumer.next(timeout=5)
+            assert message is not None
+            assert (message.data, dict(message.headers)) == (b"tea", {"A": "x\ny", "B": "\0"})
+        finally:
+            await connected.close()
+
+
 @pytest.mark.parametrize("told", [js.ConnectionLost, js.ConnectionClosed])
 async def test_who_waits_for_an_answer_is_told_that_the_link_broke(told):
     """Not that no answer came in time: the time is not over."""
