@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -89,8 +90,13 @@ class Events(Iteration[Event]):
         self._missed += 1
         self.dropped += 1
         # Told at 1, 2, 4, 8 …: a flood must not become a flood of reports.
-        if self._on_drop is not None and self.dropped & (self.dropped - 1) == 0:
+        if self._on_drop is None or self.dropped & (self.dropped - 1):
+            return
+        try:
             self._on_drop(MessagesDropped(frame[0].decode(), self.dropped))
+        except Exception as error:
+            # Whoever reads must not take it for trouble of the link's.
+            sys.excepthook(type(error), error, error.__traceback__)
 
     def take(self, deadline: Deadline) -> Event | None:
         """Return the next event, or None when the iteration was closed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import timedelta
 
 import pytest
@@ -119,6 +120,23 @@ async def test_a_slow_reader_is_told_what_it_missed(server, name):
         assert [drop.dropped for drop in told] == [1, 2, 4]
         with pytest.raises(js.BadArgument, match="max_pending"):
             await jet.events(max_pending=0)
+
+
+async def test_what_on_drop_raises_does_not_touch_the_link(server, name, monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: shown.append(str(error)))
+
+    def told(_):
+        raise LookupError("not my day")
+
+    async with js.connect(server.url) as connection:
+        events = connection.jetstream().events(stream=name, max_pending=1, on_drop=told)
+        async with events:
+            for number in range(3):
+                await connection.publish(f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}", b"%d" % number)
+            await connection.flush()
+        assert connection.epoch == 1
+    assert shown == ["not my day"] * 2
 
 
 async def test_a_broken_link_is_told_with_the_next_event(server_factory, name):
