@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from typing import Final, Self
+from weakref import ref
 
 from attrs import frozen
 
@@ -140,7 +141,8 @@ class Connection:
         self._options: Final = options
         check_told(on_event, "on_event")
         self._on_event: Final = on_event
-        self._listeners: list[ConnectionEvents] = []
+        # Weakly: one that nobody has any more is told nothing, and not kept.
+        self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
         self._tell: Final = Announcer(self._pass_on).tell
         self._session: Final = Session(options, self._tell)
@@ -158,8 +160,10 @@ class Connection:
     def _pass_on(self, event: ConnectionEvent) -> None:
         if isinstance(event, Closed):
             self._last_event = event
-        for listener in list(self._listeners):
-            listener.tell(event)
+        for each in list(self._listeners):
+            listener = each()
+            if listener is not None:
+                listener.tell(event)
         if self._on_event is None:
             return
         try:
@@ -201,7 +205,7 @@ class Connection:
     def events(self) -> ConnectionEvents:
         """Return an iteration over what happens to the link from now on, until it is closed."""
         listener = ConnectionEvents(self._session)
-        self._listeners.append(listener)
+        self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
             # It is told to those who were listed before.
             listener.tell(self._last_event)

@@ -9,6 +9,7 @@ import pytest
 import js_async as js
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
+from tests.dropping import let_go
 
 
 async def test_the_life_of_a_link_is_told(server_factory):
@@ -71,6 +72,14 @@ async def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
         assert subscription.dropped == 7
         assert [(await subscription.next(1)).data for _ in range(3)] == [b"0", b"1", b"2"]
         assert await events.next(1) == js.MessagesDropped(name, 1)
+
+
+async def test_events_that_nobody_has_any_more_are_not_kept(server):
+    async with js.connect(server.url) as connection:
+        events = connection.events()
+        let_go([connection.events() for _ in range(3)])
+        assert len(connection._listeners) == 1
+    assert [event async for event in events] == [js.Closed("")]
 
 
 async def test_draining_waits_for_the_server_once():

@@ -10,6 +10,7 @@ import pytest
 import js_sync as js
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
+from tests.dropping import let_go
 
 
 def test_the_life_of_a_link_is_told(server_factory):
@@ -72,6 +73,14 @@ def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
         assert subscription.dropped == 7
         assert [(subscription.next(1)).data for _ in range(3)] == [b"0", b"1", b"2"]
         assert events.next(1) == js.MessagesDropped(name, 1)
+
+
+def test_events_that_nobody_has_any_more_are_not_kept(server):
+    with js.connect(server.url) as connection:
+        events = connection.events()
+        let_go([connection.events() for _ in range(3)])
+        assert len(connection._listeners) == 1
+    assert [event for event in events] == [js.Closed("")]
 
 
 def test_draining_waits_for_the_server_once():
