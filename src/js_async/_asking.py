@@ -86,7 +86,7 @@ class Asking(ABC):
                 given = await self._try(deadline)
                 if given is not None:
                     return given
-                pause = Deadline.after(await self._wait_for())
+                pause = Deadline.after(await self._wait_for(deadline))
                 if not self._given_up:
                     await transport.wait(box.signal, deadline.earlier(pause.at))
         finally:
@@ -119,7 +119,7 @@ class Asking(ABC):
         if box is not None:
             box.signal.set()
 
-    async def _wait_for(self) -> float:
+    async def _wait_for(self, deadline: Deadline) -> float:
         """Return how many seconds to wait for the word of a release."""
         pause = self._pause
         self._pause = min(pause * 2, _LONGEST_PAUSE)
@@ -127,7 +127,7 @@ class Asking(ABC):
         if holder is None or holder.ttl is None:
             return pause
         try:
-            since = await self._clock.seconds_since(holder.time)
+            since = await self._clock.seconds_since(holder.time, self.patience(deadline))
         except TwinstreamError as error:
             if not passes(error):
                 raise
@@ -153,10 +153,11 @@ class ServerClock:
         self._shown: datetime | None = None
         self._read_at = 0.0
 
-    async def seconds_since(self, time: datetime) -> float:
+    async def seconds_since(self, time: datetime, deadline: Deadline) -> float:
         """Return the seconds from `time` until now."""
         if self._shown is None:
-            self._shown = (await self._place.api.stream_info(self._place.stream)).ts or time
+            place = self._place
+            self._shown = (await place.api.stream_info(place.stream, deadline)).ts or time
             self._read_at = monotonic()
         return (self._shown - time).total_seconds() + monotonic() - self._read_at
 

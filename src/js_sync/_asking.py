@@ -87,7 +87,7 @@ class Asking(ABC):
                 given = self._try(deadline)
                 if given is not None:
                     return given
-                pause = Deadline.after(self._wait_for())
+                pause = Deadline.after(self._wait_for(deadline))
                 if not self._given_up:
                     transport.wait(box.signal, deadline.earlier(pause.at))
         finally:
@@ -120,7 +120,7 @@ class Asking(ABC):
         if box is not None:
             box.signal.set()
 
-    def _wait_for(self) -> float:
+    def _wait_for(self, deadline: Deadline) -> float:
         """Return how many seconds to wait for the word of a release."""
         pause = self._pause
         self._pause = min(pause * 2, _LONGEST_PAUSE)
@@ -128,7 +128,7 @@ class Asking(ABC):
         if holder is None or holder.ttl is None:
             return pause
         try:
-            since = self._clock.seconds_since(holder.time)
+            since = self._clock.seconds_since(holder.time, self.patience(deadline))
         except TwinstreamError as error:
             if not passes(error):
                 raise
@@ -154,10 +154,11 @@ class ServerClock:
         self._shown: datetime | None = None
         self._read_at = 0.0
 
-    def seconds_since(self, time: datetime) -> float:
+    def seconds_since(self, time: datetime, deadline: Deadline) -> float:
         """Return the seconds from `time` until now."""
         if self._shown is None:
-            self._shown = (self._place.api.stream_info(self._place.stream)).ts or time
+            place = self._place
+            self._shown = (place.api.stream_info(place.stream, deadline)).ts or time
             self._read_at = monotonic()
         return (self._shown - time).total_seconds() + monotonic() - self._read_at
 

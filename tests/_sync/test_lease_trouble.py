@@ -300,6 +300,29 @@ def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
             eventually(removed)
 
 
+def test_a_lock_is_waited_for_no_longer_than_was_asked():
+    """Also where nobody says what time it is at the server."""
+    import base64
+
+    def script(peer: FakePeer) -> None:
+        coordinated(peer)
+        for operation in peer.follow():
+            if operation.line.startswith("HPUB L.held.lock.a "):
+                peer.answer(operation, refusal)
+            elif "MSG.GET.L" in operation.line:
+                held = stored(operation, 7)
+                held["message"]["data"] = base64.b64encode(b'{"owner": "other"}').decode()
+                ttl = base64.b64encode(b"NATS/1.0\r\nNats-TTL: 3600\r\n\r\n").decode()
+                held["message"]["hdrs"] = ttl
+                peer.answer(operation, held)
+
+    with FakeServer(script) as fake:
+        with js.connect(fake.url, request_timeout=600) as connection:
+            locks = connection.jetstream().coordination("L")
+            with pytest.raises(js.RequestTimeout, match="held by other"):
+                locks.lock("a", ttl=60).acquire(timeout=0.5)
+
+
 refusal = {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 7"}}
 
 
