@@ -18,7 +18,7 @@ from threading import Lock
 from types import FrameType
 from typing import Annotated, Any, Final, Protocol, Self, TypeVar
 
-from js_core.deadline import NEVER, Deadline
+from js_core.deadline import Deadline
 from js_core.errors import BadArgument, WrongHandler
 from js_core.told import check_takes_one
 
@@ -286,7 +286,8 @@ class Task:
 
     def join(self, deadline: Deadline) -> bool:
         """Return when the work is done or the deadline passed; tell which."""
-        self._thread.join(None if deadline is NEVER else deadline.remaining())
+        while self._thread.is_alive() and not deadline.expired():
+            self._thread.join(min(deadline.remaining(), LONGEST))
         return not self._thread.is_alive()
 
 

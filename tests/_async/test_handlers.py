@@ -115,6 +115,18 @@ async def test_waiting_for_an_end_that_does_not_come_says_so(opened, name):
                 await consuming.wait(0.01)
 
 
+async def test_an_end_may_be_waited_for_without_bound(opened, name):
+    async with opened() as jet:
+        consumer = await (await filled(jet, name, 1)).create_consumer(ConsumerConfig(name="c"))
+
+        async def handler(message):
+            await message.ack()
+
+        async with consumer.consume(handler, stop_after=1) as consuming:
+            await consuming.wait(float("inf"))
+            assert consuming.handled == 1
+
+
 async def test_an_error_in_a_handler_ends_and_comes_out(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 10)

@@ -116,6 +116,18 @@ def test_waiting_for_an_end_that_does_not_come_says_so(opened, name):
                 consuming.wait(0.01)
 
 
+def test_an_end_may_be_waited_for_without_bound(opened, name):
+    with opened() as jet:
+        consumer = (filled(jet, name, 1)).create_consumer(ConsumerConfig(name="c"))
+
+        def handler(message):
+            message.ack()
+
+        with consumer.consume(handler, stop_after=1) as consuming:
+            consuming.wait(float("inf"))
+            assert consuming.handled == 1
+
+
 def test_an_error_in_a_handler_ends_and_comes_out(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 10)
