@@ -30,6 +30,12 @@ WRONG: dict[str, tuple[str, Any]] = {
     "keep less than none": ("keep", lambda jet: jet.bind_stream("S").purge(keep=-1)),
     "purge before text": ("before_seq", lambda jet: jet.bind_stream("S").purge(before_seq="3")),
     "a time in text": ("timeout", lambda jet: jet.atomic_batch(timeout="x")),
+    "thresholds in text": ("thresholds", lambda jet: jet.health(thresholds="x")),
+    "kinds by number": ("kinds", lambda jet: jet.events(kinds=5)),
+    "a kind by number": ("a kind of event", lambda jet: jet.events(kinds=[5])),
+    "backup to a number": ("path", lambda jet: jet.bind_stream("S").backup(5)),
+    "restore a number": ("path", lambda jet: jet.restore(5)),
+    "a pause for ever": ("duration", lambda jet: jet.bind_consumer("S", "c").pause(1e12)),
     "acknowledge bytes": ("message", lambda jet: jet.bind_consumer("S", "c").ack_next(b"")),
 }
 

@@ -14,6 +14,7 @@ from js_core.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from js_core.given import check_kind
 from js_core.health import Health, Key, Sample, Thresholds, judge, stuck
 from js_models import ConsumerInfo, StreamInfo
 
@@ -34,6 +35,7 @@ async def health(
     thresholds: Thresholds,
 ) -> Health:
     """Return the findings about all streams, or one, and their consumers."""
+    check_kind(thresholds, Thresholds, "thresholds", "a Thresholds, as Thresholds(full=0.8)")
     before = await _sample(jet, transport, stream)
     await sleep(interval)
     now = await _sample(jet, transport, stream)

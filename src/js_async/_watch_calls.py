@@ -134,5 +134,5 @@ class WatchCalls(ConsumerCalls):
         from js_core.health import THRESHOLDS
 
         pause = finite_seconds(interval, "interval")
-        chosen = thresholds or THRESHOLDS
+        chosen = THRESHOLDS if thresholds is None else thresholds
         return await health(self._whole, self._api.transport, stream, pause, chosen)

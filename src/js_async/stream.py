@@ -300,12 +300,11 @@ class Stream:
         Raises `ConnectionLost` when the link breaks meanwhile, `BadArgument`, `JetStreamError`
         (before server 2.15 for streams in memory), `OSError` from the disk.
         """
-        from pathlib import Path
-
         from js_async._backup import BackupWish, back_up
+        from js_async._backup_files import folder_of
 
         wish = BackupWish(
-            target=Path(path),
+            target=folder_of(path),
             consumers=consumers,
             check=check,
             overwrite=overwrite,

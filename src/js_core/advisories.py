@@ -14,6 +14,7 @@ from typing import Final
 from attrs import frozen
 
 from js_core.errors import BadArgument
+from js_core.given import check_kind
 from js_core.protocol import Frame
 from js_core.subjects import check_name
 from js_models import DecodeError, Model, Timestamp, UnknownEvent, decode
@@ -105,6 +106,7 @@ def event_subjects(
         # One word is a list of letters to Python.
         kinds = [kinds]
     if kinds is not None:
+        check_kind(kinds, Iterable, "kinds", "a list of classes of js_models, or of words")
         found = [each for kind in kinds for each in _of_kind(_type_of(kind), values)]
         if not found:
             raise BadArgument("kinds is empty: leave it out for all kinds")
@@ -118,6 +120,7 @@ def event_subjects(
 
 
 def _type_of(kind: EventKind) -> str:
+    check_kind(kind, str | type, "a kind of event", "a class of js_models, or a word")
     if isinstance(kind, str):
         name = kind if kind in EVENT_SUBJECTS else _KINDS.get(kind)
     else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import UnionType
+
 from js_core.errors import BadArgument
 
 __all__ = ["check_kind", "check_whole"]
 
 
-def check_kind(value: object, kind: type, name: str, instead: str) -> None:
+def check_kind(value: object, kind: type | UnionType, name: str, instead: str) -> None:
     """Refuse what is of another kind; `instead` says in the error what is expected."""
     if not isinstance(value, kind):
         raise BadArgument(f"{name} must be {instead}, got {value!r}")

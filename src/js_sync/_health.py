@@ -13,6 +13,7 @@ from js_core.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from js_core.given import check_kind
 from js_core.health import Health, Key, Sample, Thresholds, judge, stuck
 from js_models import ConsumerInfo, StreamInfo
 from js_sync._io import sleep
@@ -35,6 +36,7 @@ def health(
     thresholds: Thresholds,
 ) -> Health:
     """Return the findings about all streams, or one, and their consumers."""
+    check_kind(thresholds, Thresholds, "thresholds", "a Thresholds, as Thresholds(full=0.8)")
     before = _sample(jet, transport, stream)
     sleep(interval)
     now = _sample(jet, transport, stream)

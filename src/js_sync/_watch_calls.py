@@ -135,5 +135,5 @@ class WatchCalls(ConsumerCalls):
         from js_sync._health import health
 
         pause = finite_seconds(interval, "interval")
-        chosen = thresholds or THRESHOLDS
+        chosen = THRESHOLDS if thresholds is None else thresholds
         return health(self._whole, self._api.transport, stream, pause, chosen)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import js_models
 from js_core.batch import Batch, BatchEnd
-from js_core.deadline import Seconds, monotonic, seconds
+from js_core.deadline import Seconds, finite_seconds, monotonic, seconds
 from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
 from js_core.fetch import Fetch
 from js_core.given import check_kind
@@ -97,7 +97,7 @@ class Consumer:
         Pulls wait meanwhile. The server's clock counts: a duration is added to the local one.
         Raises `BadArgument` when the pause is over by the server's clock already.
         """
-        length = None if duration is None else seconds(duration, "duration")
+        length = None if duration is None else finite_seconds(duration, "duration")
         end = _control.pause_end(length, until)
         return _control.pause(self._api, self._stream, self._name, end)
 
