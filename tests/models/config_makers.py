@@ -195,7 +195,10 @@ class StreamMaker(Maker):
                 {
                     "name": "S1",
                     "subjects": ["a.*"],
-                    "subject_transform": {"src": "a.*", "dest": "b.$1"},
+                    "subject_transform": {
+                        "src": "a.*",
+                        "dest": self.pick(["b.$1", "b.x", "a.x", "a.$1"]),
+                    },
                     "republish": {"src": ">", "dest": ">"},
                 },
             ]

@@ -176,25 +176,33 @@ def is_implicit_republish(case: StreamCase) -> bool:
     return plain and case.subjects == [transform["src"]]
 
 
-def _republish_cycle(case: StreamCase) -> Found:
+def _republished(case: StreamCase) -> tuple[str, str] | None:
+    """Return from where to where the server publishes again, None where it does not."""
     republish = case["republish"]
-    if republish is None or is_implicit_republish(case):
+    if republish is None:
+        return None
+    if is_implicit_republish(case):
+        # It leads from what the stream's transform makes to the same, so that nothing of the
+        # original subject is left to choose from.
+        made = case["subject_transform"]["dest"]
+        return made, made
+    return republish["src"], republish["dest"]
+
+
+def _republish_cycle(case: StreamCase) -> Found:
+    way = _republished(case)
+    if way is None:
         return False
-    met = [subject for subject in case.subjects if can_meet(republish["dest"], subject)]
-    return [Hit("republish.dest", republish["dest"], repr(met[0]))] if met else False
+    met = [subject for subject in case.subjects if can_meet(way[1], subject)]
+    return [Hit("republish.dest", way[1], repr(met[0]))] if met else False
 
 
 def _republish_transform(case: StreamCase) -> Found:
-    republish = case["republish"]
-    if republish is None:
+    way = _republished(case)
+    if way is None:
         return False
-    source, target = republish["src"], republish["dest"]
-    if is_implicit_republish(case):
-        # Its transform leads from what the stream's transform makes to the same, so that nothing
-        # of the original subject is left to choose from.
-        source = target = case["subject_transform"]["dest"]
-    fault = transform_fault(source, target, case.version, strict=False)
-    return [Hit("republish.dest", republish["dest"], fault)] if fault else False
+    fault = transform_fault(*way, case.version, strict=False)
+    return [Hit("republish.dest", case["republish"]["dest"], fault)] if fault else False
 
 
 TRANSFORM_RULES = (
