@@ -223,6 +223,18 @@ EXTERNAL: dict[str, Any] = {
 }
 
 
+# Among them is a function that the same servers refuse wherever they look.
+EXTERNAL_LEFT: dict[str, Any] = {
+    "name": "S",
+    "sources": [
+        {
+            "name": "O",
+            "external": {"api": "$JS.X.API"},
+            "subject_transforms": [{"src": "a.*", "dest": "{{left(1,1)}}"}],
+        }
+    ],
+}
+
 SCHEDULES = {"name": "S", "allow_msg_schedules": True, "discard": "new"}
 COUNTED = {"name": "S", "allow_msg_schedules": True, "allow_msg_counter": True}
 MARKED = {"name": "S", "subject_delete_marker_ttl": SECOND}
@@ -238,6 +250,8 @@ MISMAPPED = {**AGAIN, "subject_transform": {"src": "a..", "dest": "b"}}
         ({"name": "S", "bogus": 1}, "2.12", [10025]),
         (EXTERNAL, "2.12.4", [10049, 10049]),
         (EXTERNAL, "2.12.5", [10145, 10146]),
+        (EXTERNAL_LEFT, "2.12.4", []),
+        (EXTERNAL_LEFT, "2.12.5", [10146]),
         ({"name": "S", "allow_batched": True}, "2.12.8", [10025]),
         ({"name": "S", "allow_batched": True}, "2.14", []),
         ({"name": "S", "allow_msg_counter": True, "discard": "new"}, "2.12", [10052]),

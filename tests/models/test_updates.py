@@ -147,6 +147,22 @@ def test_which_zone_a_mirror_was_made_with_only_the_server_knows() -> None:
     assert plan_stream(old, {**new, "max_msgs": 5}).action == "update"
 
 
+def test_old_servers_stumble_in_updates_over_transforms_of_external_sources() -> None:
+    def update(dest: str, server: str) -> list[str]:
+        source = {
+            "name": "O",
+            "external": {"api": "$JS.X.API"},
+            "subject_transforms": [{"src": "a.*", "dest": dest}],
+        }
+        new = {"name": "S", "subjects": ["s"], "sources": [source]}
+        found = validate_stream_update({"name": "S", "subjects": ["s"]}, new, server)
+        return [f"{one.rule} {one.err_code}" for one in found]
+
+    assert update("b.$2", "2.12.4") == ["U-SOURCE-TR 10069"]
+    assert update("b.$2", "2.12.5") == ["S-SOURCE-TR-DEST 10146"]
+    assert update("b c.$1", "2.12.4") == []
+
+
 def test_max_consumers_could_not_change_once() -> None:
     before, after = {"name": "S"}, {"name": "S", "max_consumers": 5}
     assert validate_stream_update(before, after, "2.12.4")[0].rule == "U-MAX-CONSUMERS"

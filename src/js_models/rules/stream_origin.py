@@ -356,38 +356,44 @@ EXTERNAL_RULES = (
 )
 
 
+def _is_filter(text: str) -> bool:
+    return not text or is_subject(text)
+
+
+def unseen_transforms(case: OriginCase) -> list[tuple[str, Settings]]:
+    """Return the transforms that the server does not look at before it builds them, by path."""
+    given = case.origin["subject_transforms"] if is_unseen(case) else ()
+    return [(f"{case.path}.subject_transforms[{at}]", one) for at, one in enumerate(given)]
+
+
+def unbuildable(transform: Settings, version: Version) -> bool:
+    """Whether the server stumbles over a transform that it did not look at."""
+    return bool(transform_fault(transform["src"], transform["dest"], version, strict=False))
+
+
 def _filter_syntax(case: OriginCase) -> Found:
     wanted = case.origin["filter_subject"]
     if case.stream.update:
         return False
     # Beside transforms, which 2.11 lets pass for external origins, the filter is not used.
     unused = is_unseen(case) and bool(case.origin["subject_transforms"])
-    if wanted and not is_subject(wanted) and not unused:
+    if not _is_filter(wanted) and not unused:
         return case.hit("filter_subject")
     return [
-        Hit(f"{case.path}.subject_transforms[{index}].src", transform["src"])
-        for index, transform in enumerate(case.origin["subject_transforms"])
-        if transform["src"] and not is_subject(transform["src"]) and is_unseen(case)
+        Hit(f"{path}.src", one["src"])
+        for path, one in unseen_transforms(case)
+        if not _is_filter(one["src"])
     ]
 
 
-def _transform_of_external(case: OriginCase) -> Found:
-    """2.11 skips the transforms of an external source, and stumbles when it starts to copy."""
-    if case.stream.update or not is_unseen(case) or not case.path.startswith("sources"):
+def _late_transforms(case: OriginCase) -> Found:
+    if case.stream.update:
         return False
     return [
-        Hit(f"{case.path}.subject_transforms[{index}].dest", transform["dest"])
-        for index, transform in enumerate(case.origin["subject_transforms"])
-        if transform["dest"] and _cannot_be_built(transform, case)
+        Hit(f"{path}.dest", one["dest"])
+        for path, one in unseen_transforms(case)
+        if _is_filter(one["src"]) and unbuildable(one, case.version)
     ]
-
-
-def _cannot_be_built(transform: Settings, case: OriginCase) -> bool:
-    source = transform["src"]
-    if source and not is_subject(source):
-        # The filter rule below tells of it.
-        return False
-    return not source or bool(transform_fault(source, transform["dest"], case.version))
 
 
 ORIGIN_FILTER_RULES = (
@@ -400,7 +406,7 @@ ORIGIN_FILTER_RULES = (
                 "",
                 "the transform to {value} is not valid.",
                 "Compare source and destination token by token.",
-                _transform_of_external,
+                _late_transforms,
             ),
             Rule[OriginCase](
                 "S-ORIGIN-FILTER",

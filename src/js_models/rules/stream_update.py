@@ -12,9 +12,11 @@ from typing import Any
 
 from js_models._settings import Settings
 from js_models._transforms import transform_fault
+from js_models.rules.origin_case import origins
 from js_models.rules.rule import Found, Hit, Rule
 from js_models.rules.stream_case import StreamCase
 from js_models.rules.stream_lint import mirror_zone
+from js_models.rules.stream_origin import unbuildable, unseen_transforms
 from js_models.rules.stream_stored import SEALED, stored_stream
 from js_models.version import Version
 
@@ -74,6 +76,15 @@ def _mirror(case: StreamUpdateCase) -> Found:
 def _mirror_zone(case: StreamUpdateCase) -> Found:
     """Whether only the server knows which spelling of a time it compares with."""
     return mirror_zone(case.new_case)
+
+
+def _unseen_transforms(case: StreamUpdateCase) -> Found:
+    return [
+        Hit(f"{path}.dest", one["dest"])
+        for origin in origins(case.new_case)
+        for path, one in unseen_transforms(origin)
+        if unbuildable(one, case.version)
+    ]
 
 
 def _republish(case: StreamUpdateCase) -> Found:
@@ -218,6 +229,14 @@ UPDATE_RULES = (
         "Make a new stream.",
         _differs("persist_mode"),
         since="2.12.0",
+    ),
+    UR(
+        "U-SOURCE-TR",
+        10069,
+        "",
+        "the transform to {value} is not valid.",
+        "Compare source and destination token by token.",
+        _unseen_transforms,
     ),
     UR(
         "U-REPUB-DEST",
