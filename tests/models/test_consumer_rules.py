@@ -32,6 +32,11 @@ GOOD: list[dict[str, Any]] = [
 BAD: list[tuple[dict[str, Any], str, int, str]] = [
     ({"name": "a b"}, "C-NAME", 10052, "name"),
     ({"name": "a.b"}, "R-NAME-DOT", 10131, "name"),
+    ({"durable_name": "a.b"}, "R-NAME-DOT", 10017, "durable_name"),
+    ({"name": "a.b", "durable_name": "a.b"}, "R-NAME-DOT", 10017, "durable_name"),
+    ({"name": "a.b/c"}, "R-NAME-DOT", 10131, "name"),
+    ({"name": "a/b", "durable_name": "c"}, "R-CONSUMER-PATHSEP", 10127, "name"),
+    ({"name": "a", "durable_name": "b/c"}, "R-DURABLE-SUBJECT", 10017, "durable_name"),
     ({"name": "a/b"}, "R-CONSUMER-PATHSEP", 10127, "name"),
     ({"name": "a", "durable_name": "b"}, "R-DURABLE-SUBJECT", 10017, "durable_name"),
     ({**PULL, "durable_name": "x" * 256}, "C-NAME-LEN", 10102, "durable_name"),

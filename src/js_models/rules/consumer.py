@@ -6,6 +6,8 @@ all in order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from js_models._subjects import NAME_MAX_BYTES, name_fault
 from js_models.rules.consumer_case import ConsumerCase
 from js_models.rules.consumer_defaults import ACK_WAIT, NEVER_NEGATIVE
@@ -23,16 +25,14 @@ CR = Rule[ConsumerCase]
 
 
 def _dotted(case: ConsumerCase) -> Found:
-    name = case.given["name"] or case.given["durable_name"]
-    return "." in name and [Hit("name" if case.given["name"] else "durable_name", name)]
+    return "." in case.given["name"] and case.given["name"] != case.given["durable_name"]
 
 
 def _path_separator(case: ConsumerCase) -> Found:
-    return [
-        Hit(member, case.given[member])
-        for member in ("name", "durable_name")
-        if "/" in case.given[member] or "\\" in case.given[member]
-    ]
+    member = "name" if case.given["name"] else "durable_name"
+    # The server looks at what the request's subject says up to a dot.
+    sent = case.given[member].partition(".")[0]
+    return ("/" in sent or "\\" in sent) and [Hit(member, case.given[member])]
 
 
 def _name(case: ConsumerCase) -> Found:
@@ -69,15 +69,28 @@ def _stream_limit(member: str) -> CR:
     )
 
 
-REQUEST_RULES = (
-    CR(
+def _name_dot(code: int, member: str, test: Callable[[ConsumerCase], Found]) -> CR:
+    return CR(
         "R-NAME-DOT",
-        10131,
-        "name",
+        code,
+        member,
         "{value} has a dot, which the request's subject takes for the start of a filter.",
         "Use letters, digits, - and _.",
-        _dotted,
+        test,
+    )
+
+
+REQUEST_RULES = (
+    CR(
+        "R-CONSUMER-PATHSEP",
+        10127,
+        "name",
+        "{value} has a path separator.",
+        "Use letters, digits, - and _.",
+        _path_separator,
     ),
+    # What the subject says up to the dot is no longer the name of a durable consumer.
+    _name_dot(10017, "durable_name", lambda case: "." in case.given["durable_name"]),
     CR(
         "R-DURABLE-SUBJECT",
         10017,
@@ -90,14 +103,7 @@ REQUEST_RULES = (
             and case.given["name"] != case.given["durable_name"]
         ),
     ),
-    CR(
-        "R-CONSUMER-PATHSEP",
-        10127,
-        "name",
-        "{value} has a path separator.",
-        "Use letters, digits, - and _.",
-        _path_separator,
-    ),
+    _name_dot(10131, "name", _dotted),
 )
 
 DEFAULT_RULES = (
