@@ -120,6 +120,8 @@ OF_STREAM: list[tuple[dict[str, Any], dict[str, Any], str, int]] = [
     (WORK, {**PULL, "deliver_policy": "new"}, "C-WQ-DELIVERALL", 10101),
     (BOUND, {**PULL, "max_ack_pending": 6}, "C-MAXACK-SERVER", 10121),
     (BOUND, {**PULL, "inactive_threshold": 2 * SECOND}, "C-INACTIVE-LIMIT", 10153),
+    ({"name": "F"}, {"name": "x" * 256}, "C-NAME-FOLDER", 10012),
+    ({"name": "F"}, {"durable_name": "a\0b"}, "C-NAME-FOLDER", 10012),
 ]
 
 

@@ -24,6 +24,7 @@ GOOD: list[dict[str, Any]] = [
     {"name": "S", "subject_transform": {"src": "a.*", "dest": "b.{{wildcard(1)}}"}},
     {"name": "S", "subjects": ["a"], "republish": {"src": "a", "dest": "b"}},
     {"name": "S", "discard": "NEW"},
+    {"name": "a\0b", "storage": "memory"},
     {"NAME": "S"},
 ]
 
@@ -32,6 +33,7 @@ BAD: list[tuple[dict[str, Any], str, int, str, str]] = [
     ({"name": "a/b"}, "S-PATHSEP", 10128, "name", "path separator"),
     ({"name": "a b"}, "S-NAME", 10052, "name", "has the character ' '"),
     ({"name": "x" * 256}, "S-NAME-LEN", 10052, "name", "255 bytes"),
+    ({"name": "a\0b"}, "S-NAME-FOLDER", 10049, "name", "has a NUL"),
     ({"name": "S", "sealed": True}, "S-SEALED-CREATE", 10052, "sealed", "cannot be sealed"),
     ({"name": "S", "mirror_direct": True}, "S-MIRROR-DIRECT", 10052, "mirror_direct", "mirror"),
     ({"name": "S", "description": "x" * 4097}, "S-DESC-LEN", 10052, "description", "4096"),

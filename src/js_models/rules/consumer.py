@@ -303,6 +303,15 @@ def _is_work_queue(case: ConsumerCase) -> bool:
     return case.retention == "workqueue" and not case["direct"] and not case["sourcing"]
 
 
+def _no_folder(case: ConsumerCase) -> Found:
+    """Whether the server would keep the consumer in a folder of a name that cannot be."""
+    if case.stream is None or case.stream["storage"] == "memory" or case["mem_storage"]:
+        return False
+    name = case["name"] or case["durable_name"]
+    too_long = not case["durable_name"] and len(name.encode()) > NAME_MAX_BYTES
+    return not case["direct"] and (too_long or "\0" in name)
+
+
 LATE_RULES = (
     CR(
         "C-WQ-EXPLICIT",
@@ -338,6 +347,14 @@ LATE_RULES = (
         "the name is longer than 255 bytes.",
         "Shorten it.",
         lambda case: len(case["durable_name"].encode()) > NAME_MAX_BYTES,
+    ),
+    CR(
+        "C-NAME-FOLDER",
+        10012,
+        "name",
+        "the name is longer than 255 bytes or has a NUL, which no folder's name can.",
+        "Use fewer letters, digits, - and _, or set mem_storage.",
+        _no_folder,
     ),
 )
 """Judged when everything else is fine."""

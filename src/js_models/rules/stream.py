@@ -420,5 +420,13 @@ STREAM_RULES: tuple[Judge[StreamCase], ...] = (
     *PLACEMENT_RULES,
     *ORIGIN_FILTER_RULES,
     _metadata_rule(_metadata_again),
+    SR(
+        "S-NAME-FOLDER",
+        10049,
+        "name",
+        "the name has a NUL, which no folder's name can.",
+        "Use letters, digits, - and _.",
+        lambda case: "\0" in case["name"] and case["storage"] != "memory" and not case.update,
+    ),
 )
 """All rules that need nothing but the settings."""
