@@ -82,4 +82,6 @@ def _wildcards_can_meet(one: list[str], two: list[str]) -> bool:
     if len(two) > len(one) and ">" not in one:
         return False
     pairs = zip(one, two, strict=False)
-    return all(a == b or a[:1] in ("*", ">") or b[:1] in ("*", ">") for a, b in pairs)
+    return all(
+        bool(a and b) and (a == b or a[0] in ("*", ">") or b[0] in ("*", ">")) for a, b in pairs
+    )

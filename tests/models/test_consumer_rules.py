@@ -166,6 +166,7 @@ def test_some_rules_need_the_stream(
         ({"name": "a b", "description": "x" * 4097}, "2.12.8", [10052, 10107]),
         ({**PULL, "filter_subjects": ["a.*", "*.b"]}, "2.12.4", [10138, 10138]),
         ({**PULL, "filter_subjects": ["a.*", "*.b"]}, "2.12.5", []),
+        ({**PULL, "filter_subjects": ["*.b", ".>"]}, "2.12.4", [10052]),
         ({**PUSH, "priority_policy": "overflow", "priority_groups": ["g"]}, "2.11.6", []),
         ({**PUSH, "priority_policy": "overflow", "priority_groups": ["g"]}, "2.11.7", [10178]),
     ],
