@@ -68,10 +68,11 @@ def validate_consumer_update(
         return problems
     parent = None if stream is None else _old(stream, "StreamCreateRequest", version)
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
-    if settings["sourcing"] and settings["durable_name"]:
-        # Such a consumer starts where its copy stands; what an update says of it is ignored.
-        settings = with_start_of(before.given, settings)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
+    if case.given["sourcing"] and case.given["durable_name"]:
+        # Such a consumer starts where its copy stands; what an update says of it is ignored.
+        settings = with_start_of(before.given, case.given)
+        case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)
     notes = [evolve(note, needs_server=True) for note in judge(UPDATE_ENVIRONMENT, change)]
     return [

@@ -86,6 +86,15 @@ def test_the_consumer_of_a_source_keeps_its_start() -> None:
     assert validate_consumer_update(other, {**other, "opt_start_seq": 5}) != []
 
 
+def test_the_consumer_of_a_source_that_is_made_durable_keeps_its_start() -> None:
+    work = {"name": "W", "retention": "workqueue"}
+    written = {"name": "C", "direct": True, "sourcing": True, "deliver_subject": "d"}
+    old = effective_consumer(written, work)
+    new = {**written, "deliver_policy": "by_start_sequence", "opt_start_seq": 5}
+    assert validate_consumer_update(old, new, work) == []
+    assert validate_consumer_update(old, new, {**work, "retention": "limits"}) != []
+
+
 @pytest.mark.parametrize(
     ("given", "answered"),
     [("+00:60", "+01:00"), ("-01:60", "-02:00"), ("-00:00", "Z"), ("+02:00", "+02:00")],
