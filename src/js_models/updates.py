@@ -53,7 +53,7 @@ def validate_consumer_update(
     ``old`` is best the config that the server answered. The other parameters are those of
     ``validate_consumer``.
     """
-    from js_models.rules.consumer import EARLY_RULES, LATE_RULES
+    from js_models.rules.consumer import EARLY_RULES
     from js_models.rules.consumer_case import ConsumerCase
     from js_models.rules.consumer_defaults import with_start_of
     from js_models.rules.consumer_update import (
@@ -79,7 +79,6 @@ def validate_consumer_update(
         *problems,
         *judge(EARLY_RULES, case),
         *judge(UPDATE_RULES, change),
-        *judge(LATE_RULES, case),
         *notes,
     ]
 

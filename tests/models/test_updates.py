@@ -18,6 +18,7 @@ from js_models import (
     encode,
     plan_consumer,
     plan_stream,
+    validate_consumer,
     validate_consumer_update,
     validate_stream_update,
 )
@@ -93,6 +94,12 @@ def test_the_consumer_of_a_source_that_is_made_durable_keeps_its_start() -> None
     new = {**written, "deliver_policy": "by_start_sequence", "opt_start_seq": 5}
     assert validate_consumer_update(old, new, work) == []
     assert validate_consumer_update(old, new, {**work, "retention": "limits"}) != []
+
+
+def test_what_holds_for_new_consumers_alone_is_not_asked_of_others() -> None:
+    old, new = {"name": "x" * 256}, {"durable_name": "x" * 256}
+    assert validate_consumer_update(old, new) == []
+    assert [one.rule for one in validate_consumer(new)] == ["C-NAME-LEN"]
 
 
 @pytest.mark.parametrize(
