@@ -208,6 +208,13 @@ def test_what_only_the_server_knows_is_marked() -> None:
     assert all(problem.needs_server for problem in problems)
 
 
+def test_a_cluster_refuses_counters_with_a_marker() -> None:
+    config = {"name": "S", "allow_msg_counter": True, "subject_delete_marker_ttl": SECOND}
+    (note,) = validate_stream(config)
+    assert (note.rule, note.err_code, note.needs_server) == ("S-CTR-MARKER", 10052, True)
+    assert validate_stream({**config, "allow_msg_counter": False}) == []
+
+
 # What 2.11 does not look at before it copies: transforms of a source in another account.
 EXTERNAL: dict[str, Any] = {
     "name": "S",

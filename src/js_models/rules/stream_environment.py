@@ -11,6 +11,12 @@ from js_models.rules.stream_case import StreamCase
 SR = Rule[StreamCase]
 
 
+def turns_counter_ttl_on(case: StreamCase) -> bool:
+    """Whether a marker turns TTLs on beside counters, which a second judgement does not allow."""
+    marked = case["subject_delete_marker_ttl"] > 0 and not case["allow_msg_ttl"]
+    return bool(case["allow_msg_counter"] and marked)
+
+
 @frozen
 class NeedsServer:
     """A rule whose answer depends on more than the settings."""
@@ -31,6 +37,18 @@ STREAM_ENVIRONMENT = (
             "{value} replicas need a cluster of at least as many servers.",
             "Use 1 for a single server.",
             lambda case: case["num_replicas"] > 1,
+        )
+    ),
+    NeedsServer(
+        SR(
+            # A cluster judges a new stream twice, and the first time turns TTLs on.
+            "S-CTR-MARKER",
+            10052,
+            "subject_delete_marker_ttl",
+            "a cluster refuses counters with a delete marker, and so do all servers in updates.",
+            "Remove one of them.",
+            lambda case: not case.update and turns_counter_ttl_on(case),
+            since="2.12.0",
         )
     ),
     NeedsServer(

@@ -15,6 +15,7 @@ from js_models._transforms import transform_fault
 from js_models.rules.origin_case import origins
 from js_models.rules.rule import Found, Hit, Rule
 from js_models.rules.stream_case import StreamCase
+from js_models.rules.stream_environment import turns_counter_ttl_on
 from js_models.rules.stream_lint import mirror_zone
 from js_models.rules.stream_origin import unbuildable, unseen_transforms
 from js_models.rules.stream_stored import SEALED, stored_stream
@@ -104,11 +105,7 @@ UPDATE_RULES = (
         "subject_delete_marker_ttl",
         "counters and subject_delete_marker_ttl exclude each other in an update.",
         "Remove one of them.",
-        lambda case: bool(
-            case.settings["allow_msg_counter"]
-            and case.settings["subject_delete_marker_ttl"] > 0
-            and not case.settings["allow_msg_ttl"]
-        ),
+        lambda case: turns_counter_ttl_on(case.new_case),
         since="2.12.0",
     ),
     UR(
