@@ -23,6 +23,7 @@ _scan_string = cast("_Scan", vars(decoder)["scanstring"])
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _DIGITS_MAX = 400
 """More digits than any number that could be meant; int() gets slow far beyond."""
@@ -37,10 +38,10 @@ def read_as_server(text: str | bytes, *, several: bool = True) -> Members:
     """Return the members that a server reads in a body; ``TextError`` for what it refuses.
 
     Several values in a row are one object (only pull requests may not have them). An empty text
-    and ``null`` are an empty one; broken UTF-8 is replaced.
+    and ``null`` are an empty one; each byte that is no UTF-8 is replaced.
     """
     if isinstance(text, bytes):
-        text = text.decode(errors="replace")
+        text = _NO_UTF8.sub("\ufffd", text.decode(errors="surrogateescape"))
     return _Parser(text).merged(several)
 
 

@@ -366,6 +366,13 @@ def test_text_that_is_not_json_is_a_problem() -> None:
     )
 
 
+@pytest.mark.parametrize(("length", "fits"), [(1365, True), (1366, False)])
+def test_each_byte_that_is_no_utf8_counts_as_a_letter(length: int, fits: bool) -> None:
+    broken = (b"\xe2\x80" * length)[:length]
+    problems = validate_stream(b'{"name": "S", "description": "' + broken + b'"}')
+    assert [problem.rule for problem in problems] == ([] if fits else ["S-DESC-LEN"])
+
+
 @pytest.mark.parametrize(("text", "codes"), TEXTS)
 def test_text_is_read_as_the_server_reads_it(text: str, codes: list[int]) -> None:
     problems = validate_stream(text)
