@@ -179,6 +179,16 @@ def test_old_servers_stumble_in_updates_over_transforms_of_external_sources() ->
     assert update("b c.$1", "2.12.4") == []
 
 
+def test_a_cluster_moves_a_stream_or_scales_it() -> None:
+    old = {"name": "S", "num_replicas": 3, "placement": {"tags": ["a"]}}
+    both = {"name": "S", "num_replicas": 1, "placement": {"tags": ["b"]}}
+    found = validate_stream_update(old, both)
+    assert ("U-MOVE-SCALE", 10123, True) in [(p.rule, p.err_code, p.needs_server) for p in found]
+    moved, scaled = {**both, "num_replicas": 3}, {**old, "num_replicas": 1}
+    for new in (moved, scaled, {"name": "S", "num_replicas": 1}):
+        assert "U-MOVE-SCALE" not in [one.rule for one in validate_stream_update(old, new)]
+
+
 def test_max_consumers_could_not_change_once() -> None:
     before, after = {"name": "S"}, {"name": "S", "max_consumers": 5}
     assert validate_stream_update(before, after, "2.12.4")[0].rule == "U-MAX-CONSUMERS"

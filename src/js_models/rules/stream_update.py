@@ -88,6 +88,11 @@ def _unseen_transforms(case: StreamUpdateCase) -> Found:
     ]
 
 
+def _moves_and_scales(case: StreamUpdateCase) -> Found:
+    moves = case.new.get("placement") not in (None, case.old.get("placement"))
+    return moves and case.new["num_replicas"] != case.old["num_replicas"] and [Hit("placement")]
+
+
 def _republish(case: StreamUpdateCase) -> Found:
     """Whether the server trips over a republish without destination, which it let pass at first."""
     republish = case.settings["republish"]
@@ -246,6 +251,14 @@ UPDATE_RULES = (
 )
 
 UPDATE_ENVIRONMENT = (
+    UR(
+        "U-MOVE-SCALE",
+        10123,
+        "placement",
+        "a cluster does not change placement and num_replicas in one update.",
+        "Change one, and the other once that is done.",
+        _moves_and_scales,
+    ),
     UR(
         "U-MIRROR-ZONE",
         10055,
