@@ -13,6 +13,7 @@ from attrs import Factory, frozen
 from js_models._filters import covers, filters_of
 from js_models._json import JsonObject
 from js_models._reading import INVALID_JSON
+from js_models.duration import Duration
 from js_models.effective import stored_consumer_members, stored_stream_members
 from js_models.problem import Problem
 from js_models.rules.stream_stored import SEALED
@@ -170,7 +171,7 @@ def _flat(members: JsonObject) -> JsonObject:
 _SHRINKING = {
     "max_msgs": "messages beyond the newest {new}",
     "max_bytes": "messages beyond the newest {new} bytes",
-    "max_age": "messages older than {new} ns",
+    "max_age": "messages older than {new}",
     "max_msgs_per_subject": "messages beyond the newest {new} of each subject",
 }
 
@@ -183,7 +184,8 @@ def _losses(change: Change) -> list[str]:
     """Say what a change of a stream removes or ends for good."""
     old, new = _limit(change.old), _limit(change.new)
     if change.path in _SHRINKING and new is not None and (old is None or new < old):
-        lost = _SHRINKING[change.path].format(new=new)
+        shown = Duration.from_ns(new) if change.path == "max_age" else new
+        lost = _SHRINKING[change.path].format(new=shown)
         return [f"Lowering {change.path} removes {lost}."]
     if change.path == "sealed" and change.new:
         return ["Sealing ends all writing and removing for good."]

@@ -322,7 +322,7 @@ def test_plans_create_what_is_missing() -> None:
     ("old", "new", "loss"),
     [
         ({}, {"max_bytes": 5}, "5 bytes"),
-        ({"max_age": 9 * SECOND}, {"max_age": SECOND}, "older than"),
+        ({"max_age": 9 * SECOND}, {"max_age": SECOND}, "messages older than 0:00:01."),
         ({}, {"sealed": True}, "Sealing"),
         ({}, {"allow_msg_schedules": True}, "cannot be turned off again"),
         ({}, {"deny_purge": True}, "cannot be turned off again"),
