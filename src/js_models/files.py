@@ -46,6 +46,8 @@ _STREAM_KEYS = ("stream_name", "stream")
 _NAMED = "Write stream_name: with the name, and config: around the settings."
 """Where a file says which stream a consumer is of."""
 
+_LISTED = "Put the settings around it into an item of the list streams:."
+
 _RECORDS: dict[Kind, str] = {"stream": "StreamConfig", "consumer": "ConsumerConfig"}
 
 
@@ -187,9 +189,11 @@ def _moved(config: FileConfig, fault: Problem) -> Problem:
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
-    """Tell where the name of a consumer's stream belongs: it is not one of its settings."""
+    """Tell where belongs what is not one of the settings: a consumer's stream, and lists."""
     if config.kind == "consumer" and fault.path in _STREAM_KEYS:
         return evolve(fault, hint=_NAMED)
+    if fault.path in _LISTS:
+        return evolve(fault, hint=_LISTED)
     return fault
 
 
@@ -235,12 +239,12 @@ class _Loader:
             self._object(name, document, cast("JsonObject", value), path)
 
     def _object(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        lists = members.keys() & _LISTS.keys()
-        if lists and set(members) <= lists | _PAGE:
-            return self._lists(name, document, members, path)
         outer = path
         inner, path, stream = _unwrapped(members, path)
-        kind = _kind_of(members, inner) or self.kind
+        kind = _kind_of(members, inner)
+        if kind is None and inner is members and members.keys() & _LISTS.keys():
+            return self._only_lists(name, document, members, path)
+        kind = kind or self.kind
         if inner is not members and kind == "consumer" and not stream and "stream" in members:
             key = member(outer, "stream")
             hint = "Did you mean 'stream_name'?"
@@ -262,6 +266,16 @@ class _Loader:
         if is_answer:  # `twinstream stream info --json` adds the stream's consumers
             self._lists(name, document, members, outer)
         return None
+
+    def _only_lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
+        """Add the configs in the lists `streams` and `consumers`, and tell what else is there."""
+        message = "beside streams and consumers there are no other settings."
+        others = [key for key in members if key not in _LISTS and key not in _PAGE]
+        for key in (member(path, other) for other in others):
+            place = document.place(key, key=True)
+            fault = Fault(place, message, "Move it into one of their items.")
+            self._fault(name, fault, "R-UNKNOWN", key)
+        self._lists(name, document, members, path)
 
     def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
         """Add the configs in the lists `streams` and `consumers`; null is an empty list."""

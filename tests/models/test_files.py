@@ -257,6 +257,19 @@ def test_settings_beside_the_config_of_a_request_are_not_overlooked() -> None:
     assert lines("- " + text.replace("\n", "\n  ").rstrip())[0].startswith("x.yaml:3:3: filter_")
 
 
+def test_nothing_stands_beside_the_lists_of_streams_and_consumers() -> None:
+    text = "version: 1\nstreams: [{name: S, max_age: 5}]\nmetadata: {}\n"
+    hint = "Move it into one of their items."
+    assert lines(text) == [
+        f"x.yaml:1:1: version: beside streams and consumers there are no other settings. {hint}",
+        f"x.yaml:3:1: metadata: beside streams and consumers there are no other settings. {hint}",
+        lines("streams: [{name: S, max_age: 5}]\n")[0].replace("x.yaml:1:", "x.yaml:2:"),
+    ]
+    assert [one.kind for one in load(text, kind="consumer").configs] == ["stream"]
+    (nested,) = lines("name: S\nsubjects: [a]\nconsumers: [{durable_name: C}]\n")
+    assert nested.startswith("x.yaml:3:1: consumers: there is no such setting. (10025) Put the ")
+
+
 def test_a_request_may_say_that_it_is_pedantic() -> None:
     config = '"config": {"durable_name": "C", "ack_policy": "none", "max_waiting": -1}'
     assert lines(f'{{"stream_name": "S", {config}}}', "x.json") == []
