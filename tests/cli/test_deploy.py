@@ -152,6 +152,12 @@ def test_what_cannot_change_is_refused_or_made_anew(
     assert "--allow-recreate" in refused.stdout
     assert actions(run, folder) == {"DEP4": "refused", "C": "nothing"}
     assert actions(run, folder, "--allow-recreate") == {"DEP4": "recreate", "C": "create"}
+    with js_sync.connect(server.url) as nc:
+        for _ in range(2):
+            nc.jetstream().publish("DEP4.1", b"x")
+    lost = "without its 2 messages and 1 consumer"
+    assert f"refused: only a new one can be so, {lost};" in run("plan", folder).stdout
+    assert f"It is made anew {lost}.\n" in run("plan", folder, "--allow-recreate").stdout
     result = run("apply", folder, "--yes", "--allow-recreate", "--json")
     assert result.exit_code == 0
     document = json.loads(result.stdout)

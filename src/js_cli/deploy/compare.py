@@ -7,8 +7,9 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from attrs import Factory, frozen
+from attrs import frozen
 
+from js_cli.deploy.existing import Existing, existing_stream
 from js_cli.deploy.folder import Wanted
 from js_cli.deploy.room import Account, Reserves, account_of, frees_room, needs_room
 from js_cli.deploy.step import Allowed, Step, step_of
@@ -36,27 +37,6 @@ from js_models import (
 
 if TYPE_CHECKING:
     from js_sync import JetStream
-
-
-@frozen
-class Existing:
-    """One stream of the server and its consumers by name."""
-
-    config: StreamConfig
-    consumers: Mapping[str, ConsumerConfig] = Factory(dict[str, ConsumerConfig])
-
-
-def existing_stream(jet: JetStream, name: str) -> Existing | None:
-    """Ask the server for a stream and its consumers; None where there is no such stream."""
-    from js_sync import StreamNotFound
-
-    try:
-        stream = jet.get_stream(name)
-        infos = list(stream.consumers())
-    except StreamNotFound:
-        return None
-    configs = {info.name: info.config for info in infos if info.config is not None}
-    return Existing(stream.config, configs)
 
 
 def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> list[Step]:
@@ -130,9 +110,10 @@ def _stream_step(
     config: FileConfig, existing: Existing | None, server: str, allowed: Allowed
 ) -> Step:
     creation = plan_stream(None, config.members, server)
-    old = None if existing is None else existing.config
-    plan = creation if old is None else plan_stream(old, config.members, server)
-    return step_of(config, plan, creation, allowed, "its messages and consumers")
+    if existing is None:
+        return step_of(config, creation, creation, allowed, "")
+    plan = plan_stream(existing.config, config.members, server)
+    return step_of(config, plan, creation, allowed, f"its {existing.contents}")
 
 
 @frozen

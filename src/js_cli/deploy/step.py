@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from js_cli.deploy.typed import untyped
 from js_models import FileConfig, Plan
@@ -65,7 +65,7 @@ def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lo
         if not allowed.recreation:
             refusal = f"only a new one can be so, without {lost}; --allow-recreate does it"
             return Step(config, "refused", plan, refusal)
-        return Step(config, "recreate", plan)
+        return Step(config, "recreate", evolve(plan, losses=[f"It is made anew without {lost}."]))
     if plan.losses and not allowed.loss:
         return Step(config, "refused", plan, "this cannot be taken back; --allow-loss does it")
     return Step(config, plan.action, plan)
