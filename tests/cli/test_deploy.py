@@ -580,6 +580,41 @@ def test_the_threshold_of_a_stream_holds_for_its_consumers(run: Run, write: Writ
         assert actions(run, folder) == {"DEP20": "nothing", "C": "nothing"}
 
 
+@pytest.mark.parametrize(
+    ("has", "limits", "told"),
+    [
+        ({"ack_policy": "explicit"}, {"max_ack_pending": 999}, "max_ack_pending 1,000"),
+        (
+            {"inactive_threshold": 2 * MINUTE},
+            {"inactive_threshold": MINUTE},
+            "inactive_threshold 2m",
+        ),
+    ],
+    ids=str,
+)
+def test_consumers_must_be_within_new_limits_of_their_stream(
+    run: Run,
+    write: Write,
+    server: NatsServer,
+    has: dict[str, Any],
+    limits: dict[str, Any],
+    told: str,
+) -> None:
+    name = f"DEP{next(iter(limits)).upper()}"
+    consumer = consumer_of(name, **has)
+    assert run("apply", write(stream_of(name), consumer), "--yes").exit_code == 0
+    bounded, lower = stream_of(name, consumer_limits=limits), consumer_of(name, **{**has, **limits})
+    with js_sync.connect(server.url) as nc, pytest.raises(js_sync.JetStreamError, match="violates"):
+        nc.jetstream().update_stream(decode(bounded, StreamConfig))
+    planned = run("plan", write(bounded, lower))
+    assert planned.exit_code == 1
+    assert f"refused: consumer C has {told}, above consumer_limits; apply" in planned.stdout
+    assert run("apply", write(lower), "--yes").exit_code == 0
+    assert run("apply", write(bounded, lower), "--yes").exit_code == 0
+    changed = write({**bounded, "description": "x"}, lower)
+    assert actions(run, changed) == {name: "update", "C": "nothing"}
+
+
 def test_a_republish_without_destination_is_not_updated_for_ever(run: Run, write: Write) -> None:
     for text in ("made", "changed"):
         folder = write(stream_of("DEP21", republish={"src": "DEP21.>"}, description=text))

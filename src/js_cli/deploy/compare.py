@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attrs import frozen
 
+from js_cli.deploy.bounds import bounded
 from js_cli.deploy.existing import Existing, existing_stream
 from js_cli.deploy.folder import Wanted
 from js_cli.deploy.room import Account, Reserves, account_of, frees_room, needs_room
@@ -113,7 +114,8 @@ def _stream_step(
     if existing is None:
         return step_of(config, creation, creation, allowed, "")
     plan = plan_stream(existing.config, config.members, server)
-    return step_of(config, plan, creation, allowed, f"its {existing.contents}")
+    step = step_of(config, plan, creation, allowed, f"its {existing.contents}")
+    return bounded(step, existing.config, existing.consumers)
 
 
 @frozen
