@@ -517,9 +517,15 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
     limits = LIMITED.replace(
         "max_streams: 5",
         "max_streams: 2, max_bytes_required: true, mem_max_stream_bytes: 5000, max_ack_pending: 9",
-    )
-    sizes = {"NONE": {}, "MUCH": {"max_bytes": 5001}, "FITS": {"max_bytes": 5000}}
-    none, much, fits = (stream_of(name, **size) for name, size in sizes.items())
+    ).replace("max_consumers: -1", "max_consumers: 5")
+    fitting = {"max_bytes": 5000, "max_consumers": 5}
+    sizes = {
+        "NONE": {},
+        "MUCH": {"max_bytes": 5001},
+        "MANY": {**fitting, "max_consumers": 6},
+        "FITS": fitting,
+    }
+    none, much, more, fits = (stream_of(name, **size) for name, size in sizes.items())
     few, many = (
         consumer_of("FITS", durable_name=f"C{most}", ack_policy="explicit", max_ack_pending=most)
         for most in (9, 10)
@@ -527,7 +533,7 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
     with NatsServer(limits) as server:
         login = ("--server", server.url, "--user", "u", "--password", "p")
         planned = CliRunner().invoke(
-            twinstream, ["plan", write(none, much, fits, few, many), *login]
+            twinstream, ["plan", write(none, much, more, fits, few, many), *login]
         )
         applied = CliRunner().invoke(twinstream, ["apply", write(fits, few), "--yes", *login])
         grown = {**fits, "max_bytes": 5001}
@@ -537,10 +543,13 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
             for wrong in (none, much):
                 with pytest.raises(js_sync.JetStreamError, match="max bytes"):
                     jet.create_stream(decode(wrong, StreamConfig))
+            with pytest.raises(js_sync.JetStreamError, match="maximum consumers"):
+                jet.create_stream(decode(more, StreamConfig))
             with pytest.raises(js_sync.JetStreamError, match="max bytes"):
                 jet.update_stream(decode(grown, StreamConfig))
-    assert planned.stderr == "2 to create, 3 refused\n"
+    assert planned.stderr == "2 to create, 4 refused\n"
     for reason in (
+        "the account allows no max_consumers above 5",
         "the account has streams with max_bytes only",
         "the account allows no max_bytes above 5,000",
         "the account allows no max_ack_pending above 9",

@@ -194,6 +194,9 @@ class Account:
             return "the account has streams with max_bytes only"
         if 0 < most < size:
             return f"the account allows no max_bytes above {most:,}"
+        consumers = limits.max_consumers or 0
+        if 0 < consumers < (stream.max_consumers or 0):
+            return f"the account allows no max_consumers above {consumers:,}"
         return ""
 
     def _use(self, copies: int) -> AccountInfo | AccountTier:
