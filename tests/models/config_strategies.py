@@ -31,6 +31,8 @@ BOUNDS = {
     "uint64": (0, 2**64 - 1),
     "duration": (-(2**63), 2**63 - 1),
 }
+# A dot in a name is another subject, which ends elsewhere.
+ODD_NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0."), min_size=1, max_size=5)
 TIMES = st.datetimes().map(lambda moment: f"{moment.isoformat()}Z")
 SUBJECT_MEMBERS = {
     "subjects",
@@ -101,7 +103,8 @@ def record(shape: str) -> SearchStrategy[dict[str, Any]]:
 
 def stream() -> SearchStrategy[dict[str, Any]]:
     """Return stream configs."""
-    return record("StreamConfig").map(lambda config: {"name": "S1", **config})
+    named = st.fixed_dictionaries({"name": st.one_of(st.just("S1"), ODD_NAMES)})
+    return st.tuples(named, record("StreamConfig")).map(lambda parts: {**parts[0], **parts[1]})
 
 
 def consumer() -> SearchStrategy[tuple[str, dict[str, Any]]]:
@@ -113,7 +116,9 @@ def consumer() -> SearchStrategy[tuple[str, dict[str, Any]]]:
             {"name": "C1", "deliver_subject": "deliver.x"},
         ]
     )
-    config = st.tuples(base, record("ConsumerConfig")).map(lambda parts: {**parts[0], **parts[1]})
+    odd = ODD_NAMES.flatmap(lambda name: st.sampled_from([{"name": name}, {"durable_name": name}]))
+    parts = st.tuples(st.one_of(base, odd), record("ConsumerConfig"))
+    config = parts.map(lambda both: {**both[0], **both[1]})
     return st.tuples(st.sampled_from(sorted(PARENTS)), config)
 
 
