@@ -20,12 +20,13 @@ class Operator:
     credentials: str
 
 
-def make_operator() -> Operator:
-    """Make keys and JWTs, each signed by the one above it."""
-    operator, account, user = (
+def make_operator(tiers: dict[str, dict[str, int]] | None = None) -> Operator:
+    """Make keys and JWTs, each signed by the one above it; ``tiers`` give JetStream its limits."""
+    operator, account, system, user = (
         _pair(kind)
         for kind in (
             nkeys.PREFIX_BYTE_OPERATOR,
+            nkeys.PREFIX_BYTE_ACCOUNT,
             nkeys.PREFIX_BYTE_ACCOUNT,
             nkeys.PREFIX_BYTE_USER,
         )
@@ -33,13 +34,18 @@ def make_operator() -> Operator:
     no_limit = dict.fromkeys(("subs", "data", "payload", "imports", "exports", "conn", "leaf"), -1)
     operator_jwt = _jwt(operator, operator, {"type": "operator", "version": 2})
     limits = {**no_limit, "wildcards": True}
-    account_jwt = _jwt(operator, account, {"type": "account", "version": 2, "limits": limits})
+    accounts = {
+        _public(pair): _jwt(operator, pair, {"type": "account", "version": 2, "limits": given})
+        for pair, given in ((account, {**limits, "tiered_limits": tiers or {}}), (system, limits))
+    }
+    preloaded = "\n".join(f"{key}: {jwt}" for key, jwt in accounts.items())
     user_claims = {"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1}
     user_jwt = _jwt(account, user, user_claims)
     config = f"""
         operator: {operator_jwt}
         resolver: MEMORY
-        resolver_preload: {{ {_public(account)}: {account_jwt} }}
+        system_account: {_public(system)}
+        resolver_preload: {{ {preloaded} }}
     """
     seed = bytes(user.seed).decode()
     credentials = (

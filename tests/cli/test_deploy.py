@@ -20,6 +20,7 @@ from js_cli.groups import twinstream
 from js_models import ConsumerConfig, StreamConfig, decode, encode
 from js_testing import FakePeer, FakeServer, NatsServer
 from tests.cli.output import Run
+from tests.operators import make_operator
 
 MINUTE = 60_000_000_000
 
@@ -557,6 +558,24 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
         assert planned.stdout.count(f"refused: {reason}\n") == 1
     assert applied.exit_code == 0, applied.stderr
     assert "refused: the account allows no max_bytes above 5,000\n" in updated.stdout
+
+
+def test_the_account_may_have_no_tier_for_it(write: Write, tmp_path: Path) -> None:
+    tier = {"mem_storage": 1000, "disk_storage": 1000, "streams": 5, "consumer": 5}
+    operator = make_operator({"R3": tier})
+    credentials = tmp_path / "user.creds"
+    credentials.write_text(operator.credentials)
+    folder = write(stream_of("TIER", max_bytes=1000))
+    with NatsServer(operator.config) as server:
+        login = ("--server", server.url, "--creds", str(credentials))
+        planned = CliRunner().invoke(twinstream, ["plan", folder, *login])
+        with (
+            js_sync.connect(server.url, credentials_file=str(credentials)) as nc,
+            pytest.raises(js_sync.JetStreamError, match="10120"),
+        ):
+            nc.jetstream().create_stream(StreamConfig(name="TIER"))
+    assert planned.exit_code == 1
+    assert "refused: the account has no streams with 1 replica\n" in planned.stdout
 
 
 def test_the_stream_of_a_consumer_may_be_on_the_server(run: Run, write: Write, stream: str) -> None:

@@ -8,6 +8,7 @@ from attrs import define, evolve, field, frozen
 
 from js_cli.deploy.step import Step
 from js_cli.deploy.typed import consumer_config, stream_config
+from js_cli.screen import counted
 from js_models import (
     AccountInfo,
     AccountLimits,
@@ -172,8 +173,16 @@ class Account:
         """Refuse a step whose stream or consumer alone is more than the account allows."""
         if not step.is_due:
             return step
-        reason = self._too_large(step.config)
+        reason = self._no_tier(step) or self._too_large(step.config)
         return evolve(step, verb="refused", refusal=reason) if reason else step
+
+    def _no_tier(self, step: Step) -> str:
+        if step.config.kind != "stream" or step.verb == "update":  # which may keep its old tier
+            return ""
+        stream = stream_config(step.config)
+        if not self.info.tiers or self.tier(stream):
+            return ""
+        return f"the account has no streams with {counted(stream.num_replicas or 1, 'replica')}"
 
     def _too_large(self, config: FileConfig) -> str:
         if config.kind == "stream":
