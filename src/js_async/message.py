@@ -68,7 +68,8 @@ class Message(CoreMessage):
         """Seconds until the server delivers the message anew, unless it is told something.
 
         Negative when that is past; None where the consumer's ack_wait is not known. Counted from
-        the arrival at this client, so the server's own clock runs a little ahead.
+        the arrival at this client, so the server's own clock runs a little ahead. Where nobody
+        looked when it arrived, as the program was at work, it counts from the last look.
         """
         wait = self._delivery.ack_wait
         if wait is None:

@@ -76,6 +76,9 @@ class PushMessages(Iteration[Message]):
         self._on_report: Final = on_report
         self._info: ConsumerInfo | None = None
         self._box: Box | None = None
+        self._delivery = Delivery(api.transport, 0.0, None)
+        self._seen = 0
+        self._looked_at = 0.0
         self._heard_at = 0.0
         self._closed = False
         self._doubt: Final = Doubt()
@@ -94,7 +97,7 @@ class PushMessages(Iteration[Message]):
         subject = (self._config.deliver_subject or "").encode()
         queue = (self._config.deliver_group or "").encode()
         self._box = await transport.open_mailbox(subject, queue)
-        self._heard_at = monotonic()
+        self._heard_at = self._looked_at = monotonic()
         try:
             self._info = info or await create_consumer(
                 self._api, self._stream, self._config, "create"
@@ -115,11 +118,9 @@ class PushMessages(Iteration[Message]):
                 # This may have lowered the flag of `close`, which is for others who wait, too.
                 box.signal.set()
                 break
-            while box.frames:
-                frame = box.frames.popleft()
+            while (frame := self._next_frame(box)) is not None:
                 if not is_status(frame):
-                    ack_wait = ack_wait_of(self._info)
-                    return Message(frame, Delivery(self._api.transport, box.heard_at, ack_wait))
+                    return Message(frame, self._delivery)
                 await self._answer(frame, box)
             error = box.error
             if error is None and self._api.transport.is_closed:
@@ -130,10 +131,28 @@ class PushMessages(Iteration[Message]):
                 raise error
             await self._watch(box)
             wake_at = deadline.earlier(self._quiet_until())
-            came = await self._api.transport.wait(box.signal, wake_at)
+            try:
+                came = await self._api.transport.wait(box.signal, wake_at)
+            finally:
+                # Whatever is here came just now.
+                self._looked_at = monotonic()
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
         return None
+
+    def _next_frame(self, box: Box) -> Frame | None:
+        if self._seen <= 0:
+            # These came since the last look, when the user may have been at work.
+            came_at = min(box.heard_at, self._looked_at)
+            self._delivery = Delivery(self._api.transport, came_at, ack_wait_of(self._info))
+            self._looked_at = monotonic()
+            self._seen = len(box.frames)
+        try:
+            frame = box.frames.popleft()
+        except IndexError:
+            return None
+        self._seen -= 1
+        return frame
 
     async def _answer(self, frame: Frame, box: Box) -> None:
         """Answer flow control, now that everything before it was taken."""

@@ -53,6 +53,7 @@ class Fetch:
         "_limits",
         "_size",
         "_token",
+        "arrivals",
         "detail",
         "end",
         "error",
@@ -68,6 +69,8 @@ class Fetch:
         self._give_up_at: Final = now + patience + GRACE
         self._size = 0
         self.frames: Final[list[Frame]] = []
+        # When how many of the frames had arrived.
+        self.arrivals: Final[list[tuple[int, float]]] = []
         # Whether it ended, well (`end`) or not (`error`). Asked all the time, so no property.
         self.is_over = False
         self.end: BatchEnd | None = None
@@ -76,13 +79,13 @@ class Fetch:
         # Whether the server ended the request, so that nothing can come any more.
         self.is_clean = True
 
-    def take_all(self, frames: deque[Frame]) -> bool:
-        """Take frames that arrived, in their order, until the fetch is over; tell whether it is.
+    def take_all(self, frames: deque[Frame], at: float) -> bool:
+        """Take frames that had arrived `at` a time, in order; tell whether the fetch is over.
 
         Plain messages of a fetch by count go straight into the batch, at a quarter of what `take`
         costs for each.
         """
-        most = self._limits.max_messages
+        most, before = self._limits.max_messages, len(self.frames)
         if self._limits.max_bytes is None and not self.is_over:
             put, pop = self.frames.append, frames.popleft
             for _ in range(min(len(frames), most - len(self.frames))):
@@ -94,6 +97,8 @@ class Fetch:
                 self._finish(BatchEnd.FILLED)
         while frames and not self.is_over:
             self.take(frames.popleft())
+        if len(self.frames) > before:
+            self.arrivals.append((len(self.frames), at))
         return self.is_over
 
     def take(self, frame: Frame) -> bool:

@@ -85,7 +85,7 @@ class PullChannel:
             while not fetch.is_over:
                 transport.wait(box.signal, Deadline(fetch.wake_at()))
                 box.signal.clear()
-                if fetch.take_all(box.frames):
+                if fetch.take_all(box.frames, box.heard_at):
                     break
                 if box.error is not None:
                     raise box.error

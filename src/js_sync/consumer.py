@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import js_models
 from js_core.batch import Batch, BatchEnd
-from js_core.deadline import Seconds, finite_seconds, monotonic, seconds
+from js_core.deadline import Seconds, finite_seconds, seconds
 from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
 from js_core.fetch import Fetch
 from js_core.given import check_kind
@@ -163,6 +163,9 @@ class Consumer:
         `two_step` asks for what is there first, and waits only when that is nothing (ADR-13). A
         server that may not deliver now, as `max_ack_pending` is reached, does not answer before.
 
+        With "full" the first message waits for the last one: keep `timeout` below the consumer's
+        `ack_wait`, or the server delivers it anew meanwhile (`Message.is_late`).
+
         Raises `PullRefused` beyond a limit of the consumer, `NoResponders` when there is no such
         consumer, `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PullError` when the first
         message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link,
@@ -216,17 +219,26 @@ class Consumer:
             raise fetch.error
         return fetch
 
-    def _delivery(self) -> Delivery:
-        return Delivery(self._api.transport, monotonic(), ack_wait_of(self.cached_info))
-
     def _batch(self, fetch: Fetch) -> Batch[Message]:
         if fetch.end is None:
             raise TwinstreamError("the fetch has no end: please report this")
-        delivery = self._delivery()
-        return Batch([Message(frame, delivery) for frame in fetch.frames], fetch.end, fetch.detail)
+        return Batch(self._messages_of(fetch), fetch.end, fetch.detail)
+
+    def _messages_of(self, fetch: Fetch) -> list[Message]:
+        """Return the messages of a fetch; each knows when it arrived, which may be long ago."""
+        transport, ack_wait = self._api.transport, ack_wait_of(self.cached_info)
+        messages: list[Message] = []
+        for count, at in fetch.arrivals:
+            delivery = Delivery(transport, at, ack_wait)
+            messages += [Message(frame, delivery) for frame in fetch.frames[len(messages) : count]]
+        return messages
 
     def _first(self, fetch: Fetch) -> Message | None:
-        return Message(fetch.frames[0], self._delivery()) if fetch.frames else None
+        if not fetch.frames:
+            return None
+        at = fetch.arrivals[0][1]
+        delivery = Delivery(self._api.transport, at, ack_wait_of(self.cached_info))
+        return Message(fetch.frames[0], delivery)
 
     def _note_pin(self, group: str, fetch: Fetch) -> None:
         if fetch.end is BatchEnd.UNPINNED:

@@ -9,7 +9,7 @@ import pytest
 import js_async as js
 from js_async import push
 from js_models import ConsumerConfig
-from tests._async.flow import eventually, together
+from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
 
 
@@ -89,6 +89,23 @@ async def test_replay_keeps_the_pace_of_the_past(opened, name):
         async with stream.subscribe(config) as messages:
             arrived = [await messages.next(10) for _ in range(count)]
         assert arrived[-1].metadata.num_pending == 0
+
+
+async def test_what_came_long_ago_is_late_though_heartbeats_came_since(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 2)
+        config = ConsumerConfig(
+            durable_name="p",
+            ack_wait=timedelta(seconds=1),
+            idle_heartbeat=timedelta(seconds=0.2),
+        )
+        async with stream.subscribe(config) as messages:
+            await (await messages.next(20)).ack()
+            # As long as the user is at work the second one waits.
+            await pause(1.5)
+            second = await messages.next(20)
+            assert (second.metadata.num_delivered, second.is_late) == (1, True)
+            assert not await second.double_ack()
 
 
 async def test_a_deleted_push_consumer_is_noticed(opened, name):

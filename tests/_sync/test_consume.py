@@ -212,6 +212,17 @@ def test_bytes_limit_a_fetch(opened, name):
             consumer.fetch(100, max_bytes=100, timeout=5)
 
 
+def test_a_fetched_message_is_late_if_the_server_gave_up_on_it_meanwhile(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
+        consumer = stream.create_consumer(config)
+        first, second = consumer.fetch(2, timeout=20)
+        assert [each.metadata.num_delivered for each in (first, second)] == [1, 2]
+        assert first.is_late
+        assert not first.double_ack()
+
+
 def test_limits_of_the_consumer_are_named(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)

@@ -10,7 +10,7 @@ import pytest
 import js_sync as js
 from js_models import ConsumerConfig
 from js_sync import push
-from tests._sync.flow import eventually, together
+from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
 
 
@@ -90,6 +90,23 @@ def test_replay_keeps_the_pace_of_the_past(opened, name):
         with stream.subscribe(config) as messages:
             arrived = [messages.next(10) for _ in range(count)]
         assert arrived[-1].metadata.num_pending == 0
+
+
+def test_what_came_long_ago_is_late_though_heartbeats_came_since(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        config = ConsumerConfig(
+            durable_name="p",
+            ack_wait=timedelta(seconds=1),
+            idle_heartbeat=timedelta(seconds=0.2),
+        )
+        with stream.subscribe(config) as messages:
+            (messages.next(20)).ack()
+            # As long as the user is at work the second one waits.
+            pause(1.5)
+            second = messages.next(20)
+            assert (second.metadata.num_delivered, second.is_late) == (1, True)
+            assert not second.double_ack()
 
 
 def test_a_deleted_push_consumer_is_noticed(opened, name):

@@ -212,6 +212,17 @@ def test_any_history_ends_once_and_loses_nothing(steps: list[str], count: int) -
 
 
 @pytest.mark.parametrize("max_bytes", [None, 10_000])
+def test_it_is_known_when_frames_arrived(max_bytes: int | None) -> None:
+    fetch = fetching(max_bytes=max_bytes)
+    arrived: deque[Any] = deque([delivery(1)])
+    for at in (1.0, 2.0, 3.0):
+        fetch.take_all(arrived, at)
+        if at == 2.0:
+            arrived.extend([delivery(2), status_frame(100, "Idle Heartbeat"), delivery(3)])
+    assert fetch.arrivals == [(1, 1.0), (3, 3.0)]
+
+
+@pytest.mark.parametrize("max_bytes", [None, 10_000])
 @given(
     st.lists(
         st.sampled_from(
@@ -238,7 +249,7 @@ def test_frames_taken_together_are_as_taken_one_by_one(
     rest = deque(frames)
     for size in [*portions, len(frames)]:
         arrived.extend(rest.popleft() for _ in range(min(size, len(rest))))
-        together.take_all(arrived)
+        together.take_all(arrived, 0.0)
     assert together.frames == alone.frames
     assert (together.end, together.detail) == (alone.end, alone.detail)
     # What came after the end is left for whoever is next.
