@@ -33,6 +33,7 @@ SAME = {
     "Consumer.fetch": "consume",
     "Consumer.next": "consume",
     "Consumer.ack_next": "consume",
+    "Consumer.ack_fetch": "consume",
     "Consumer.messages": "consume",
 }
 

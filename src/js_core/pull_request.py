@@ -111,13 +111,18 @@ _remembered = lru_cache(maxsize=256, typed=True)
 
 @_remembered
 def fetch_limits(
-    max_messages: int,
+    max_messages: int | None,
     max_bytes: int | None,
     timeout: Seconds,
     wait: Wait,
     priority: Priority | None = None,
+    heartbeat: Seconds | None = None,
 ) -> PullLimits:
-    """Return the limits of one fetch."""
+    """Return the limits of one fetch; without `max_messages` it is by bytes alone."""
+    if max_messages is None:
+        if max_bytes is None:
+            raise BadArgument("give max_messages, max_bytes or both: a fetch needs an end (ADR-37)")
+        max_messages = MANY
     check_whole(max_messages, "max_messages")
     if max_bytes is not None:
         check_whole(max_bytes, "max_bytes")
@@ -126,13 +131,14 @@ def fetch_limits(
     limits = PullLimits(max_messages=max_messages, max_bytes=max_bytes, priority=priority)
     patience = finite_seconds(timeout)
     if wait == "none" or patience == 0:
+        if heartbeat is not None:
+            raise BadArgument("heartbeat is for a fetch that waits: wait is 'none' or timeout 0")
         return evolve(limits, no_wait=True)
-    return evolve(
-        limits,
-        no_wait=wait == "first",
-        expires=patience,
-        heartbeat=_HEARTBEAT if patience >= _HEARTBEAT_FROM else float("inf"),
-    )
+    if heartbeat is not None:
+        beat = _given_heartbeat(heartbeat, patience, "timeout")
+    else:
+        beat = _HEARTBEAT if patience >= _HEARTBEAT_FROM else float("inf")
+    return evolve(limits, no_wait=wait == "first", expires=patience, heartbeat=beat)
 
 
 def buffer_limits(
@@ -183,12 +189,16 @@ def _threshold(value: int | None, limit: int, name: str) -> int:
 def _heartbeat(value: Seconds | None, expires: float) -> float:
     if value is None:
         return min(max(expires / 2, _MIN_HEARTBEAT), _HEARTBEAT)
+    return _given_heartbeat(value, expires, "expires")
+
+
+def _given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
     heartbeat = seconds(value, "heartbeat")
     if not _MIN_HEARTBEAT <= heartbeat <= _MAX_HEARTBEAT:
         raise BadArgument(f"heartbeat must be from 0.5 to 30 seconds, got {value!r}")
-    if heartbeat > expires / 2:
+    if heartbeat > lifetime / 2:
         raise BadArgument(
-            f"heartbeat {heartbeat:g} s is above half of expires {expires:g} s (server rule)"
+            f"heartbeat {heartbeat:g} s is above half of {name} {lifetime:g} s (server rule)"
         )
     return heartbeat
 

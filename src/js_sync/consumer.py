@@ -147,21 +147,24 @@ class Consumer:
 
     def fetch(
         self,
-        max_messages: int,
+        max_messages: int | None = None,
         *,
         timeout: Seconds = 5.0,
         max_bytes: int | None = None,
         wait: Wait = "full",
         two_step: bool = False,
         priority: Priority | None = None,
+        heartbeat: Seconds | None = None,
     ) -> Batch[Message]:
-        """Fetch up to `max_messages`, and up to `max_bytes` as the server counts them.
+        """Fetch up to `max_messages`, or up to `max_bytes` as the server counts them, or both.
 
         `wait` says when to end before that: "full" waits `timeout` seconds for all of them,
         "first" waits so long for some, "none" takes what is there now. The batch's `reason` says
         why it ended; an empty one is no error. Returns one second after `timeout` at the latest.
         `two_step` asks for what is there first, and waits only when that is nothing (ADR-13). A
         server that may not deliver now, as `max_ack_pending` is reached, does not answer before.
+        `heartbeat` is the interval of idle heartbeats (0.5 to 30 s; 5 s from a `timeout` of 10 s
+        on, none below): the fetch ends when two are missing.
 
         With "full" the first message waits for the last one: keep `timeout` below the consumer's
         `ack_wait`, or the server delivers it anew meanwhile (`Message.is_late`).
@@ -171,7 +174,7 @@ class Consumer:
         message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link,
         `PermissionDenied`.
         """
-        limits = fetch_limits(max_messages, max_bytes, timeout, wait, priority)
+        limits = fetch_limits(max_messages, max_bytes, timeout, wait, priority, heartbeat)
         if two_step and not limits.no_wait:
             now = fetch_limits(max_messages, max_bytes, timeout, "none", priority)
             batch = self._batch(self._fetch(now, 0.0))
@@ -179,27 +182,60 @@ class Consumer:
                 return batch
         return self._batch(self._fetch(limits, seconds(timeout)))
 
-    def next(self, *, timeout: Seconds = 5.0, priority: Priority | None = None) -> Message | None:
+    def next(
+        self,
+        *,
+        timeout: Seconds = 5.0,
+        priority: Priority | None = None,
+        heartbeat: Seconds | None = None,
+    ) -> Message | None:
         """Return one message, or None when none came within `timeout` seconds.
 
-        Asks for exactly one, when it is called; raises as `fetch` does.
+        Asks for exactly one, when it is called; takes and raises what `fetch` does.
         """
-        limits = fetch_limits(1, None, timeout, "full", priority)
+        limits = fetch_limits(1, None, timeout, "full", priority, heartbeat)
         return self._first(self._fetch(limits, limits.expires or 0.0))
 
-    def ack_next(self, message: Message, *, timeout: Seconds = 5.0) -> Message | None:
+    def ack_next(
+        self, message: Message, *, timeout: Seconds = 5.0, priority: Priority | None = None
+    ) -> Message | None:
         """Acknowledge a message and ask for the next one in one word (+NXT).
 
         Returns None when none came within `timeout` seconds. Raises `AlreadyAcknowledged`, and
         what `fetch` raises.
         """
+        return self._first(self._ack_fetch(message, 1, timeout, "full", priority))
+
+    def ack_fetch(
+        self,
+        message: Message,
+        max_messages: int,
+        *,
+        timeout: Seconds = 5.0,
+        wait: Wait = "full",
+        priority: Priority | None = None,
+    ) -> Batch[Message]:
+        """Acknowledge a message and fetch the next ones in one word; the rest is as in `fetch`.
+
+        Raises `AlreadyAcknowledged`, and what `fetch` raises.
+        """
+        return self._batch(self._ack_fetch(message, max_messages, timeout, wait, priority))
+
+    def _ack_fetch(
+        self,
+        message: Message,
+        max_messages: int,
+        timeout: Seconds,
+        wait: Wait,
+        priority: Priority | None,
+    ) -> Fetch:
         check_kind(message, Message, "message", "a Message of this consumer")
         if message.is_acknowledged:
             raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
-        limits = fetch_limits(1, None, timeout, "full")
-        fetch = self._fetch(limits, seconds(timeout), message.reply_bytes)
+        limits = fetch_limits(max_messages, None, timeout, wait, priority)
+        fetch = self._fetch(limits, limits.expires or 0.0, message.reply_bytes)
         message.finished()
-        return self._first(fetch)
+        return fetch
 
     def _fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
         channel = self._channels.take_idle() or self._channels.take()
@@ -300,6 +336,11 @@ class Consumer:
         order: Order = "none",
         progress: bool = False,
         max_messages: int | None = None,
+        max_bytes: int | None = None,
+        expires: Seconds = 30.0,
+        heartbeat: Seconds | None = None,
+        threshold_messages: int | None = None,
+        threshold_bytes: int | None = None,
         priority: Priority | None = None,
         stop_after: int | None = None,
         on_deleted: OnDeleted = "raise",
@@ -316,6 +357,11 @@ class Consumer:
 
         messages = self.messages(
             max_messages=max_messages,
+            max_bytes=max_bytes,
+            expires=expires,
+            heartbeat=heartbeat,
+            threshold_messages=threshold_messages,
+            threshold_bytes=threshold_bytes,
             priority=priority,
             stop_after=stop_after,
             on_deleted=on_deleted,

@@ -209,8 +209,21 @@ async def test_bytes_limit_a_fetch(opened, name):
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         batch = await consumer.fetch(100, max_bytes=2500, timeout=5)
         assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
+        batch = await consumer.fetch(max_bytes=2500, timeout=5)
+        assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
         with pytest.raises(js.PullError, match="100 bytes"):
             await consumer.fetch(100, max_bytes=100, timeout=5)
+        with pytest.raises(js.BadArgument, match="max_messages, max_bytes or both"):
+            await consumer.fetch()
+
+
+async def test_a_fetch_has_the_heartbeat_that_is_asked_for(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        assert await consumer.next(timeout=5, heartbeat=1) is not None
+        batch = await consumer.fetch(1, timeout=1.5, heartbeat=0.5)
+        assert (len(batch), batch.reason) == (0, js.BatchEnd.EXPIRED)
 
 
 async def test_a_fetched_message_is_late_if_the_server_gave_up_on_it_meanwhile(opened, name):

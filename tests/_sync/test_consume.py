@@ -208,8 +208,21 @@ def test_bytes_limit_a_fetch(opened, name):
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         batch = consumer.fetch(100, max_bytes=2500, timeout=5)
         assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
+        batch = consumer.fetch(max_bytes=2500, timeout=5)
+        assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
         with pytest.raises(js.PullError, match="100 bytes"):
             consumer.fetch(100, max_bytes=100, timeout=5)
+        with pytest.raises(js.BadArgument, match="max_messages, max_bytes or both"):
+            consumer.fetch()
+
+
+def test_a_fetch_has_the_heartbeat_that_is_asked_for(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        assert consumer.next(timeout=5, heartbeat=1) is not None
+        batch = consumer.fetch(1, timeout=1.5, heartbeat=0.5)
+        assert (len(batch), batch.reason) == (0, js.BatchEnd.EXPIRED)
 
 
 def test_a_fetched_message_is_late_if_the_server_gave_up_on_it_meanwhile(opened, name):

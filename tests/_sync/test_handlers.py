@@ -231,6 +231,22 @@ def test_it_ends_after_as_many_as_were_wanted(opened, name):
         assert (consumer.info()).delivered.stream_seq == 60
 
 
+def test_a_consumption_pulls_as_it_is_told(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 20)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        seen = []
+
+        def handler(message):
+            seen.append(message.metadata.stream_seq)
+            message.ack()
+
+        options = {"expires": 2, "heartbeat": 0.5, "max_bytes": 300, "threshold_bytes": 100}
+        with consumer.consume(handler, stop_after=20, **options) as consuming:
+            consuming.wait(30)
+        assert seen == list(range(1, 21))
+
+
 def test_bad_arguments_are_named(opened, name):
     with opened() as jet:
         consumer = jet.bind_consumer(name, "c")
@@ -242,6 +258,11 @@ def test_bad_arguments_are_named(opened, name):
             {"on_deleted": "recreate"},
             {"max_messages": 0},
             {"stop_after": 0},
+            {"max_messages": 1, "max_bytes": 1},
+            {"expires": 0.5},
+            {"heartbeat": 0.1},
+            {"threshold_messages": 501},
+            {"max_bytes": 100, "threshold_bytes": 101},
         ):
             with pytest.raises(js.BadArgument):
                 consumer.consume(print, **options)

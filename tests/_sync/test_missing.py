@@ -138,6 +138,22 @@ def test_acknowledging_and_asking_in_one_word(opened, name):
         assert (consumer.info()).num_ack_pending == 0
 
 
+def test_acknowledging_and_asking_for_several_in_one_word(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 6)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        first = consumer.next()
+        batch = consumer.ack_fetch(first, 3)
+        assert [message.metadata.stream_seq for message in batch] == [2, 3, 4]
+        assert first.is_acknowledged
+        rest = consumer.ack_fetch(batch[0], 10, wait="none")
+        assert [message.metadata.stream_seq for message in rest] == [5, 6]
+        assert rest.reason is js.BatchEnd.NO_MESSAGES
+        with pytest.raises(js.AlreadyAcknowledged):
+            consumer.ack_fetch(first, 1)
+        assert (consumer.info()).num_ack_pending == 4
+
+
 def test_two_steps_of_adr_13(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 3)

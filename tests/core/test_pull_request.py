@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from js_core.deadline import seconds
 from js_core.errors import BadArgument
 from js_core.pull_request import (
     MANY,
@@ -54,6 +55,20 @@ def test_limits_of_a_fetch(
     assert (limits.expires, limits.heartbeat, limits.no_wait) == (expires, heartbeat, no_wait)
 
 
+def test_a_fetch_by_bytes_alone_asks_for_many() -> None:
+    limits = fetch_limits(None, 100, 5, "full")
+    assert (limits.max_messages, limits.max_bytes) == (MANY, 100)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "heartbeat"), [(5, 2.5), (60, 30), (1, timedelta(seconds=0.5))]
+)
+def test_the_heartbeat_of_a_fetch_may_be_given(timeout: float, heartbeat: Any) -> None:
+    limits = fetch_limits(1, None, timeout, "full", None, heartbeat)
+    asked = json.loads(request_body(1, None, limits))
+    assert asked["idle_heartbeat"] == round(seconds(heartbeat) * 1e9)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -66,6 +81,12 @@ def test_limits_of_a_fetch(
         ((1, None, None, "full"), "timeout"),
         ((1, None, INFINITE, "full"), "timeout must be finite"),
         ((1, None, 5, "some"), "wait must be"),
+        ((None, None, 5, "full"), "max_messages, max_bytes or both"),
+        ((None, 0, 5, "full"), "max_bytes"),
+        ((1, None, 5, "full", None, 0.4), "0.5 to 30"),
+        ((1, None, 5, "full", None, 3), "half of timeout 5 s"),
+        ((1, None, 5, "none", None, 1), "a fetch that waits"),
+        ((1, None, 0, "full", None, 1), "a fetch that waits"),
     ],
 )
 def test_a_fetch_that_makes_no_sense(arguments: Any, told: str) -> None:
