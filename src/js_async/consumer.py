@@ -10,7 +10,7 @@ import js_models
 from js_async import _control
 from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
-from js_async._delivery import AGE_SHARE, Delivery, ack_wait_of
+from js_async._delivery import Delivery, ack_wait_of, pull_bounds
 from js_async._io import Handler, Opening, opening
 from js_async._missing import Missing, OnDeleted
 from js_async._pulls import PullChannels
@@ -173,13 +173,21 @@ class Consumer:
         message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link,
         `PermissionDenied`.
         """
-        limits = fetch_limits(max_messages, max_bytes, timeout, wait, priority, heartbeat)
+        limits = fetch_limits(
+            self._most(max_messages, max_bytes), max_bytes, timeout, wait, priority, heartbeat
+        )
         if two_step and not limits.no_wait:
-            now = fetch_limits(max_messages, max_bytes, timeout, "none", priority)
+            now = fetch_limits(limits.max_messages, max_bytes, timeout, "none", priority)
             batch = self._batch(await self._fetch(now, 0.0))
             if batch:
                 return batch
         return self._batch(await self._fetch(limits, seconds(timeout)))
+
+    def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
+        """Return the most messages of a fetch: by bytes alone, as many as the consumer allows."""
+        if max_messages is not None or max_bytes is None:
+            return max_messages
+        return pull_bounds(self.cached_info).max_batch
 
     async def next(
         self,
@@ -289,7 +297,7 @@ class Consumer:
         *,
         max_messages: int | None = None,
         max_bytes: int | None = None,
-        expires: Seconds = 30.0,
+        expires: Seconds | None = None,
         heartbeat: Seconds | None = None,
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,
@@ -306,7 +314,9 @@ class Consumer:
         program can take, at its pace, within half of that time, and what is buffered is kept
         alive. `expires` (30 s) is the life of one request, `heartbeat` the interval of its idle
         heartbeats (0.5 to 30 s; 5 s, or half of `expires` if that is less): when two are missing,
-        it pulls anew.
+        it pulls anew. Requests keep to the consumer's own `max_batch`, and `expires` by default to
+        its `max_expires`, where they are known. A pinned client pulls often enough to keep its pin,
+        as long as a message is taken within half of the consumer's `priority_timeout`.
 
         The iteration ends after `stop_after` messages, if given, and asks for no more than those.
         `on_deleted` says what to do when the consumer is gone. `on_report` is told what is mended,
@@ -321,7 +331,7 @@ class Consumer:
             threshold_messages=threshold_messages,
             threshold_bytes=threshold_bytes,
             priority=priority,
-            max_age=ack_wait * AGE_SHARE if ack_wait is not None else None,
+            bounds=pull_bounds(self.cached_info),
             stop_after=stop_after,
         )
         missing = Missing(
@@ -338,7 +348,7 @@ class Consumer:
         progress: bool = False,
         max_messages: int | None = None,
         max_bytes: int | None = None,
-        expires: Seconds = 30.0,
+        expires: Seconds | None = None,
         heartbeat: Seconds | None = None,
         threshold_messages: int | None = None,
         threshold_bytes: int | None = None,

@@ -29,6 +29,8 @@ is a list of actions: send a pull, report something, finish.
   bytes as well. A server holds only so many bytes for one client (64 MiB unless configured
   otherwise) and cuts off a client that reads too slowly; what is under way then is late, or lost if
   the consumer wants no acknowledgements.
+* A pinned client that pulls nothing for the consumer's priority_timeout loses its pin, however many
+  messages it has. So it pulls in time also where there is no need: for one message more.
 """
 
 from __future__ import annotations
@@ -125,12 +127,13 @@ class PullEngine:
         self._by_size = limits.max_messages if limits.max_bytes is not None else start
         self._allowed = min(self._by_age, self._by_size)
         self._first = 0
-        self._most = limits.max_messages
+        self._most = min(limits.max_messages, limits.max_batch or limits.max_messages)
         self._size = 0
         self._pace = 0.0
         self._handed_at = 0.0
         self._paused_until = 0.0
         self._pause = _FIRST_PAUSE
+        self._pulled_at = now
         self._heard_at = now
         self._arrived = 0
         self._hasty_ends = 0
@@ -214,7 +217,8 @@ class PullEngine:
 
         The owner reports them together: asking before each would cost as much as parsing it.
         """
-        if self._limits.max_bytes is not None or not self.buffered:
+        limits = self._limits
+        if limits.max_bytes is not None or limits.pull_every is not None or not self.buffered:
             return 0
         spare = self.buffered + self.outstanding - self._threshold() - 1
         granted = max(0, min(self.buffered, spare))
@@ -378,10 +382,17 @@ class PullEngine:
         """Return when `poll` must be asked again though nothing happened."""
         if not self._connected or self._stopped:
             return float("inf")
-        wake_at = self._paused_until or float("inf")
+        wake_at = min(self._paused_until or float("inf"), self._keep_pin_at())
         if self._requests:
             wake_at = min(wake_at, self._heard_at + 2 * self._limits.heartbeat)
         return wake_at
+
+    def _keep_pin_at(self) -> float:
+        """Return when to pull though there is no need."""
+        every = self._limits.pull_every
+        if every is None or self._room() <= 0:
+            return float("inf")
+        return max(self._pulled_at + every, self._paused_until)
 
     def _watch(self, now: float) -> None:
         if not self._requests or now < self._heard_at + 2 * self._limits.heartbeat:
@@ -394,10 +405,13 @@ class PullEngine:
     def due(self, now: float) -> bool:
         """Tell whether `poll` would pull; cheap, asked for every message."""
         limits = self._limits
-        if self.buffered > limits.threshold or not self._connected or self._stopped:
+        keep_pin = limits.pull_every is not None and now >= self._keep_pin_at()
+        if not keep_pin and self.buffered > limits.threshold:
             return False
-        if now < self._paused_until or self._room() <= 0:
+        if not self._connected or self._stopped or now < self._paused_until or self._room() <= 0:
             return False
+        if keep_pin:
+            return True
         if limits.max_bytes is not None:
             if self.buffered_bytes + self.outstanding_bytes > limits.threshold_bytes:
                 return False
@@ -421,13 +435,17 @@ class PullEngine:
     def _pull(self, now: float) -> None:
         limits = self._limits
         token = self._tokens()
-        batch = min(self._allowed - self.buffered - self.outstanding, self._room())
+        # One more than fits where it is only to keep the pin.
+        batch = min(max(1, self._allowed - self.buffered - self.outstanding), self._room())
         max_bytes = None
         if limits.max_bytes is not None:
-            batch = min(limits.max_messages, self._room())
             max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
+            batch = min(limits.max_messages, self._room())
+            if max_bytes <= 0:
+                batch, max_bytes = 1, None
         batch = min(batch, self._most)
         self._first = self._first or batch
+        self._pulled_at = now
         self._requests[token] = _Request(batch, max_bytes, now, self._arrived)
         self._actions.append(SendPull(token, batch, max_bytes))
 

@@ -16,12 +16,23 @@ from js_core.deadline import Seconds, finite_seconds, seconds
 from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
 
-__all__ = ["Priority", "PullLimits", "Wait", "buffer_limits", "fetch_limits", "request_body"]
+__all__ = [
+    "UNBOUNDED",
+    "Priority",
+    "PullBounds",
+    "PullLimits",
+    "Wait",
+    "buffer_limits",
+    "fetch_limits",
+    "request_body",
+]
 
 Wait = Literal["none", "first", "full"]
 """When a fetch may end: with what is there now, with the first messages, or only when full."""
 
 DEFAULT_MESSAGES: Final = 500
+_EXPIRES: Final = 30.0
+_LEAST_EXPIRES: Final = 1.0
 # ADR-37: with a byte limit the batch must not be the limit; the server takes a missing one as 1.
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
@@ -72,6 +83,22 @@ class Priority:
         return self.min_pending is self.min_ack_pending is self.rank is None
 
 
+@frozen(kw_only=True)
+class PullBounds:
+    """What a consumer's configuration bounds; None where it does not, or is not known."""
+
+    max_batch: int | None = None
+    max_expires: float | None = None
+    """Seconds that a request may live."""
+    max_age: float | None = None
+    """Seconds that a message may wait in a buffer."""
+    pull_every: float | None = None
+    """Seconds within which a pinned client should pull."""
+
+
+UNBOUNDED: Final = PullBounds()
+
+
 def _priority(value: Priority | None) -> Priority | None:
     if value is not None:
         check_kind(value, Priority, "priority", "a Priority, as Priority(group='A')")
@@ -85,6 +112,8 @@ class PullLimits:
 
     max_messages: int
     max_bytes: int | None = None
+    max_batch: int | None = None
+    """The most messages of one request; None is no bound."""
     threshold: int = 0
     """Pull again when no more messages than this are buffered or under way."""
     threshold_bytes: int = 0
@@ -95,6 +124,8 @@ class PullLimits:
     no_wait: bool = False
     max_age: float | None = None
     """Seconds that a message may wait in the buffer, by the user's pace; None is no bound."""
+    pull_every: float | None = None
+    """Seconds after which to pull though there is no need, to keep a pin; None is never."""
     priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
     """End after so many messages; None is no end."""
@@ -145,37 +176,50 @@ def buffer_limits(
     *,
     max_messages: int | None,
     max_bytes: int | None,
-    expires: Seconds,
+    expires: Seconds | None,
     heartbeat: Seconds | None,
     threshold_messages: int | None,
     threshold_bytes: int | None,
     priority: Priority | None = None,
-    max_age: float | None = None,
+    bounds: PullBounds = UNBOUNDED,
     stop_after: int | None = None,
 ) -> PullLimits:
-    """Return the limits of a buffer that refills itself, with ADR-37's bounds."""
+    """Return the limits of a buffer that refills itself, with ADR-37's bounds.
+
+    Its requests keep to the consumer's own `bounds`, but for an `expires` that is given.
+    """
     if max_messages is not None and max_bytes is not None:
         raise BadArgument("give max_messages or max_bytes, not both (ADR-37)")
-    lifetime = finite_seconds(expires, "expires")
-    if lifetime < 1:
-        raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
-    messages = check_whole(
-        max_messages or (MANY if max_bytes else DEFAULT_MESSAGES) if max_messages != 0 else 0,
-        "max_messages",
-    )
+    if max_messages is None:
+        messages = DEFAULT_MESSAGES if max_bytes is None else MANY
+    else:
+        messages = check_whole(max_messages, "max_messages")
     if max_bytes is not None:
         check_whole(max_bytes, "max_bytes")
+    lifetime = _lifetime(expires, bounds)
     return PullLimits(
         max_messages=messages,
         max_bytes=max_bytes,
+        max_batch=bounds.max_batch,
         threshold=_threshold(threshold_messages, messages, "threshold_messages"),
         threshold_bytes=_threshold(threshold_bytes, max_bytes or 0, "threshold_bytes"),
         expires=lifetime,
         heartbeat=_heartbeat(heartbeat, lifetime),
         priority=priority,
-        max_age=max_age,
+        max_age=bounds.max_age,
+        pull_every=bounds.pull_every if priority is not None else None,
         stop_after=None if stop_after is None else check_whole(stop_after, "stop_after"),
     )
+
+
+def _lifetime(expires: Seconds | None, bounds: PullBounds) -> float:
+    """Return the life of a request in seconds: as given, or as long as the consumer allows."""
+    if expires is not None:
+        given = finite_seconds(expires, "expires")
+        if given < _LEAST_EXPIRES:
+            raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
+        return given
+    return max(_LEAST_EXPIRES, min(_EXPIRES, bounds.max_expires or _EXPIRES))
 
 
 def _threshold(value: int | None, limit: int, name: str) -> int:

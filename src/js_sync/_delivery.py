@@ -7,15 +7,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import js_models
+from js_core.pull_request import UNBOUNDED, PullBounds
 from js_sync._transport import Transport
 
 if TYPE_CHECKING:
     from js_models import ConsumerInfo
 
-__all__ = ["AGE_SHARE", "Delivery", "ack_wait_of"]
+__all__ = ["AGE_SHARE", "Delivery", "ack_wait_of", "pull_bounds"]
 
 AGE_SHARE: Final = 0.5
 """What is buffered should be worked on in half of the consumer's patience."""
+
+# A pinned client pulls within half of the time after which it would lose its pin. Its requests live
+# for a third, so that one who idles pulls by itself.
+_PIN_SHARE: Final = 0.5
+_PIN_LIFE: Final = 1 / 3
 
 
 class Delivery:
@@ -50,3 +56,22 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
     if config.ack_wait is not None:
         waits.append(config.ack_wait)
     return min(waits).total_seconds() if waits else None
+
+
+def pull_bounds(info: ConsumerInfo | None) -> PullBounds:
+    """Return what the consumer's configuration bounds, where it is known."""
+    config = info.config if info is not None else None
+    if config is None:
+        return UNBOUNDED
+    ack_wait = ack_wait_of(info)
+    lives = [config.max_expires.total_seconds()] if config.max_expires else []
+    pin = None
+    if config.priority_policy == js_models.PriorityPolicy.PINNED_CLIENT and config.priority_timeout:
+        pin = config.priority_timeout.total_seconds()
+        lives.append(pin * _PIN_LIFE)
+    return PullBounds(
+        max_batch=config.max_batch or None,
+        max_expires=min(lives, default=None),
+        max_age=None if ack_wait is None else ack_wait * AGE_SHARE,
+        pull_every=None if pin is None else pin * _PIN_SHARE,
+    )

@@ -271,6 +271,21 @@ async def test_a_buffer_grows_no_further_than_the_consumer_allows(opened, name, 
         assert seen == list(range(1, 151))
 
 
+async def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 9)
+        config = ConsumerConfig(durable_name="c", max_batch=2, max_expires=timedelta(seconds=2))
+        consumer = await stream.create_consumer(config)
+        async with consumer.messages(stop_after=3) as messages:
+            assert [await message.double_ack() async for message in messages] == [True] * 3
+        async with consumer.messages(max_bytes=100, stop_after=3) as messages:
+            assert [await message.double_ack() async for message in messages] == [True] * 3
+        assert len(await consumer.fetch(max_bytes=10_000, timeout=1)) == 2
+        async with consumer.messages(expires=3) as messages:
+            with pytest.raises(js.PullRefused, match="max_expires"):
+                await messages.next(20)
+
+
 async def test_a_missing_consumer_is_told_at_once(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)

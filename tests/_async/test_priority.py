@@ -147,3 +147,33 @@ async def test_bytes_of_a_pinned_client_are_those_of_the_server(opened, name):
         size = frame_size(first.frame) - pin_size(first.frame)
         batch = await consumer.fetch(5, max_bytes=5 * size, timeout=5, priority=group)
         assert [message.metadata.stream_seq for message in batch] == [2, 3, 4, 5, 6]
+
+
+async def test_a_pin_stays_with_a_client_that_has_nothing_to_do(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        config = ConsumerConfig(
+            durable_name="c",
+            priority_policy="pinned_client",
+            priority_groups=["g"],
+            priority_timeout=timedelta(seconds=3),
+        )
+        one = await stream.create_consumer(config)
+        two = await stream.get_consumer("c")
+        group, reports = js.Priority(group="g"), []
+        async with one.messages(priority=group, on_report=reports.append) as first:
+            await (await first.next(10)).ack()
+            async with two.messages(priority=group) as second:
+
+                async def stand_by():
+                    with pytest.raises(js.RequestTimeout):
+                        await second.next(5)
+
+                async def idle():
+                    with pytest.raises(js.RequestTimeout):
+                        await first.next(5)
+
+                await together(stand_by, idle)
+                state, *_ = (await one.info()).priority_groups
+        [pin] = reports
+        assert pin == js.Pinned("g", state.pinned_client_id)

@@ -270,6 +270,21 @@ def test_a_buffer_grows_no_further_than_the_consumer_allows(opened, name, option
         assert seen == list(range(1, 151))
 
 
+def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 9)
+        config = ConsumerConfig(durable_name="c", max_batch=2, max_expires=timedelta(seconds=2))
+        consumer = stream.create_consumer(config)
+        with consumer.messages(stop_after=3) as messages:
+            assert [message.double_ack() for message in messages] == [True] * 3
+        with consumer.messages(max_bytes=100, stop_after=3) as messages:
+            assert [message.double_ack() for message in messages] == [True] * 3
+        assert len(consumer.fetch(max_bytes=10_000, timeout=1)) == 2
+        with consumer.messages(expires=3) as messages:
+            with pytest.raises(js.PullRefused, match="max_expires"):
+                messages.next(20)
+
+
 def test_a_missing_consumer_is_told_at_once(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)

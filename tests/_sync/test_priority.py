@@ -148,3 +148,33 @@ def test_bytes_of_a_pinned_client_are_those_of_the_server(opened, name):
         size = frame_size(first.frame) - pin_size(first.frame)
         batch = consumer.fetch(5, max_bytes=5 * size, timeout=5, priority=group)
         assert [message.metadata.stream_seq for message in batch] == [2, 3, 4, 5, 6]
+
+
+def test_a_pin_stays_with_a_client_that_has_nothing_to_do(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(
+            durable_name="c",
+            priority_policy="pinned_client",
+            priority_groups=["g"],
+            priority_timeout=timedelta(seconds=3),
+        )
+        one = stream.create_consumer(config)
+        two = stream.get_consumer("c")
+        group, reports = js.Priority(group="g"), []
+        with one.messages(priority=group, on_report=reports.append) as first:
+            (first.next(10)).ack()
+            with two.messages(priority=group) as second:
+
+                def stand_by():
+                    with pytest.raises(js.RequestTimeout):
+                        second.next(5)
+
+                def idle():
+                    with pytest.raises(js.RequestTimeout):
+                        first.next(5)
+
+                together(stand_by, idle)
+                state, *_ = (one.info()).priority_groups
+        [pin] = reports
+        assert pin == js.Pinned("g", state.pinned_client_id)

@@ -9,7 +9,7 @@ import pytest
 
 from js_core import errors
 from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull, pull_error
-from js_core.pull_request import buffer_limits
+from js_core.pull_request import Priority, PullBounds, buffer_limits
 from js_core.reports import PullWarning
 from js_core.status import Status, read_status
 from tests.core.wire import status_frame
@@ -598,6 +598,78 @@ def test_the_pause_of_what_an_owner_mends_has_a_least_and_grows() -> None:
     start = bench.now
     pauses = [bench.engine.go_on(start, 0.25) - start for _ in range(5)]
     assert pauses == pytest.approx([0.25, 0.25, 0.25, 0.4, 0.8])
+
+
+def test_a_request_is_no_larger_than_the_consumer_allows() -> None:
+    bench = Bench(bounds=PullBounds(max_batch=4))
+    assert bench.poll() == [pull(b"1", 4)]
+    assert bench.poll() == [pull(b"2", 4)]
+    assert bench.poll() == []
+    bench.arrived(8)
+    bench.handed(3)
+    assert bench.poll() == [pull(b"3", 4)]
+    by_bytes = Bench(None, max_bytes=1000, bounds=PullBounds(max_batch=4))
+    assert by_bytes.poll() == [pull(b"1", 4, 1000)]
+    by_bytes.arrived(4, 100)
+    assert by_bytes.poll() == [pull(b"2", 4, 900)]
+
+
+# ---- keeping a pin
+
+
+def pinned(max_messages: int | None = 10, **options: Any) -> Bench:
+    bounds = PullBounds(pull_every=4.0, max_expires=3.0)
+    return Bench(max_messages, bounds=bounds, priority=Priority(group="g"), **options)
+
+
+def test_who_has_enough_messages_pulls_one_more_to_keep_a_pin() -> None:
+    bench = pinned()
+    assert bench.poll() == [pull(b"1", 10)]
+    bench.arrived(10)
+    assert bench.engine.grant() == 0
+    assert bench.engine.wake_at() == 4.0
+    bench.now = 3.9
+    assert bench.poll() == []
+    bench.now = 4.0
+    assert bench.engine.due(bench.now)
+    assert bench.poll() == [pull(b"2", 1)]
+    assert bench.poll() == []
+    assert bench.engine.wake_at() == 8.0
+
+
+def test_who_has_enough_bytes_pulls_one_message_of_any_size_to_keep_a_pin() -> None:
+    bench = pinned(None, max_bytes=1000)
+    bench.poll()
+    bench.arrived(3, 1000)
+    bench.now = 4.0
+    assert bench.poll() == [pull(b"2", 1, None)]
+    bench.arrived(1, 5000)
+    assert (bench.engine.outstanding, bench.engine.outstanding_bytes) == (0, 0)
+
+
+def test_a_pause_and_the_end_of_what_is_wanted_come_before_a_pin() -> None:
+    bench = pinned()
+    bench.poll()
+    bench.now = 3.99
+    bench.status(503)
+    bench.now = 4.0
+    assert bench.pulls() == []
+    assert bench.engine.wake_at() == pytest.approx(4.04)
+    bench = pinned(stop_after=3)
+    assert bench.poll() == [pull(b"1", 3)]
+    bench.now = 40.0
+    assert bench.poll(watch=False) == []
+    # Of the heartbeats alone.
+    assert bench.engine.wake_at() == 30.0
+
+
+def test_who_is_in_no_group_pulls_for_no_pin() -> None:
+    bench = Bench(bounds=PullBounds(pull_every=4.0))
+    bench.poll()
+    bench.arrived(10)
+    bench.now = 40.0
+    assert bench.poll() == []
+    assert bench.engine.grant() == 4
 
 
 def test_actions_that_were_not_done_come_again() -> None:

@@ -14,6 +14,8 @@ from js_core.deadline import seconds
 from js_core.errors import BadArgument
 from js_core.pull_request import (
     MANY,
+    Priority,
+    PullBounds,
     PullLimits,
     buffer_limits,
     fetch_limits,
@@ -24,7 +26,7 @@ INFINITE = float("inf")
 NOTHING: dict[str, Any] = {
     "max_messages": None,
     "max_bytes": None,
-    "expires": 30.0,
+    "expires": None,
     "heartbeat": None,
     "threshold_messages": None,
     "threshold_bytes": None,
@@ -119,6 +121,27 @@ def test_limits_of_a_buffer(given: dict[str, Any], wanted: tuple[Any, ...]) -> N
         limits.expires,
         limits.heartbeat,
     ) == wanted
+
+
+BOUNDS = PullBounds(max_batch=100, max_expires=12.0, max_age=15.0, pull_every=20.0)
+
+
+def test_requests_keep_to_the_consumers_bounds() -> None:
+    limits = buffer(bounds=BOUNDS)
+    assert (limits.max_messages, limits.max_batch, limits.max_age) == (500, 100, 15.0)
+    assert (limits.expires, limits.heartbeat) == (12.0, 5.0)
+    assert buffer(bounds=PullBounds(max_expires=60.0)).expires == 30.0
+    # Less than a second is no life for a request.
+    assert buffer(bounds=PullBounds(max_expires=0.1)).expires == 1.0
+
+
+def test_a_life_that_is_given_is_asked_for_beyond_the_consumers_bounds() -> None:
+    assert buffer(expires=20, bounds=BOUNDS).expires == 20.0
+
+
+def test_only_members_of_a_group_pull_to_keep_a_pin() -> None:
+    assert buffer(bounds=BOUNDS).pull_every is None
+    assert buffer(bounds=BOUNDS, priority=Priority(group="g")).pull_every == 20.0
 
 
 @pytest.mark.parametrize(
