@@ -34,6 +34,7 @@ SAME = {
     "Consumer.next": "consume",
     "Consumer.ack_next": "consume",
     "Consumer.ack_fetch": "consume",
+    "Consumer.double_ack": "consume",
     "Consumer.messages": "consume",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -243,6 +243,25 @@ class Consumer:
         fetch = await self._fetch(limits, limits.expires or 0.0, message.reply_bytes)
         message.finished()
         return fetch
+
+    async def double_ack(
+        self, messages: Iterable[Message], *, timeout: Seconds | None = None
+    ) -> list[Message]:
+        """Acknowledge many messages, such as a batch, and return those that are not sure to count.
+
+        All are sent at once; it returns when the server has confirmed each, or after `timeout`
+        seconds. A message that is returned may come again: its confirmation is missing, and it may
+        be acknowledged anew, or came so late that it was delivered again before.
+
+        Raises `AlreadyAcknowledged` before anything is sent, `RequestTimeout` when there was no
+        link.
+        """
+        from js_async._double_acks import double_ack
+
+        given = list(messages)
+        for message in given:
+            check_kind(message, Message, "message", "a Message of this consumer")
+        return await double_ack(self._api.transport, given, self._api.deadline(timeout))
 
     async def _fetch(
         self, limits: PullLimits, patience: float, instead: bytes | None = None

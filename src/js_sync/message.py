@@ -88,7 +88,7 @@ class Message(CoreMessage):
         """Say that the message is done."""
         reply = self._frame[1]
         if self._done or not reply:
-            self._check()
+            self.check_open()
         # Written out, not through _finish: most messages end here.
         transport = self._delivery.transport
         if not transport.try_write(ACK_COMMAND % reply):
@@ -101,7 +101,7 @@ class Message(CoreMessage):
         A NAK without a delay ignores the consumer's backoff.
         """
         word = nak(delay)
-        self._check()
+        self.check_open()
         # Before it is sent: the delivery that it brings may be here before that returns.
         self._returned = True
         self._finish(word)
@@ -115,7 +115,7 @@ class Message(CoreMessage):
 
     def in_progress(self) -> None:
         """Say that work goes on: the consumer's ack_wait starts anew."""
-        self._check()
+        self.check_open()
         self._delivery.transport.send(self._frame[1], b"", b"", IN_PROGRESS)
         self._told_at: float = monotonic()
 
@@ -128,7 +128,7 @@ class Message(CoreMessage):
         Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`; the
         message may be acknowledged again then.
         """
-        self._check()
+        self.check_open()
         transport = self._delivery.transport
         deadline = Deadline.after(transport.request_timeout if timeout is None else timeout)
         try:
@@ -139,21 +139,27 @@ class Message(CoreMessage):
                 " it is repeated, the message may come again after the consumer's ack_wait"
                 f" ({error})"
             ) from error
-        # The confirmation is an empty message. A status on the way back is no confirmation.
-        if len(frame[3]) != 2:
+        if not _confirms(frame):
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
+        return self.confirmed(frame)
+
+    def confirmed(self, answer: Frame | None) -> bool:
+        """Take the answer to an acknowledgement; tell whether it is sure to count."""
+        if answer is None or not _confirms(answer):
+            return False
         late = self.is_late
         self._done = True
         return not late
 
-    def _check(self) -> None:
+    def check_open(self) -> None:
+        """Raise `AcknowledgementError` where no word may be sent any more."""
         if self._done:
             raise AlreadyAcknowledged(f"{self.subject}: this delivery is acknowledged already")
         if not self._frame[1]:
             raise NotAcknowledgeable(f"{self.subject}: the message has no reply subject")
 
     def _finish(self, word: bytes) -> None:
-        self._check()
+        self.check_open()
         self._delivery.transport.send(self._frame[1], b"", b"", word)
         self._done = True
 
@@ -175,3 +181,8 @@ class Message(CoreMessage):
     def finished(self) -> None:
         """Note that a final word was sent in another way."""
         self._done = True
+
+
+def _confirms(answer: Frame) -> bool:
+    """Tell a confirmation, which is an empty message, from a status on the way back."""
+    return len(answer[3]) == 2

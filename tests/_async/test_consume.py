@@ -411,6 +411,22 @@ async def test_a_second_word_is_refused(opened, name):
         assert (await consumer.info()).ack_floor.stream_seq == 1
 
 
+async def test_a_batch_is_acknowledged_and_confirmed_at_once(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 100)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        batch = await consumer.fetch(100)
+        assert await consumer.double_ack(batch) == []
+        assert all(message.is_acknowledged for message in batch)
+        info = await consumer.info()
+        assert (info.num_ack_pending, info.ack_floor.stream_seq) == (0, 100)
+        assert await consumer.double_ack([]) == []
+        with pytest.raises(js.AlreadyAcknowledged):
+            await consumer.double_ack(batch[:1])
+        with pytest.raises(js.BadArgument, match="message"):
+            await consumer.double_ack([b"x"])
+
+
 async def test_two_consumers_of_one_durable_share_the_messages(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 200)

@@ -201,3 +201,41 @@ async def test_a_double_ack_without_its_confirmation_says_what_may_come():
                 with pytest.raises(error, match="may come again after the consumer's ack_wait"):
                     await message.double_ack(timeout)
                 assert not message.is_acknowledged
+
+
+async def test_a_batch_tells_which_acknowledgements_are_not_confirmed():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in range(1, 5):
+            peer.deliver(pull, seq)
+        acks = [peer.expect(r"^PUB \$JS\.ACK") for _ in range(4)]
+        # The first is lost, another gets no answer but a status.
+        peer.answer(acks[3], b"")
+        peer.message(acks[2].reply, status="503")
+        peer.answer(acks[1], b"")
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = await consumer_of(connection)
+            batch = await consumer.fetch(4, timeout=5)
+            left = await consumer.double_ack(batch, timeout=0.5)
+            assert [message.metadata.stream_seq for message in left] == [1, 3]
+            assert [message.is_acknowledged for message in batch] == [False, True, False, True]
+
+
+async def test_a_batch_is_not_confirmed_where_the_link_breaks():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in (1, 2):
+            peer.deliver(pull, seq)
+        for _ in range(2):
+            peer.expect(r"^PUB \$JS\.ACK")
+        peer.reset()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url, reconnect=None) as connection:
+            consumer = await consumer_of(connection)
+            batch = await consumer.fetch(2, timeout=5)
+            assert await consumer.double_ack(batch, timeout=30) == list(batch)

@@ -410,6 +410,22 @@ def test_a_second_word_is_refused(opened, name):
         assert (consumer.info()).ack_floor.stream_seq == 1
 
 
+def test_a_batch_is_acknowledged_and_confirmed_at_once(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 100)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        batch = consumer.fetch(100)
+        assert consumer.double_ack(batch) == []
+        assert all(message.is_acknowledged for message in batch)
+        info = consumer.info()
+        assert (info.num_ack_pending, info.ack_floor.stream_seq) == (0, 100)
+        assert consumer.double_ack([]) == []
+        with pytest.raises(js.AlreadyAcknowledged):
+            consumer.double_ack(batch[:1])
+        with pytest.raises(js.BadArgument, match="message"):
+            consumer.double_ack([b"x"])
+
+
 def test_two_consumers_of_one_durable_share_the_messages(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 200)

@@ -1,0 +1,54 @@
+# Generated from src/js_async/_double_acks.py by codegen/twin.py. Edit that file instead.
+"""Confirmed acknowledgements of many messages, all under way at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from js_core.acks import ACK
+from js_core.deadline import Deadline
+from js_sync._io import Signal
+from js_sync._transport import Transport
+
+if TYPE_CHECKING:
+    from js_sync._replies import Answer
+    from js_sync.message import Message
+
+__all__ = ["double_ack"]
+
+
+def double_ack(
+    transport: Transport, messages: Sequence[Message], deadline: Deadline
+) -> list[Message]:
+    """Acknowledge messages; return those for which that is not sure to count."""
+    for message in messages:
+        message.check_open()
+    transport.ready(deadline)
+    replies, signal = transport.replies, Signal()
+    answers: list[Answer] = []
+    try:
+        for message in messages:
+            answers.append(replies.send(message.reply_bytes, b"", ACK, signal))
+        _all_here(transport, answers, signal, deadline)
+    finally:
+        for answer in answers:
+            replies.forget(answer)
+    return [
+        message
+        for message, answer in zip(messages, answers, strict=True)
+        if not message.confirmed(answer.frame)
+    ]
+
+
+def _all_here(
+    transport: Transport, answers: list[Answer], signal: Signal, deadline: Deadline
+) -> None:
+    here = 0
+    while True:
+        # The flag goes down before the answers are looked at: nothing is missed.
+        signal.clear()
+        while here < len(answers) and answers[here].is_here():
+            here += 1
+        if here == len(answers) or not transport.wait(signal, deadline):
+            return
