@@ -24,6 +24,8 @@ SAME = {
     "JetStream.range_reader": "read",
     "Stream.info": "get_stream",
     "Stream.update": "update_stream",
+    "Stream.delete": "delete_stream",
+    "Stream.bind_consumer": "consume_bound",
     "Stream.get_last_message": "get_message",
     "Stream.get_next_message": "get_message",
     "Stream.update_consumer": "create_consumer",

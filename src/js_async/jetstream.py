@@ -132,8 +132,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
 
     async def delete_stream(self, name: str) -> None:
         """Delete a stream with its messages and consumers. Raises `StreamNotFound`."""
-        subject = self._api.subjects.stream("DELETE", name)
-        await self._api.call(subject, None, js_models.StreamDeleteResponse)
+        await self.bind_stream(name).delete()
 
     def streams(self, subject: str | None = None) -> Listing[StreamInfo]:
         """Iterate over the infos of all streams, or of those that hold `subject`.

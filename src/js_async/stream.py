@@ -151,6 +151,11 @@ class Stream:
         answer = await self._api.call(target, body or None, js_models.StreamPurgeResponse)
         return answer.purged or 0
 
+    async def delete(self) -> None:
+        """Delete the stream with its messages and consumers. Raises `StreamNotFound`."""
+        target = self._api.subjects.stream("DELETE", self._name)
+        await self._api.call(target, None, js_models.StreamDeleteResponse)
+
     # ---- reading without a consumer
 
     async def get_message(
@@ -414,6 +419,10 @@ class Stream:
     async def get_consumer(self, name: str) -> Consumer:
         """Return a consumer that exists. Raises `ConsumerNotFound`."""
         return await Consumer.get(self._api, self._name, name)
+
+    def bind_consumer(self, name: str) -> Consumer:
+        """Return a consumer without asking the server, where INFO is not permitted."""
+        return Consumer(self._api, self._name, name, None)
 
     async def delete_consumer(self, name: str) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""

@@ -152,6 +152,11 @@ class Stream:
         answer = self._api.call(target, body or None, js_models.StreamPurgeResponse)
         return answer.purged or 0
 
+    def delete(self) -> None:
+        """Delete the stream with its messages and consumers. Raises `StreamNotFound`."""
+        target = self._api.subjects.stream("DELETE", self._name)
+        self._api.call(target, None, js_models.StreamDeleteResponse)
+
     # ---- reading without a consumer
 
     def get_message(self, seq: int, *, direct: bool = False, headers: bool = True) -> StreamMessage:
@@ -413,6 +418,10 @@ class Stream:
     def get_consumer(self, name: str) -> Consumer:
         """Return a consumer that exists. Raises `ConsumerNotFound`."""
         return Consumer.get(self._api, self._name, name)
+
+    def bind_consumer(self, name: str) -> Consumer:
+        """Return a consumer without asking the server, where INFO is not permitted."""
+        return Consumer(self._api, self._name, name, None)
 
     def delete_consumer(self, name: str) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""

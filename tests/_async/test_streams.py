@@ -66,6 +66,18 @@ async def test_update_replaces_and_create_or_update_does_either(opened, name):
             await made.update(StreamConfig(name="OTHER"))
 
 
+async def test_a_stream_deletes_itself_and_binds_its_consumers(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        await jet.publish(name, b"one")
+        assert (await stream.bind_consumer("c").next()).data == b"one"
+        await stream.delete()
+        for call in (stream.delete, stream.info):
+            with pytest.raises(js.StreamNotFound, match=name):
+                await call()
+
+
 async def test_streams_are_listed_by_name_and_by_subject(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a", f"{name}.b"]))

@@ -65,6 +65,18 @@ def test_update_replaces_and_create_or_update_does_either(opened, name):
             made.update(StreamConfig(name="OTHER"))
 
 
+def test_a_stream_deletes_itself_and_binds_its_consumers(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        stream.create_consumer(ConsumerConfig(durable_name="c"))
+        jet.publish(name, b"one")
+        assert (stream.bind_consumer("c").next()).data == b"one"
+        stream.delete()
+        for call in (stream.delete, stream.info):
+            with pytest.raises(js.StreamNotFound, match=name):
+                call()
+
+
 def test_streams_are_listed_by_name_and_by_subject(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a", f"{name}.b"]))
