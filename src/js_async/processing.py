@@ -41,6 +41,7 @@ from js_models import ConsumerConfig
 if TYPE_CHECKING:
     from js_async._promised_streams import PromisedStreams
     from js_async.jetstream import JetStream
+    from js_core.pull_request import Priority
 
 __all__ = ["Processing"]
 
@@ -66,6 +67,7 @@ class Processing:
         name: str | None,
         concurrency: int,
         order: Order,
+        priority: Priority | None,
         stop_after: int | None,
         retry: Seconds | Sequence[Seconds],
         timeout: Seconds,
@@ -86,7 +88,12 @@ class Processing:
         check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._consuming: Final = consumer.consume(
-            self._handle, concurrency=concurrency, order=order, progress=True, stop_after=stop_after
+            self._handle,
+            concurrency=concurrency,
+            order=order,
+            progress=True,
+            priority=priority,
+            stop_after=stop_after,
         )
         self._input: InputStream | None = None
         self._known: KnownResults | None = None

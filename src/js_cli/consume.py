@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from js_models import ConsumerConfig
-    from js_sync import Consumer, Message, OrderedMessages, Stream
+    from js_sync import Consumer, Message, OrderedMessages, Priority, Stream
 
 _TURN: Final = 0.5
 """Seconds of each wait for a message, so that Ctrl-C is heard soon."""
@@ -80,6 +80,7 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     show_default=True,
     help="Whether to acknowledge what was printed (without CONSUMER, nothing is).",
 )
+@click.option("--group", help="The priority group of the CONSUMER to get messages for.")
 @json_option
 @server_options
 def consume(
@@ -92,6 +93,7 @@ def consume(
     count: int | None,
     wait: float | None,
     acknowledge: bool,
+    group: str | None,
     as_json: bool,
 ) -> None:
     """Print the messages of STREAM as CONSUMER receives them.
@@ -105,8 +107,11 @@ def consume(
     twinstream consume ORDERS --from last --wait 1
     twinstream consume ORDERS worker --create --count 10 --json
     """  # noqa: D301  # click wants the character
-    if create and consumer is None:
-        raise click.UsageError("--create needs the name of the CONSUMER")
+    if consumer is None and (create or group):
+        raise click.UsageError(
+            f"--{'create' if create else 'group'} needs the name of the CONSUMER"
+        )
+    priority = _priority(group)
     with ExitStack() as stack:
         nc = stack.enter_context(target.connect(keep_trying=True))
         stop = stack.enter_context(asked_to_stop())
@@ -116,7 +121,7 @@ def consume(
             source: MessageSource = InOrder(messages, stream)
         else:
             worker = _bound(stored, consumer, create, subjects, start)
-            durable = Durable(worker, acknowledge, Patience(nc, stop))
+            durable = Durable(worker, acknowledge, Patience(nc, stop), priority)
             stack.callback(durable.give_back)
             source = durable
         link, console, printed = LinkWatch(nc), results(), 0
@@ -139,6 +144,13 @@ def consume(
             # Also after a failure: that many were printed.
             if not as_json:
                 notes().print(counted(printed, "message"), style="dim")
+
+
+def _priority(group: str | None) -> Priority | None:
+    from js_core.pull_request import Priority
+
+    with arguments_judged():
+        return Priority(group=group) if group is not None else None
 
 
 def _in_order(stored: Stream, subjects: tuple[str, ...], start: Start) -> OrderedMessages:

@@ -15,7 +15,7 @@ from js_models.error_codes import PULL_REQUIRES_ACK
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig
-    from js_sync import Batch, Consumer, Message, OrderedMessages
+    from js_sync import Batch, Consumer, Message, OrderedMessages, Priority
 
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 16 * 1024 * 1024
@@ -62,6 +62,7 @@ class Durable:
     consumer: Consumer
     acknowledge: bool
     patience: Patience
+    priority: Priority | None = None
     _ready: deque[Message] = field(factory=deque["Message"], init=False)
 
     @property
@@ -90,18 +91,21 @@ class Durable:
     def _fetch(self, size: int, timeout: float) -> Batch[Message]:
         from js_core.errors import ConsumerDeleted, PullError
 
+        group = self.priority
         if size > 1:
             most = self._config.max_bytes if self._config is not None else None
             most = min(_BATCH_BYTES, most or _BATCH_BYTES)
             try:
-                several = self.consumer.fetch(size, timeout=_GLANCE, max_bytes=most, wait="first")
+                several = self.consumer.fetch(
+                    size, timeout=_GLANCE, max_bytes=most, wait="first", priority=group
+                )
                 if several:
                     return several
             except ConsumerDeleted:
                 raise
             except PullError:  # the next message alone has more
                 pass
-        return self.consumer.fetch(1, timeout=timeout)
+        return self.consumer.fetch(1, timeout=timeout, priority=group)
 
     @property
     def _config(self) -> ConsumerConfig | None:

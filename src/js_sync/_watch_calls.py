@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from js_core.advisories import EventKind
     from js_core.events import MessagesDropped
     from js_core.health import Health, Thresholds
+    from js_core.pull_request import Priority
     from js_core.reports import PullReport, WorkReport
     from js_models import ConsumerConfig
     from js_sync._work_settings import KeyOf
@@ -88,6 +89,7 @@ class WatchCalls(ConsumerCalls):
         retry: Retry = RETRY,
         dead_letters: DeadLetters | None = None,
         max_messages: int | None = None,
+        priority: Priority | None = None,
         on_report: Callable[[WorkReport], None] | None = None,
     ) -> Worker:
         """Return a worker that calls a handler for each message of a consumer.
@@ -102,6 +104,9 @@ class WatchCalls(ConsumerCalls):
         terminated. The worker holds at most `max_messages`, by default two for each handler, or
         500 where there is an order, and as many again are on their way to it. Those that go back
         to the server at the end count as delivered.
+
+        `priority` is for a consumer with priority groups: with the policy `pinned_client` one
+        worker has all messages, and others stand by.
         """
         from js_sync._work_settings import WorkSettings
         from js_sync.worker import Worker
@@ -112,6 +117,7 @@ class WatchCalls(ConsumerCalls):
             retry=retry,
             dead_letters=dead_letters,
             max_messages=max_messages,
+            priority=priority,
             on_report=on_report,
         )
         return Worker(self._whole, stream, consumer, handler, settings)

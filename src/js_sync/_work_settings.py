@@ -10,6 +10,7 @@ from attrs import frozen
 
 from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
+from js_core.pull_request import Priority
 from js_core.reports import WorkReport
 from js_core.retry import Retry
 from js_core.told import check_told
@@ -35,6 +36,7 @@ class WorkSettings:
     retry: Retry
     dead_letters: DeadLetters | None
     max_messages: int | None
+    priority: Priority | None
     on_report: Callable[[WorkReport], None] | None
 
     def __attrs_post_init__(self) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from js_core.backup import TransferProgress
     from js_core.outbox import OutboxReport
     from js_core.processing import ProcessReport
+    from js_core.pull_request import Priority
     from js_core.read_request import Via
     from js_core.subject_write import AlreadyThere, Stored
     from js_models import AccountInfo, StreamConfig, StreamInfo
@@ -379,6 +380,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         name: str | None = None,
         concurrency: int = 1,
         order: Order = "none",
+        priority: Priority | None = None,
         stop_after: int | None = None,
         retry: Seconds | Sequence[Seconds] = (1, 5, 30),
         timeout: Seconds = 5.0,
@@ -391,7 +393,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         subject becomes that. When all are stored the input is acknowledged, and confirmed. After an
         error out of the handler the message comes again in `retry` seconds, by delivery; after
         `Reject` it does not. `by` is as in `outbox`; an attempt may take `timeout` seconds;
-        `concurrency`, `order` and `stop_after` are as in `Consumer.consume`.
+        `concurrency`, `order`, `priority` and `stop_after` are as in `Consumer.consume`.
 
         Starting raises `NotPromised` where the settings let doubles or losses through.
         """
@@ -408,6 +410,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
             name=name,
             concurrency=concurrency,
             order=order,
+            priority=priority,
             stop_after=stop_after,
             retry=retry,
             timeout=timeout,

@@ -40,6 +40,7 @@ from js_sync.consuming import Consuming, Order
 from js_sync.message import Message
 
 if TYPE_CHECKING:
+    from js_core.pull_request import Priority
     from js_sync._promised_streams import PromisedStreams
     from js_sync.jetstream import JetStream
 
@@ -67,6 +68,7 @@ class Processing:
         name: str | None,
         concurrency: int,
         order: Order,
+        priority: Priority | None,
         stop_after: int | None,
         retry: Seconds | Sequence[Seconds],
         timeout: Seconds,
@@ -87,7 +89,12 @@ class Processing:
         check_told(on_report, "on_report")
         self._on_report: Final = on_report
         self._consuming: Final = consumer.consume(
-            self._handle, concurrency=concurrency, order=order, progress=True, stop_after=stop_after
+            self._handle,
+            concurrency=concurrency,
+            order=order,
+            progress=True,
+            priority=priority,
+            stop_after=stop_after,
         )
         self._input: InputStream | None = None
         self._known: KnownResults | None = None

@@ -148,7 +148,9 @@ class Worker(WorksBeside):
         self._outcomes = Outcomes(self._settings, config)
         # No more than needed: what goes back unhandled at the end counts as delivered all the same.
         messages = consumer.messages(
-            max_messages=self._settings.room, on_report=self._outcomes.report
+            max_messages=self._settings.room,
+            priority=self._settings.priority,
+            on_report=self._outcomes.report,
         )
         messages.held.keep_all = self._settings.is_ordered
         if self._settings.dead_letters is not None:

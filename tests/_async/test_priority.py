@@ -9,7 +9,7 @@ import pytest
 import js_async as js
 from js_core.fetch import frame_size
 from js_core.pin import pin_size
-from js_models import ConsumerConfig
+from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
 
@@ -177,3 +177,38 @@ async def test_a_pin_stays_with_a_client_that_has_nothing_to_do(opened, name):
                 state, *_ = (await one.info()).priority_groups
         [pin] = reports
         assert pin == js.Pinned("g", state.pinned_client_id)
+
+
+async def test_workers_and_processing_take_the_place_of_their_client_in_a_group(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 4)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        group, seen, reports = js.Priority(group="g"), [], []
+
+        async def handler(message):
+            seen.append(message.metadata.stream_seq)
+
+        async def all_are_seen():
+            return len(seen) == 4
+
+        options = {"priority": group, "on_report": reports.append}
+        async with jet.worker(name, config, handler, **options):
+            await eventually(all_are_seen)
+        assert seen == [1, 2, 3, 4]
+        assert [type(report) for report in reports] == [js.Pinned]
+
+        await jet.create_stream(StreamConfig(name=f"{name}-out", subjects=[f"{name}-out.*"]))
+        stream = await jet.get_stream(name)
+        consumer = await stream.create_consumer(
+            ConsumerConfig(durable_name="p", priority_policy="overflow", priority_groups=["g"])
+        )
+
+        async def result(message):
+            return js.PublishRequest(subject=f"{name}-out.{{id}}", data=message.data)
+
+        options = {"into": f"{name}-out", "by": "subject", "stop_after": 4, "priority": group}
+        async with jet.process(consumer, result, **options) as work:
+            await work.wait(30)
+        assert work.done == 4

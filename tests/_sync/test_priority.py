@@ -10,7 +10,7 @@ import pytest
 import js_sync as js
 from js_core.fetch import frame_size
 from js_core.pin import pin_size
-from js_models import ConsumerConfig
+from js_models import ConsumerConfig, StreamConfig
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
 
@@ -178,3 +178,38 @@ def test_a_pin_stays_with_a_client_that_has_nothing_to_do(opened, name):
                 state, *_ = (one.info()).priority_groups
         [pin] = reports
         assert pin == js.Pinned("g", state.pinned_client_id)
+
+
+def test_workers_and_processing_take_the_place_of_their_client_in_a_group(opened, name):
+    with opened() as jet:
+        filled(jet, name, 4)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        group, seen, reports = js.Priority(group="g"), [], []
+
+        def handler(message):
+            seen.append(message.metadata.stream_seq)
+
+        def all_are_seen():
+            return len(seen) == 4
+
+        options = {"priority": group, "on_report": reports.append}
+        with jet.worker(name, config, handler, **options):
+            eventually(all_are_seen)
+        assert seen == [1, 2, 3, 4]
+        assert [type(report) for report in reports] == [js.Pinned]
+
+        jet.create_stream(StreamConfig(name=f"{name}-out", subjects=[f"{name}-out.*"]))
+        stream = jet.get_stream(name)
+        consumer = stream.create_consumer(
+            ConsumerConfig(durable_name="p", priority_policy="overflow", priority_groups=["g"])
+        )
+
+        def result(message):
+            return js.PublishRequest(subject=f"{name}-out.{{id}}", data=message.data)
+
+        options = {"into": f"{name}-out", "by": "subject", "stop_after": 4, "priority": group}
+        with jet.process(consumer, result, **options) as work:
+            work.wait(30)
+        assert work.done == 4

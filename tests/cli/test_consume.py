@@ -422,3 +422,20 @@ def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
         assert process.stderr.read() == ""
     (info,) = consumers(server, filled)
     assert info.num_ack_pending == 0
+
+
+def test_a_consumer_with_groups_is_read_for_one_of_them(
+    run: Run, jet: js_sync.JetStream, filled: str
+) -> None:
+    config = ConsumerConfig(
+        durable_name="c", priority_policy="pinned_client", priority_groups=["main"]
+    )
+    jet.create_consumer(filled, config)
+    result = run("consume", filled, "c", "--group", "main", "--count", "5")
+    assert result.exit_code == 0, result.stderr
+    assert "text 5" in result.stdout
+    refused = run("consume", filled, "c", "--wait", "0.3")
+    assert refused.exit_code == 1
+    assert "Priority Group" in refused.stderr
+    for wrong in (("c", "--group", "a b"), ("--group", "main")):
+        assert run("consume", filled, *wrong).exit_code == 2
