@@ -36,10 +36,10 @@ class Iteration(Generic[T]):
             raise StopAsyncIteration
         return item
 
-    async def next(self, timeout: Seconds) -> T:
-        """Return the next one within `timeout` seconds; raises `RequestTimeout`.
+    async def next(self, timeout: Seconds | None = None) -> T:
+        """Return the next one within `timeout` seconds; None waits for ever.
 
-        Raises `BadArgument` when the iteration has ended.
+        Raises `RequestTimeout`, and `BadArgument` when the iteration has ended.
         """
         item = await self.take(Deadline.after(timeout))
         if item is None:

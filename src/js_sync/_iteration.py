@@ -37,10 +37,10 @@ class Iteration(Generic[T]):
             raise StopIteration
         return item
 
-    def next(self, timeout: Seconds) -> T:
-        """Return the next one within `timeout` seconds; raises `RequestTimeout`.
+    def next(self, timeout: Seconds | None = None) -> T:
+        """Return the next one within `timeout` seconds; None waits for ever.
 
-        Raises `BadArgument` when the iteration has ended.
+        Raises `RequestTimeout`, and `BadArgument` when the iteration has ended.
         """
         item = self.take(Deadline.after(timeout))
         if item is None:

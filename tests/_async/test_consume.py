@@ -359,9 +359,7 @@ async def test_leaving_gives_back_what_was_not_handed_over(opened, name):
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
         consumer = await stream.create_consumer(config)
         async with consumer.messages(max_messages=20) as messages:
-            async for message in messages:
-                await message.ack()
-                break
+            await (await messages.next()).ack()
         again = await consumer.fetch(19, timeout=10)
         assert sorted(message.metadata.stream_seq for message in again) == list(range(2, 21))
 
