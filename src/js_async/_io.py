@@ -24,7 +24,7 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
@@ -77,6 +77,13 @@ class Opening(Generic[T]):
 
     async def __aexit__(self, *_: object) -> None:
         await self._opened.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(
+                f"{name} is not there before this is open: await it, or use it in `async with`"
+            )
 
 
 def opening(work: Coroutine[Any, Any, T]) -> Opening[T]:

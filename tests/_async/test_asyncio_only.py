@@ -730,3 +730,11 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
             assert message.metadata.num_delivered == 2
             assert (await far.info()).name == "w"
             await connection.close()
+
+
+async def test_what_is_used_before_it_is_awaited_says_so(server):
+    connecting = js.connect(server.url)
+    with pytest.raises(AttributeError, match=r"jetstream is not there .* await it"):
+        connecting.jetstream()
+    async with connecting as connection:
+        assert connection.is_connected
