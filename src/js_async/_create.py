@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve
@@ -14,11 +15,12 @@ from js_core.errors import (
     BadArgument,
     ConsumerExists,
     JetStreamError,
+    StreamExists,
     TwinstreamError,
 )
 
 if TYPE_CHECKING:
-    from js_models import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
+    from js_models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo
 
 __all__ = [
     "CreateAction",
@@ -32,19 +34,57 @@ CreateAction = Literal["", "create", "update"]
 
 
 async def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
-    """Create a stream."""
+    """Create a stream. Raises `StreamExists` with the differences, field by field."""
     subject = api.subjects.stream("CREATE", name)
-    return await api.call(
-        subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
-    )
+    try:
+        return await api.call(
+            subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
+        )
+    except StreamExists as error:
+        raise await _stream_explained(api, name, config, error) from None
+    except JetStreamError as error:
+        _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
+        raise
 
 
 async def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
     """Replace the configuration of a stream."""
     subject = api.subjects.stream("UPDATE", name)
-    return await api.call(
-        subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
-    )
+    try:
+        return await api.call(
+            subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
+        )
+    except JetStreamError as error:
+        _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
+        raise
+
+
+def _version(api: Api) -> str:
+    return api.transport.server_info.version
+
+
+def _note_problems(error: JetStreamError, judge: Callable[[], list[Problem]]) -> None:
+    """Add to a refusal what the rules say: which setting it is about, and what to do."""
+    try:
+        problems = judge()
+    except ValueError:
+        # The rules do not know such a version.
+        return
+    for problem in problems:
+        if problem.err_code == error.err_code:
+            error.add_note(str(problem))
+
+
+async def _stream_explained(
+    api: Api, name: str, config: StreamConfig, error: StreamExists
+) -> JetStreamError:
+    try:
+        actual = (await api.stream_info(name)).config
+        wanted = js_models.effective_stream(config, _version(api))
+    except (TwinstreamError, ValueError):
+        # The explanation is a courtesy; the refusal itself is what counts.
+        return error
+    return error.with_differences(differences(js_models.encode(wanted), js_models.encode(actual)))
 
 
 def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
@@ -97,6 +137,10 @@ async def create_consumer(
         )
     except ConsumerExists as error:
         raise await _explained(api, stream, name, config, error) from None
+    except JetStreamError as error:
+        judged = config
+        _note_problems(error, lambda: js_models.validate_consumer(judged, server=_version(api)))
+        raise
 
 
 def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:

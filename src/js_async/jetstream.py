@@ -98,7 +98,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         """Create a stream; an equal one that exists is fine.
 
         With `pedantic` the server refuses a configuration that it would have to change, instead of
-        changing it (2.11). Raises `StreamExists` for one with another configuration,
+        changing it (2.11). Raises `StreamExists` with the differences to one of that name,
         `InvalidConfig`, `SubjectOverlap` or another `JetStreamError`.
         """
         name = _name(config)

@@ -28,11 +28,12 @@ def differences(wanted: Mapping[str, Any], actual: Mapping[str, Any]) -> tuple[D
     Fields that were left to the server are no differences, nor is metadata of the server's own.
     Where nothing that was asked for differs, what the server has beyond its defaults does.
     """
+    wanted, actual = _of_users(wanted), _of_users(actual)
     asked = {name: value for name, value in wanted.items() if value is not None}
     found = [
         Difference(name, value, actual.get(name))
         for name, value in asked.items()
-        if not _same(name, value, actual.get(name))
+        if not _same(value, actual.get(name))
     ]
     if not found:
         found = [
@@ -60,12 +61,15 @@ _FILLED_IN = frozenset(
 )
 
 
-def _same(name: str, wanted: Any, actual: Any) -> bool:
-    if name == "metadata":
-        return _own(wanted) == _own(actual or {})
+def _same(wanted: Any, actual: Any) -> bool:
     # The server leaves out what is zero, false or empty.
     return bool(wanted == actual or (not wanted and not actual))
 
 
-def _own(metadata: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in metadata.items() if not key.startswith("_nats.")}
+def _of_users(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a configuration without the metadata that the server adds."""
+    metadata = config.get("metadata")
+    if not metadata:
+        return config
+    own = {key: value for key, value in metadata.items() if not key.startswith("_nats.")}
+    return {**config, "metadata": own}

@@ -267,16 +267,7 @@ class MessageNotFound(JetStreamError):
     """No message with that sequence or subject (10037, 10043, 10057)."""
 
 
-class StreamExists(JetStreamError):
-    """A stream of that name exists with another configuration, or at all (10058, 10130)."""
-
-
-class ConsumerExists(JetStreamError):
-    """A consumer of that name exists with another configuration (10013, 10105, 10148).
-
-    `differences` tells field by field what was wanted and what is, where the server was asked.
-    """
-
+class _Exists(JetStreamError):
     differences: tuple[Difference, ...] = ()
 
     def with_differences(self, found: tuple[Difference, ...]) -> Self:
@@ -290,6 +281,20 @@ class ConsumerExists(JetStreamError):
         )
         error.differences = found
         return error
+
+
+class StreamExists(_Exists):
+    """A stream of that name exists with another configuration, or at all (10058, 10130).
+
+    `differences` tells field by field what was wanted and what is, where the server was asked.
+    """
+
+
+class ConsumerExists(_Exists):
+    """A consumer of that name exists with another configuration (10013, 10105, 10148).
+
+    `differences` tells field by field what was wanted and what is, where the server was asked.
+    """
 
 
 class SubjectOverlap(JetStreamError):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve
@@ -14,12 +15,13 @@ from js_core.errors import (
     BadArgument,
     ConsumerExists,
     JetStreamError,
+    StreamExists,
     TwinstreamError,
 )
 from js_sync._api import Api
 
 if TYPE_CHECKING:
-    from js_models import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
+    from js_models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo
 
 __all__ = [
     "CreateAction",
@@ -33,15 +35,57 @@ CreateAction = Literal["", "create", "update"]
 
 
 def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
-    """Create a stream."""
+    """Create a stream. Raises `StreamExists` with the differences, field by field."""
     subject = api.subjects.stream("CREATE", name)
-    return api.call(subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse)
+    try:
+        return api.call(
+            subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
+        )
+    except StreamExists as error:
+        raise _stream_explained(api, name, config, error) from None
+    except JetStreamError as error:
+        _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
+        raise
 
 
 def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
     """Replace the configuration of a stream."""
     subject = api.subjects.stream("UPDATE", name)
-    return api.call(subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse)
+    try:
+        return api.call(
+            subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
+        )
+    except JetStreamError as error:
+        _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
+        raise
+
+
+def _version(api: Api) -> str:
+    return api.transport.server_info.version
+
+
+def _note_problems(error: JetStreamError, judge: Callable[[], list[Problem]]) -> None:
+    """Add to a refusal what the rules say: which setting it is about, and what to do."""
+    try:
+        problems = judge()
+    except ValueError:
+        # The rules do not know such a version.
+        return
+    for problem in problems:
+        if problem.err_code == error.err_code:
+            error.add_note(str(problem))
+
+
+def _stream_explained(
+    api: Api, name: str, config: StreamConfig, error: StreamExists
+) -> JetStreamError:
+    try:
+        actual = (api.stream_info(name)).config
+        wanted = js_models.effective_stream(config, _version(api))
+    except (TwinstreamError, ValueError):
+        # The explanation is a courtesy; the refusal itself is what counts.
+        return error
+    return error.with_differences(differences(js_models.encode(wanted), js_models.encode(actual)))
 
 
 def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
@@ -94,6 +138,10 @@ def create_consumer(
         )
     except ConsumerExists as error:
         raise _explained(api, stream, name, config, error) from None
+    except JetStreamError as error:
+        judged = config
+        _note_problems(error, lambda: js_models.validate_consumer(judged, server=_version(api)))
+        raise
 
 
 def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:

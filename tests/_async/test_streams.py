@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 import js_async as js
@@ -22,9 +24,32 @@ async def test_a_stream_is_created_once_and_found_again(opened, name):
 async def test_another_configuration_under_the_same_name_is_an_error(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[name]))
-        with pytest.raises(js.StreamExists) as caught:
+        with pytest.raises(js.StreamExists, match="max_msgs: wanted 1, is -1") as caught:
             await jet.create_stream(StreamConfig(name=name, subjects=[name], max_msgs=1))
         assert caught.value.err_code == 10058
+        assert [each.field for each in caught.value.differences] == ["max_msgs"]
+
+
+async def test_a_refused_configuration_carries_what_the_rules_say(opened, name):
+    async with opened() as jet:
+        with pytest.raises(js.InvalidConfig) as caught:
+            await jet.create_stream(
+                StreamConfig(name=name, subjects=[name], retention="work_queue")
+            )
+        [note] = caught.value.__notes__
+        assert "Did you mean 'workqueue'?" in note
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        second = timedelta(seconds=1)
+        config = StreamConfig(
+            name=name, subjects=[name], max_age=second, duplicate_window=2 * second
+        )
+        with pytest.raises(js.InvalidConfig) as caught:
+            await stream.update(config)
+        assert "duplicate_window is longer than max_age" in caught.value.__notes__[0]
+        config = ConsumerConfig(durable_name="c", max_deliver=1, backoff=[second] * 3)
+        with pytest.raises(js.JetStreamError) as caught:
+            await stream.create_consumer(config)
+        assert "more backoff values than deliveries" in caught.value.__notes__[0]
 
 
 async def test_a_missing_stream_has_an_error_of_its_own(opened, name):
