@@ -367,6 +367,17 @@ _BY_CODE: dict[int, type[JetStreamError]] = {
 }
 
 
+# What to do where the server's words do not say it.
+_ADVICE: dict[int, str] = {
+    10074: "num_replicas above 1 needs a cluster",
+    10111: "set allow_rollup_hdrs of the stream",
+    10166: "set allow_msg_ttl of the stream, which cannot be undone",
+    10168: "make the stream with allow_msg_counter, which cannot be set later",
+    10174: "set allow_atomic of the stream",
+    10188: "set allow_msg_schedules of the stream, which cannot be undone",
+}
+
+
 def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
     """Return the exception for the `error` member of a JetStream answer."""
     description = str(error.get("description") or "JetStream gave no reason")
@@ -375,7 +386,10 @@ def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
     cls = _BY_CODE.get(err_code, JetStreamError)
     if cls is StoreRefused and "per subject" in description:
         cls = MessageExists
-    return cls(description, code=code, err_code=err_code, subject=subject)
+    raised = cls(description, code=code, err_code=err_code, subject=subject)
+    if err_code in _ADVICE:
+        raised.add_note(_ADVICE[err_code])
+    return raised
 
 
 def _integer(value: object) -> int:

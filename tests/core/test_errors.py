@@ -45,6 +45,12 @@ def test_an_error_in_an_answer_is_raised_as_the_class_of_its_code(code: int, nam
     assert (type(again), str(again), again.err_code) == (type(error), str(error), code)
 
 
+def test_what_a_stream_must_allow_first_is_a_note_of_the_error() -> None:
+    error = api_error({"err_code": 10166, "description": "per-message TTL is disabled"})
+    assert error.__notes__ == ["set allow_msg_ttl of the stream, which cannot be undone"]
+    assert not hasattr(api_error({"err_code": 10059}), "__notes__")
+
+
 def test_a_full_subject_is_told_from_a_full_stream() -> None:
     full = {"err_code": 10077, "description": "maximum messages per subject exceeded"}
     assert type(api_error(full)) is errors.MessageExists
