@@ -50,7 +50,8 @@ class Held:
         self.taken_at = 0.0
         """When the user took a message last (monotonic)."""
         self.keep_all = False
-        """Keep alive what is buffered however long nobody took one: a worker has them in order."""
+        """Keep alive what is buffered however long nobody took one: it is in order, or somebody is
+        known to work on what comes before it."""
 
     def start(self, box: Box) -> None:
         """Begin to tell the server, also of what is in the mailbox."""

@@ -87,6 +87,8 @@ class Consuming(WorksBeside):
         self._messages: Final = messages
         self._handler: Final = handler
         self._progress: Final = progress
+        # Otherwise what waits behind a long handler would be delivered here again and again.
+        messages.held.keep_all = progress
         self._workers: Final = concurrency
         lanes = concurrency if order == "subject" else 1
         self._lanes: Final = [_Lane() for _ in range(lanes)]

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async import _held
 from js_models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
@@ -186,6 +187,28 @@ async def test_a_long_handler_keeps_its_message(opened, name):
         async with consumer.consume(handler, progress=True):
             await eventually(settled, consumer, 1)
         assert deliveries == [1]
+
+
+async def test_what_comes_behind_a_very_long_handler_is_delivered_once(opened, name, monkeypatch):
+    # A handler that takes longer than the patience with who takes no message.
+    monkeypatch.setattr(_held, "_PATIENCE", 0)
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
+        consumer = await stream.create_consumer(config)
+        deliveries = []
+
+        async def handler(message):
+            deliveries.append(message.metadata.num_delivered)
+            if len(deliveries) == 1:
+                for number in range(5):
+                    await jet.publish(f"{name}.more.{number}")
+                await pause(5)
+            await message.ack()
+
+        async with consumer.consume(handler, progress=True):
+            await eventually(settled, consumer, 6)
+        assert deliveries == [1] * 6
 
 
 async def test_what_is_buffered_does_not_age(opened, name):

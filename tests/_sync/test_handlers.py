@@ -11,6 +11,7 @@ import pytest
 
 import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
+from js_sync import _held
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 
@@ -187,6 +188,28 @@ def test_a_long_handler_keeps_its_message(opened, name):
         with consumer.consume(handler, progress=True):
             eventually(settled, consumer, 1)
         assert deliveries == [1]
+
+
+def test_what_comes_behind_a_very_long_handler_is_delivered_once(opened, name, monkeypatch):
+    # A handler that takes longer than the patience with who takes no message.
+    monkeypatch.setattr(_held, "_PATIENCE", 0)
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))
+        consumer = stream.create_consumer(config)
+        deliveries = []
+
+        def handler(message):
+            deliveries.append(message.metadata.num_delivered)
+            if len(deliveries) == 1:
+                for number in range(5):
+                    jet.publish(f"{name}.more.{number}")
+                pause(5)
+            message.ack()
+
+        with consumer.consume(handler, progress=True):
+            eventually(settled, consumer, 6)
+        assert deliveries == [1] * 6
 
 
 def test_what_is_buffered_does_not_age(opened, name):
