@@ -63,6 +63,7 @@ class _Receiver(asyncio.BufferedProtocol):
             self._view = self._long if size >= _LONG_MESSAGE else self._short
 
     def eof_received(self) -> bool:
+        self._link.ended(self, None)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -254,8 +255,11 @@ class Link:
             self.abort(error)
 
     def ended(self, receiver: _Receiver, error: Exception | None) -> None:
-        """Note the end of a socket."""
+        """Note the end of a socket, where the peer sends no more."""
         if receiver is self._receiver:
+            if self._transport is not None:
+                # Nobody reads what is still to be written: it must not hold up the end.
+                self._transport.abort()
             self._drop(error)
 
     def abort(self, error: Exception | None) -> None:

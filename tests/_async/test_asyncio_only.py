@@ -12,6 +12,7 @@ import itertools
 import math
 import os
 import signal
+import socket
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -738,3 +739,41 @@ async def test_what_is_used_before_it_is_awaited_says_so(server):
         connecting.jetstream()
     async with connecting as connection:
         assert connection.is_connected
+
+
+async def test_what_nobody_reads_holds_up_no_end_of_a_link():
+    """A peer that sends no more is gone, whatever is still to be written to it."""
+
+    def deaf(peer: FakePeer) -> None:
+        peer.handshake(max_payload=1 << 26)
+        peer.stop_reading()
+        peer.reach("deaf")
+        peer.wait_for("stuck")
+        peer._sock.shutdown(socket.SHUT_WR)
+        peer.wait_for("mended", timeout=20)
+        peer.reset()
+
+    def welcome(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left()
+
+    reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+    with FakeServer(deaf, welcome) as server:
+        async with js.connect(server.url, reconnect=reconnect) as connection:
+
+            async def is_deaf():
+                return server.reached("deaf")
+
+            async def is_stuck():
+                return connection._session._link.is_full
+
+            async def is_mended():
+                return connection.is_connected and connection.epoch == 2
+
+            await eventually(is_deaf)
+            publishing = asyncio.create_task(connection.publish("big", bytes(1 << 25)))
+            await eventually(is_stuck)
+            server.tell("stuck")
+            await eventually(is_mended)
+            await publishing
+            server.tell("mended")
