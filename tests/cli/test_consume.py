@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import js_cli.consume
 import js_sync
+from js_cli import message_source
 from js_cli.groups import twinstream
 from js_cli.link_watch import LinkWatch
 from js_models import ConsumerConfig, ConsumerInfo, StreamConfig
@@ -264,6 +265,8 @@ def test_of_long_messages_few_are_taken_at_once(
         assert len(list(jet.publish_many(requests))) == 20
         config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
         jet.get_stream(stream).create_consumer(config)
+    # On a busy machine so many bytes take longer than is waited for them otherwise.
+    monkeypatch.setattr(message_source, "_GLANCE", 10.0)
     after_print(monkeypatch, broken)
     assert run("consume", stream, "w").exit_code == 1
     (info,) = consumers(server, stream)
