@@ -29,6 +29,7 @@ TREES = {
         "_keeping.py": "system calls of sockets, which asyncio makes by itself",
         "_tls_socket.py": "TLS of sockets, which asyncio has by itself",
         "_link.py": "the seam: the bytes of a connection",
+        "_sleeper.py": "futures of asyncio, which threads have none of",
         "_sender.py": "whose turn it is to send, where threads may",
         "_sockets.py": "the seam's sockets, which asyncio has of its own",
         "nats_py.py": "nats-py has no blocking client to stand on",

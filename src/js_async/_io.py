@@ -26,6 +26,7 @@ from contextvars import copy_context
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
+from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
 from js_core.told import check_takes_one
@@ -163,7 +164,7 @@ class Signal:
 
     def __init__(self) -> None:
         self.raised = False
-        self.sleepers: Final[list[asyncio.Future[bool]]] = []
+        self.sleepers: Final[list[Sleeper]] = []
 
     def is_set(self) -> bool:
         """Tell whether the flag is up."""
@@ -173,8 +174,7 @@ class Signal:
         """Raise the flag and wake who sleeps on it."""
         self.raised = True
         for sleeper in self.sleepers:
-            if not sleeper.done():
-                sleeper.set_result(True)
+            sleeper.wake()
 
     def clear(self) -> None:
         """Lower the flag."""
@@ -185,11 +185,11 @@ class Signal:
         if self.raised:
             return True
         loop = asyncio.get_running_loop()
-        sleeper: asyncio.Future[bool] = loop.create_future()
+        sleeper = Sleeper(loop)
         self.sleepers.append(sleeper)
         alarm = None
         if deadline is not NEVER:
-            alarm = loop.call_later(deadline.remaining(), _give_up, sleeper)
+            alarm = loop.call_later(deadline.remaining(), sleeper.wake)
         try:
             await sleeper
         finally:
@@ -276,11 +276,6 @@ class Forks:
 
 
 os.register_at_fork(after_in_child=Forks.note)
-
-
-def _give_up(sleeper: asyncio.Future[bool]) -> None:
-    if not sleeper.done():
-        sleeper.set_result(False)
 
 
 class Task:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from js_async._io import Forks, Signal
+from js_async._sleeper import Sleeper, Turn
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 
@@ -80,7 +81,7 @@ class _Receiver(asyncio.BufferedProtocol):
 
 
 class _Alarm:
-    """Wakes sleepers at their deadlines with the result False: one timer for a whole connection.
+    """Wakes sleepers at their deadlines: one timer for a whole connection.
 
     Nearly every wait ends by what came, long before its deadline. A timer of the loop for each,
     made and cancelled, is a tenth of the work of a request; here a wait costs an entry in a
@@ -89,17 +90,17 @@ class _Alarm:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
-        self._sleepers: Final[dict[asyncio.Future[bool], float]] = {}
+        self._sleepers: Final[dict[Sleeper, float]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = math.inf
 
-    def set(self, sleeper: asyncio.Future[bool], at: float) -> None:
+    def set(self, sleeper: Sleeper, at: float) -> None:
         """Wake a sleeper at a moment (monotonic; infinite is never), unless `clear` comes first."""
         self._sleepers[sleeper] = at
         if at < self._rings_at:
             self._ring_at(at)
 
-    def clear(self, sleeper: asyncio.Future[bool]) -> None:
+    def clear(self, sleeper: Sleeper) -> None:
         """Forget a sleeper."""
         self._sleepers.pop(sleeper, None)
 
@@ -121,8 +122,8 @@ class _Alarm:
         for sleeper, at in self._sleepers.items():
             if at > now:
                 earliest = min(earliest, at)
-            elif not sleeper.done():
-                sleeper.set_result(False)
+            else:
+                sleeper.wake()
         if earliest < math.inf:
             self._ring_at(earliest)
 
@@ -148,6 +149,7 @@ class Link:
         self._polling = False
         self._loop: Final = asyncio.get_running_loop()
         self._alarm: Final = _Alarm(self._loop)
+        self._turn: Final = Turn(self._loop)
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
@@ -220,7 +222,7 @@ class Link:
         if signal.raised:
             return True
         # `Signal.sleep` with the link's one timer in place of a timer for each wait.
-        sleeper: asyncio.Future[bool] = self._loop.create_future()
+        sleeper = Sleeper(self._loop, self._turn)
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
         if self._busy_poll:
@@ -249,10 +251,14 @@ class Link:
         """Pass on bytes of the current socket; any error in there ends the link."""
         if receiver is not self._receiver and self._receiver is not None:
             return
+        turn = self._turn
+        turn.is_on = True
         try:
             receiver.expect(self._on_bytes(data))
         except Exception as error:
             self.abort(error)
+        finally:
+            turn.end()
 
     def ended(self, receiver: _Receiver, error: Exception | None) -> None:
         """Note the end of a socket, where the peer sends no more."""
@@ -291,10 +297,14 @@ class Link:
 
         With `now` it goes out at once, before the caller gets ready to wait for the answer.
         """
-        if self.is_full or self._receiver is None:
+        transport = self._transport
+        if self.is_full or transport is None:
             return False
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
+        if now and not self._out:
+            transport.write(data)
+            return True
         # As `write` does: this runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)

@@ -18,8 +18,9 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from contextvars import Context
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import nats
 import pytest
@@ -30,6 +31,7 @@ import js_async.publisher
 from js_async._io import Interrupts, Signal, here, set_from_anywhere
 from js_async._link import Link, _Alarm, _Receiver
 from js_async._pipeline import Pipeline
+from js_async._sleeper import Sleeper, Turn
 from js_core.deadline import Deadline, monotonic
 from js_core.protocol import Parser
 from js_models import ConsumerConfig, StreamConfig
@@ -42,6 +44,26 @@ from tests.fake.stock import Stock
 COUNT = 5
 WAITING, READY = "while it waits", "when it may go on"
 WAYS = pytest.mark.parametrize("way", [WAITING, READY])
+
+
+class Before:
+    """What a task waits for, with something done before the task hears of it."""
+
+    def __init__(self, future: Any, act: Callable[[], object]) -> None:
+        self.future = future
+        self.act = act
+        self.get_loop = asyncio.get_running_loop
+        self.cancel = future.cancel
+        self.result = future.result
+        # So a task knows what it may wait for.
+        self._asyncio_future_blocking = True
+
+    def add_done_callback(self, callback: Callable[[Any], object], *, context: Context) -> None:
+        def both(_: object) -> None:
+            self.act()
+            callback(self)
+
+        self.future.add_done_callback(both, context=context)
 
 
 class Steps:
@@ -66,7 +88,7 @@ class Steps:
             if self.suspensions == self.stop_at:
                 # Told before the task itself: it is cancelled with its result at hand.
                 if self.way == READY and future is not None:
-                    future.add_done_callback(lambda _: task.cancel())
+                    future = Before(future, task.cancel)
                 else:
                     task.cancel()
             try:
@@ -378,15 +400,16 @@ async def test_a_worker_can_be_asked_to_stop_by_any_thread() -> None:
 async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
     loop = asyncio.get_running_loop()
     alarm = _Alarm(loop)
-    sleepers = [loop.create_future() for _ in range(4)]
+    sleepers = [Sleeper(loop) for _ in range(4)]
     now = monotonic()
     for sleeper, delay in zip(sleepers, (0.02, 0.01, math.inf, 0.015), strict=True):
         alarm.set(sleeper, now + delay)
-    sleepers[3].set_result(True)
-    assert await asyncio.wait_for(asyncio.gather(*sleepers[:2]), 20) == [False, False]
+    sleepers[3].wake()
+    async with asyncio.timeout(20):
+        for sleeper in sleepers[:2]:
+            await sleeper
     assert monotonic() >= now + 0.02
-    assert sleepers[3].result() is True
-    assert not sleepers[2].done()
+    assert not sleepers[2].is_over
     alarm.clear(sleepers[2])
     alarm.clear(sleepers[2])
 
@@ -395,10 +418,113 @@ async def test_an_alarm_rings_again_after_nobody_slept() -> None:
     loop = asyncio.get_running_loop()
     alarm = _Alarm(loop)
     for delay in (0.02, 0.0, 0.01):
-        sleeper: asyncio.Future[bool] = loop.create_future()
+        sleeper = Sleeper(loop)
         alarm.set(sleeper, monotonic() + delay)
-        assert await asyncio.wait_for(sleeper, 20) is False
+        async with asyncio.timeout(20):
+            await sleeper
         alarm.clear(sleeper)
+
+
+class Sleeping:
+    """A task that sleeps, and what it saw and did since."""
+
+    def __init__(self, turn: Turn, after: Callable[[], object] = lambda: None) -> None:
+        self.sleeper = Sleeper(asyncio.get_running_loop(), turn)
+        self.after = after
+        self.seen: list[object] = []
+        self.task = asyncio.create_task(self._sleep())
+
+    async def _sleep(self) -> None:
+        try:
+            await self.sleeper
+        except asyncio.CancelledError as error:
+            self.seen.append(error.args)
+            raise
+        self.seen.append(asyncio.current_task())
+        self.after()
+
+
+async def in_a_turn(turn: Turn, *woken: Sleeping, told: list[object]) -> None:
+    """Wake tasks as a reader does, which is called by the loop."""
+
+    def read() -> None:
+        turn.is_on = True
+        for each in woken:
+            each.sleeper.wake()
+            each.sleeper.wake()
+        told.append([each.seen for each in woken if each.seen])
+        turn.end()
+        told.append([each.seen for each in woken if each.seen])
+
+    await asyncio.sleep(0)  # the tasks begin
+    asyncio.get_running_loop().call_soon(read)
+    await asyncio.sleep(0)
+
+
+async def test_who_is_woken_by_a_reader_goes_on_in_the_same_turn_of_the_loop() -> None:
+    turn, told = Turn(asyncio.get_running_loop()), []
+    first, second = Sleeping(turn), Sleeping(turn)
+    await in_a_turn(turn, first, second, told=told)
+    # Each as itself, once all was handed out.
+    assert told == [[], [[first.task], [second.task]]]
+    await asyncio.gather(first.task, second.task)
+    late = Sleeper(asyncio.get_running_loop(), turn)
+    late.wake()
+    await late  # which is over
+
+
+async def test_who_is_woken_inside_a_task_goes_on_after_it() -> None:
+    turn = Turn(asyncio.get_running_loop())
+    sleeping = Sleeping(turn)
+    await asyncio.sleep(0)
+    turn.is_on = True
+    sleeping.sleeper.wake()
+    turn.end()
+    assert sleeping.seen == []
+    await sleeping.task
+    assert sleeping.seen == [sleeping.task]
+
+
+async def test_a_sleep_ends_with_the_cancellation_of_its_task() -> None:
+    turn, told = Turn(asyncio.get_running_loop()), []
+    victim = Sleeping(turn)
+    canceller = Sleeping(turn, lambda: victim.task.cancel("woken, but not yet gone on"))
+    asleep = Sleeping(turn)
+    await in_a_turn(turn, canceller, victim, told=told)
+    asleep.task.cancel("asleep")
+    asleep.sleeper.wake()
+    outcomes = await asyncio.gather(
+        canceller.task, victim.task, asleep.task, return_exceptions=True
+    )
+    assert [type(each) for each in outcomes] == [
+        type(None),
+        asyncio.CancelledError,
+        asyncio.CancelledError,
+    ]
+    assert victim.seen == [("woken, but not yet gone on",)]
+    assert asleep.seen == [("asleep",)]
+
+
+@pytest.mark.parametrize("ends", [SystemExit(3), KeyboardInterrupt()])
+def test_what_ends_a_program_ends_it_out_of_a_task_that_a_reader_woke(ends) -> None:
+    seen: list[object] = []
+
+    def end() -> NoReturn:
+        raise ends
+
+    async def program() -> None:
+        turn = Turn(asyncio.get_running_loop())
+        ending, other = Sleeping(turn, end), Sleeping(turn)
+        try:
+            await in_a_turn(turn, ending, other, told=[])
+            await asyncio.sleep(60)
+        finally:
+            seen.append(other.seen == [other.task])
+
+    with pytest.raises(type(ends)):
+        asyncio.run(program())
+    # Whoever was woken with it went on first.
+    assert seen == [True]
 
 
 async def test_a_handle_ends_with_a_publisher_that_is_cut_short():
