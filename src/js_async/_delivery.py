@@ -12,7 +12,7 @@ from js_core.pull_request import UNBOUNDED, PullBounds
 if TYPE_CHECKING:
     from js_models import ConsumerInfo
 
-__all__ = ["AGE_SHARE", "Delivery", "ack_wait_of", "pull_bounds"]
+__all__ = ["AGE_SHARE", "Delivery", "ack_wait_of", "ahead", "pull_bounds"]
 
 AGE_SHARE: Final = 0.5
 """What is buffered should be worked on in half of the consumer's patience."""
@@ -21,6 +21,10 @@ AGE_SHARE: Final = 0.5
 # for a third, so that one who idles pulls by itself.
 _PIN_SHARE: Final = 0.5
 _PIN_LIFE: Final = 1 / 3
+
+# How long a message may be under way (seconds), in what share of the consumer's patience at most.
+_LONGEST_WAY: Final = 0.05
+_WAY_SHARE: Final = 0.05
 
 
 class Delivery:
@@ -38,8 +42,17 @@ class Delivery:
         self.ack_wait: Final = ack_wait
 
     def is_late(self, now: float) -> bool:
-        """Tell whether the server has given up on the messages and delivers them anew."""
-        return self.ack_wait is not None and now - self.told_at >= self.ack_wait
+        """Tell whether the server may have given up on the messages, to deliver them anew."""
+        wait = self.ack_wait
+        return wait is not None and now - self.told_at >= wait - ahead(wait)
+
+
+def ahead(ack_wait: float) -> float:
+    """Return how much sooner than here the server's time may be over (seconds).
+
+    It counts from when it sent a message, which is here a little later.
+    """
+    return min(_LONGEST_WAY, ack_wait * _WAY_SHARE)
 
 
 def ack_wait_of(info: ConsumerInfo | None) -> float | None:

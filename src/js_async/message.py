@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_async._delivery import Delivery
+from js_async._delivery import Delivery, ahead
 from js_async.core_message import CoreMessage
 from js_core.ack_reply import Metadata, parse_ack_reply
 from js_core.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
@@ -79,9 +79,13 @@ class Message(CoreMessage):
 
     @property
     def is_late(self) -> bool:
-        """Tell whether the server has given up on this delivery and makes another."""
-        left = self.time_left
-        return left is not None and left <= 0
+        """Tell whether the server may have given up on this delivery, to make another.
+
+        So it is 0.05 s before `time_left` is over, or a twentieth of the consumer's `ack_wait` if
+        that is less: the server's own clock runs ahead.
+        """
+        left, wait = self.time_left, self._delivery.ack_wait
+        return left is not None and wait is not None and left <= ahead(wait)
 
     async def ack(self) -> None:
         """Say that the message is done."""

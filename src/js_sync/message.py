@@ -16,7 +16,7 @@ from js_core.errors import (
     RequestTimeout,
 )
 from js_core.protocol import Frame
-from js_sync._delivery import Delivery
+from js_sync._delivery import Delivery, ahead
 from js_sync.core_message import CoreMessage
 
 __all__ = ["Message"]
@@ -80,9 +80,13 @@ class Message(CoreMessage):
 
     @property
     def is_late(self) -> bool:
-        """Tell whether the server has given up on this delivery and makes another."""
-        left = self.time_left
-        return left is not None and left <= 0
+        """Tell whether the server may have given up on this delivery, to make another.
+
+        So it is 0.05 s before `time_left` is over, or a twentieth of the consumer's `ack_wait` if
+        that is less: the server's own clock runs ahead.
+        """
+        left, wait = self.time_left, self._delivery.ack_wait
+        return left is not None and wait is not None and left <= ahead(wait)
 
     def ack(self) -> None:
         """Say that the message is done."""
