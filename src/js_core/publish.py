@@ -70,11 +70,6 @@ class PublishRequest(NamedTuple):
     """Seconds until the server removes the message, whole ones from 1 up (server 2.11)."""
 
     @property
-    def is_plain(self) -> bool:
-        """Tell whether subject and data are all there is to it."""
-        return self[3:] == _NO_PROMISES and not self.headers
-
-    @property
     def is_repeatable(self) -> bool:
         """Tell whether sending it again cannot store it twice."""
         return (
@@ -173,8 +168,6 @@ def publish_headers(request: PublishRequest) -> bytes:
     """
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
-    if request.is_plain:
-        return b""
     if request[3:] == _NO_PROMISES:
         return encode_headers(request.headers)
     promises = _promises(request)

@@ -158,7 +158,6 @@ def test_a_request_is_a_value():
 )
 def test_a_plain_request_has_subject_and_data_only(more, plain):
     request = PublishRequest(subject="orders", data=b"x", **more)
-    assert request.is_plain == plain
     assert (publish_headers(request) == b"") == plain
 
 
