@@ -25,8 +25,7 @@ __all__ = [
 HeaderValues = Mapping[str, str | Iterable[str]]
 """What a publisher may pass: one value or several under each name."""
 
-_VERSION: Final = b"NATS/1.0"
-_BEGIN: Final = "NATS/1.0\r\n"
+_VERSION: Final = "NATS/1.0"
 _ONE_VALUE: Final = (str, bytes)
 _BAD_NAME: Final = re.compile(r"[^!-9;-~]")
 _BAD_VALUE: Final = re.compile(r"[\r\n\0]")
@@ -101,7 +100,7 @@ def encode_headers(headers: HeaderValues | None) -> bytes:
     """
     if not headers:
         return b""
-    text = _BEGIN
+    text = f"{_VERSION}\r\n"
     for name, value in header_pairs(headers):
         _check_name(name)
         # What can be printed ends no line: one look where others are three times slower.
