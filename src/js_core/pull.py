@@ -413,9 +413,8 @@ class PullEngine:
         if keep_pin:
             return True
         if limits.max_bytes is not None:
-            if self.buffered_bytes + self.outstanding_bytes > limits.threshold_bytes:
-                return False
-            return limits.max_bytes - self.buffered_bytes - self.outstanding_bytes > 0
+            wanted_bytes = self.buffered_bytes + self.outstanding_bytes
+            return wanted_bytes <= limits.threshold_bytes and wanted_bytes < limits.max_bytes
         wanted = self.buffered + self.outstanding
         return wanted <= self._threshold() and wanted < self._allowed
 
@@ -436,14 +435,12 @@ class PullEngine:
         limits = self._limits
         token = self._tokens()
         # One more than fits where it is only to keep the pin.
-        batch = min(max(1, self._allowed - self.buffered - self.outstanding), self._room())
-        max_bytes = None
-        if limits.max_bytes is not None:
+        if limits.max_bytes is None:
+            batch, max_bytes = max(1, self._allowed - self.buffered - self.outstanding), None
+        else:
             max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
-            batch = min(limits.max_messages, self._room())
-            if max_bytes <= 0:
-                batch, max_bytes = 1, None
-        batch = min(batch, self._most)
+            batch, max_bytes = (limits.max_messages, max_bytes) if max_bytes > 0 else (1, None)
+        batch = min(batch, self._room(), self._most)
         self._first = self._first or batch
         self._pulled_at = now
         self._requests[token] = _Request(batch, max_bytes, now, self._arrived)
