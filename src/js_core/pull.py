@@ -317,8 +317,8 @@ class PullEngine:
 
     def _learn_most(self, refusal: str) -> bool:
         """Learn how many messages a request may ask for; tell whether that mends it."""
-        allowed = refusal.rpartition(" of ")[2]
-        if "maxrequestbatch" not in refusal.lower() or not allowed.isdecimal():
+        name, allowed = _limit(refusal)
+        if name != "max_batch" or not allowed.isdecimal():
             return False
         most = max(1, int(allowed))
         grown = self._accepted and most >= self._first
@@ -478,10 +478,21 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
 
 
 def _refused(status: Status, limits: PullLimits) -> PullRefused:
-    allowed = status.text.rpartition(" of ")[2]
-    lower = status.text.lower()
+    name, allowed = _limit(status.text)
+    asked = {
+        "max_batch": limits.max_messages,
+        "max_bytes": limits.max_bytes,
+        "max_expires": f"{limits.expires:g}s",
+    }
+    return PullRefused(name, asked[name], allowed, str(status))
+
+
+def _limit(refusal: str) -> tuple[str, str]:
+    """Return the name of the limit that a request is beyond, and what it allows."""
+    allowed = refusal.rpartition(" of ")[2]
+    lower = refusal.lower()
     if "maxrequestbatch" in lower:
-        return PullRefused("max_batch", limits.max_messages, allowed, str(status))
+        return "max_batch", allowed
     if "maxrequestexpires" in lower:
-        return PullRefused("max_expires", f"{limits.expires:g}s", allowed, str(status))
-    return PullRefused("max_bytes", limits.max_bytes, allowed, str(status))
+        return "max_expires", allowed
+    return "max_bytes", allowed
