@@ -52,18 +52,15 @@ class Wire(Protocol):
 
 def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
     """Return a socket with a connection, which never waits; raises OSError."""
+    # A socket's timeout of 0 means "do not block", which is not meant.
+    timeout = max(0.001, min(deadline.remaining(), LONGEST))
     try:
-        sock = socket.create_connection((host, port), timeout=_patience(deadline))
+        sock = socket.create_connection((host, port), timeout=timeout)
     except TimeoutError:
         raise TimeoutError("no connection in time") from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setblocking(False)
     return sock
-
-
-def _patience(deadline: Deadline) -> float:
-    # A socket's timeout of 0 means "do not block", which is not meant.
-    return max(0.001, min(deadline.remaining(), LONGEST))
 
 
 def secured(
