@@ -14,7 +14,7 @@ from js_core.batch import BatchEnd
 from js_core.errors import PullError, TwinstreamError
 from js_core.pin import pin_size
 from js_core.protocol import Frame
-from js_core.pull import pull_error
+from js_core.pull_error import pull_error
 from js_core.pull_request import PullLimits
 from js_core.status import Kind, Status, is_status, read_status
 

@@ -40,15 +40,8 @@ from typing import Final
 
 from attrs import frozen
 
-from js_core.errors import (
-    BadPull,
-    ConsumerDeleted,
-    ConsumerIsPush,
-    NoResponders,
-    PullError,
-    PullRefused,
-    TwinstreamError,
-)
+from js_core.errors import TwinstreamError
+from js_core.pull_error import pull_error, refused_limit
 from js_core.pull_request import PullLimits
 from js_core.reports import PullWarning
 from js_core.status import Kind, Status
@@ -317,7 +310,7 @@ class PullEngine:
 
     def _learn_most(self, refusal: str) -> bool:
         """Learn how many messages a request may ask for; tell whether that mends it."""
-        name, allowed = _limit(refusal)
+        name, allowed = refused_limit(refusal)
         if name != "max_batch" or not allowed.isdecimal():
             return False
         most = max(1, int(allowed))
@@ -453,46 +446,3 @@ class PullEngine:
     def _finish(self, error: TwinstreamError) -> None:
         self._stopped = True
         self._actions.append(Finish(error))
-
-
-def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
-    """Return the error for a status that waiting cannot mend."""
-    match status.kind:
-        case Kind.DELETED:
-            return ConsumerDeleted("the consumer was deleted while it was pulled from")
-        case Kind.NOT_PULL:
-            return ConsumerIsPush("the consumer is a push consumer: it cannot be pulled from")
-        case Kind.NO_RESPONDERS:
-            return NoResponders(
-                "nobody answered the pull: no such consumer (one that is not durable vanishes when"
-                " idle), no leader now, or JetStream is not served here"
-            )
-        case Kind.REFUSED:
-            return _refused(status, limits)
-        case Kind.BUSY:
-            return PullRefused("max_waiting", "one more request", None, str(status))
-        case Kind.BAD_REQUEST:
-            return BadPull(f"the server refuses the pull request: {status}")
-        case _:
-            return PullError(f"the pull ended with {status}")
-
-
-def _refused(status: Status, limits: PullLimits) -> PullRefused:
-    name, allowed = _limit(status.text)
-    asked = {
-        "max_batch": limits.max_messages,
-        "max_bytes": limits.max_bytes,
-        "max_expires": f"{limits.expires:g}s",
-    }
-    return PullRefused(name, asked[name], allowed, str(status))
-
-
-def _limit(refusal: str) -> tuple[str, str]:
-    """Return the name of the limit that a request is beyond, and what it allows."""
-    allowed = refusal.rpartition(" of ")[2]
-    lower = refusal.lower()
-    if "maxrequestbatch" in lower:
-        return "max_batch", allowed
-    if "maxrequestexpires" in lower:
-        return "max_expires", allowed
-    return "max_bytes", allowed

@@ -1,0 +1,63 @@
+"""The error for a pull that ended: what a status means that waiting cannot mend."""
+
+from __future__ import annotations
+
+from js_core.errors import (
+    BadPull,
+    ConsumerDeleted,
+    ConsumerIsPush,
+    NoResponders,
+    PullError,
+    PullRefused,
+    TwinstreamError,
+)
+from js_core.pull_request import PullLimits
+from js_core.status import Kind, Status
+
+__all__ = ["pull_error", "refused_limit"]
+
+
+def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
+    """Return the error for a status that waiting cannot mend."""
+    match status.kind:
+        case Kind.DELETED:
+            return ConsumerDeleted("the consumer was deleted while it was pulled from")
+        case Kind.NOT_PULL:
+            return ConsumerIsPush("the consumer is a push consumer: it cannot be pulled from")
+        case Kind.NO_RESPONDERS:
+            return NoResponders(
+                "nobody answered the pull: no such consumer (one that is not durable vanishes when"
+                " idle), no leader now, or JetStream is not served here"
+            )
+        case Kind.REFUSED:
+            return _refused(status, limits)
+        case Kind.BUSY:
+            return PullRefused("max_waiting", "one more request", None, str(status))
+        case Kind.BAD_REQUEST:
+            return BadPull(f"the server refuses the pull request: {status}")
+        case _:
+            return PullError(f"the pull ended with {status}")
+
+
+def _refused(status: Status, limits: PullLimits) -> PullRefused:
+    name, allowed = refused_limit(status.text)
+    asked = {
+        "max_batch": limits.max_messages,
+        "max_bytes": limits.max_bytes,
+        "max_expires": f"{limits.expires:g}s",
+    }
+    return PullRefused(name, asked[name], allowed, str(status))
+
+
+def refused_limit(refusal: str) -> tuple[str, str]:
+    """Return which limit of the consumer a request is beyond, and what it allows.
+
+    The server says, for example, "Exceeded MaxRequestBatch of 2".
+    """
+    allowed = refusal.rpartition(" of ")[2]
+    lower = refusal.lower()
+    if "maxrequestbatch" in lower:
+        return "max_batch", allowed
+    if "maxrequestexpires" in lower:
+        return "max_expires", allowed
+    return "max_bytes", allowed
