@@ -43,7 +43,6 @@ from js_core.handshake import ServerInfo, read_denied, server_error
 from js_core.options import ConnectOptions
 from js_core.pieces import LONG
 from js_core.protocol import (
-    PING,
     PONG,
     Frame,
     Info,
@@ -91,7 +90,7 @@ class Session:
         self.is_closed = False
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
-        self._pings: Final = Pings()
+        self._pings: Final = Pings(self._link)
         self._greeting: Final = Greeting(options, self._link, self._pings)
         self._trouble = Signal()
         self._change = Signal()
@@ -253,7 +252,9 @@ class Session:
                 if self.is_closed:
                     return
                 if not self._trouble.is_set():
-                    self._beat()
+                    # Else whoever noted its end is about to raise the flag.
+                    if self.is_connected:
+                        self._pings.beat(self._options.ping_interval)
                     continue
                 self._trouble.clear()
                 if not self.is_connected:
@@ -261,17 +262,6 @@ class Session:
         except Exception as error:
             # Whatever went wrong, nobody is left to mend the link: close, and say why.
             await self._finish(error)
-
-    def _beat(self) -> None:
-        """Send a PING, or cut the link when the last one has no answer yet."""
-        if not self.is_connected:
-            # Whoever noted its end is about to raise the flag.
-            return
-        if self._pings.expect_beat():
-            self._link.post(PING)
-        else:
-            interval = self._options.ping_interval
-            self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
 
     async def _mend(self) -> None:
         policy = self._options.reconnect
@@ -470,7 +460,7 @@ class Session:
         self._link.check_owner()
         await self.ready(deadline)
         epoch = self.epoch
-        pong = self._ping(epoch)
+        pong = self._pings.send(lambda: self._is_link(epoch))
         if pong is not None:
             came = await self._link.wait(pong, deadline)
             if self._is_link(epoch):
@@ -480,21 +470,6 @@ class Session:
         if self.is_closed:
             raise self.closed_error()
         raise ConnectionLost(f"the link broke before the PONG came: {self._end}")
-
-    def _ping(self, epoch: int) -> Signal | None:
-        """Send a PING over that link; return the flag of its PONG, or None if it broke."""
-        try:
-            pong = self._pings.expect()
-            if self._is_link(epoch):
-                self._link.post(PING)
-                return pong
-            # It broke before the flag was listed, so nobody raises that.
-            self._pings.forget(pong)
-        except BaseException:
-            # Interrupted. PONGs are counted, and nobody knows whether there will be this one.
-            self._link.abort(ConnectionError("the program was interrupted while it sent a PING"))
-            raise
-        return None
 
     def _is_link(self, epoch: int) -> bool:
         return self.is_connected and self.epoch == epoch

@@ -1,19 +1,25 @@
 # Generated from src/js_async/_pings.py by codegen/twin.py. Edit that file instead.
-"""The PINGs of a link whose PONGs have not come, in their order."""
+"""The PINGs over a link: sending them, and the flags of those whose PONGs have not come."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from typing import Final
 
+from js_core.errors import ConnectionLost
+from js_core.protocol import PING
 from js_sync._io import Signal
+from js_sync._link import Link
 
 __all__ = ["Pings"]
 
 
 class Pings:
-    """A flag for each PING under way; a server answers them in order."""
+    """Sends PINGs, with a flag for each under way; a server answers them in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, link: Link) -> None:
+        self._link: Final = link
         self._waiting: deque[Signal] = deque()
         self._beat: Signal | None = None
 
@@ -27,21 +33,41 @@ class Pings:
         self._beat = None
         return first
 
-    def expect(self) -> Signal:
-        """Return the flag of a PING that is sent next."""
+    def send(self, is_current: Callable[[], bool]) -> Signal | None:
+        """Send a PING and return the flag of its PONG, or None if the link broke meanwhile.
+
+        `is_current` tells whether the link is still the one that is meant.
+        """
+        try:
+            flag = self._expect()
+            if is_current():
+                self._link.post(PING)
+                return flag
+            # It broke before the flag was listed, so nobody raises that.
+            self._forget(flag)
+        except BaseException:
+            # Interrupted. PONGs are counted, and nobody knows whether there will be this one.
+            self._link.abort(ConnectionError("the program was interrupted while it sent a PING"))
+            raise
+        return None
+
+    def beat(self, interval: float) -> None:
+        """Send the PING of a heartbeat, or cut the link when the last one has no answer yet.
+
+        `interval` is the time since the last one in seconds.
+        """
+        if self._beat is not None and not self._beat.is_set():
+            self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
+            return
+        self._beat = self._expect()
+        self._link.post(PING)
+
+    def _expect(self) -> Signal:
         flag = Signal()
         self._waiting.append(flag)
         return flag
 
-    def expect_beat(self) -> bool:
-        """List a PING of the heartbeat as `expect` does; False while the last has no answer."""
-        if self._beat is not None and not self._beat.is_set():
-            return False
-        self._beat = self.expect()
-        return True
-
-    def forget(self, flag: Signal) -> None:
-        """Take back the flag of a PING that is not sent after all."""
+    def _forget(self, flag: Signal) -> None:
         try:
             self._waiting.remove(flag)
         except ValueError:
