@@ -31,10 +31,10 @@ __all__ = [
 _LOOK: Final = 1.0
 
 
-async def info(api: Api, stream: str, name: str) -> ConsumerInfo:
-    """Ask for configuration and state."""
+async def info(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> ConsumerInfo:
+    """Ask for configuration and state; by default within the time of a call."""
     subject = api.subjects.consumer("INFO", stream, name)
-    return await api.call(subject, None, js_models.ConsumerInfoResponse)
+    return await api.call(subject, None, js_models.ConsumerInfoResponse, deadline)
 
 
 async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
@@ -42,9 +42,8 @@ async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
 
     Raises what the question meets otherwise: nobody can tell then.
     """
-    subject = api.subjects.consumer("INFO", stream, name)
     try:
-        await api.call(subject, None, js_models.ConsumerInfoResponse, Deadline.after(_LOOK))
+        await info(api, stream, name, Deadline.after(_LOOK))
     except (ConsumerNotFound, StreamNotFound) as error:
         return ConsumerDeleted(f"{stream}/{name}: {error.description}")
     return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import evolve
 
 import js_models
+from js_async import _control
 from js_async._api import Api
 from js_core.deadline import Deadline
 from js_core.difference import differences
@@ -165,8 +166,7 @@ async def _explained(
     api: Api, stream: str, name: str, config: ConsumerConfig, error: ConsumerExists
 ) -> JetStreamError:
     try:
-        subject = api.subjects.consumer("INFO", stream, name)
-        actual = await api.call(subject, None, js_models.ConsumerInfoResponse)
+        actual = await _control.info(api, stream, name)
     except TwinstreamError:
         # The explanation is a courtesy; the refusal itself is what counts.
         return error

@@ -32,10 +32,10 @@ __all__ = [
 _LOOK: Final = 1.0
 
 
-def info(api: Api, stream: str, name: str) -> ConsumerInfo:
-    """Ask for configuration and state."""
+def info(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> ConsumerInfo:
+    """Ask for configuration and state; by default within the time of a call."""
     subject = api.subjects.consumer("INFO", stream, name)
-    return api.call(subject, None, js_models.ConsumerInfoResponse)
+    return api.call(subject, None, js_models.ConsumerInfoResponse, deadline)
 
 
 def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
@@ -43,9 +43,8 @@ def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
 
     Raises what the question meets otherwise: nobody can tell then.
     """
-    subject = api.subjects.consumer("INFO", stream, name)
     try:
-        api.call(subject, None, js_models.ConsumerInfoResponse, Deadline.after(_LOOK))
+        info(api, stream, name, Deadline.after(_LOOK))
     except (ConsumerNotFound, StreamNotFound) as error:
         return ConsumerDeleted(f"{stream}/{name}: {error.description}")
     return None

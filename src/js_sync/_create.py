@@ -18,6 +18,7 @@ from js_core.errors import (
     StreamExists,
     TwinstreamError,
 )
+from js_sync import _control
 from js_sync._api import Api
 
 if TYPE_CHECKING:
@@ -166,8 +167,7 @@ def _explained(
     api: Api, stream: str, name: str, config: ConsumerConfig, error: ConsumerExists
 ) -> JetStreamError:
     try:
-        subject = api.subjects.consumer("INFO", stream, name)
-        actual = api.call(subject, None, js_models.ConsumerInfoResponse)
+        actual = _control.info(api, stream, name)
     except TwinstreamError:
         # The explanation is a courtesy; the refusal itself is what counts.
         return error
