@@ -11,14 +11,12 @@ from js_async._transport import Box, Transport
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
 from js_core.handshake import Denied
-from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
+from js_core.status import is_unserved
 from js_core.subjects import check_filter
 
 __all__ = ["Answer", "Replies", "Watcher"]
-
-_NO_RESPONDERS: Final = 503
 
 
 class Watcher(Protocol):
@@ -71,7 +69,7 @@ class Answer:
         if frame is None:
             stray = "" if self.stray is None else f"; somebody else said {self.stray[3][:80]!r}"
             raise RequestTimeout(f"{subject}: no answer in time{stray}")
-        if frame[2] and parse_status(frame[3])[0] == _NO_RESPONDERS:
+        if frame[2] and is_unserved(frame):
             raise NoResponders(f"{subject}: nobody serves this subject")
         return frame
 

@@ -31,9 +31,9 @@ from js_core.errors import (
     TwinstreamError,
     api_error,
 )
-from js_core.headers import parse_status
 from js_core.protocol import Frame
 from js_core.publish_retry import passes
+from js_core.status import is_unserved
 
 if TYPE_CHECKING:
     from js_models import PubAck, StreamConfig
@@ -64,7 +64,6 @@ _APPEND: Final = 1
 _COMMIT: Final = 3
 _PING: Final = 4
 
-_NO_RESPONDERS: Final = 503
 _UNKNOWN_BATCH: Final = 10208
 _TOO_MANY_BATCHES: Final = 10211
 
@@ -207,7 +206,7 @@ class FastBatch:
             return
         tokens = subject[len(self._prefix) :].split(b".")
         number, operation = int(tokens[0]), int(tokens[1])
-        if header_size and parse_status(body)[0] == _NO_RESPONDERS:
+        if is_unserved(frame):
             self._refuse(number, operation, NoResponders("nobody serves the subject"))
             return
         try:

@@ -15,8 +15,9 @@ from attrs import frozen
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
 
-__all__ = ["Kind", "Status", "read_status"]
+__all__ = ["Kind", "Status", "is_status", "is_unserved", "read_status"]
 
+_NO_RESPONDERS: Final = 503
 PENDING_MESSAGES: Final = "Nats-Pending-Messages"
 PENDING_BYTES: Final = "Nats-Pending-Bytes"
 
@@ -77,7 +78,7 @@ _TABLE: Final[tuple[tuple[int, str, Kind], ...]] = (
     (409, "consumer is push", Kind.NOT_PULL),
     (412, "", Kind.BAD_REQUEST),
     (423, "", Kind.UNPINNED),
-    (503, "", Kind.NO_RESPONDERS),
+    (_NO_RESPONDERS, "", Kind.NO_RESPONDERS),
 )
 
 
@@ -126,6 +127,11 @@ def is_status(frame: Frame) -> bool:
         return False
     code, text = parse_status(frame[3])
     return code != 0 and (not frame[1] or classify(code, text) is Kind.FLOW_CONTROL)
+
+
+def is_unserved(frame: Frame) -> bool:
+    """Tell whether the answer to a request is the server's word that nobody serves its subject."""
+    return frame[2] > 0 and parse_status(frame[3])[0] == _NO_RESPONDERS
 
 
 def read_status(frame: Frame) -> Status:

@@ -22,7 +22,6 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from js_core.headers import parse_status
 from js_core.protocol import Frame, Sink
 from js_core.pub_ack import AckReader
 from js_core.publish import (
@@ -35,6 +34,7 @@ from js_core.publish import (
 )
 from js_core.publish_limits import PublishLimits
 from js_core.publish_retry import Step, leaves_doubt, may_get_leader, needs_pause, next_step
+from js_core.status import is_unserved
 from js_core.subjects import check_subject
 from js_models import PubAck
 from js_sync._api import Api
@@ -48,7 +48,6 @@ __all__ = ["Pipeline"]
 
 # Subjects whose check is remembered.
 _SUBJECTS: Final = 1000
-_NO_RESPONDERS: Final = 503
 
 
 class Pipeline:
@@ -249,7 +248,7 @@ class Pipeline:
         """Look at an answer closely."""
         request = entry.request
         try:
-            if frame[2] and parse_status(frame[3])[0] == _NO_RESPONDERS:
+            if is_unserved(frame):
                 raise NoResponders(f"{request.subject}: nobody serves this subject")
             ack = self._acks.read(frame, request.subject)
         except BadAnswer as error:
