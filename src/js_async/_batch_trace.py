@@ -17,7 +17,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.headers import Headers
-from js_core.publish import read_pub_ack
+from js_core.pub_ack import read_pub_ack
 from js_models import (
     PubAck,
     StreamInfo,

@@ -30,7 +30,8 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.pub_ack import read_pub_ack
+from js_core.publish import PublishRequest, publish_headers
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
 from js_models import PubAck

@@ -17,7 +17,8 @@ from js_core.errors import BadAnswer, BadArgument, Unsupported
 from js_core.given import check_kind, check_whole
 from js_core.headers import Headers, encode_headers
 from js_core.protocol import Frame
-from js_core.publish import PublishRequest, publish_headers, read_pub_ack
+from js_core.pub_ack import read_pub_ack
+from js_core.publish import PublishRequest, publish_headers
 
 if TYPE_CHECKING:
     from js_models import PubAck, StreamInfo, Timestamp

@@ -14,7 +14,6 @@ from attrs import frozen
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument, TwinstreamError
 from js_core.headers import Headers, HeaderValues, check_mapping, encode_headers
-from js_core.pub_ack import read_pub_ack
 from js_core.subjects import check_filter
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "check_data",
     "check_size",
     "publish_headers",
-    "read_pub_ack",
     "request_of",
     "several",
 ]

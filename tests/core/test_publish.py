@@ -11,7 +11,8 @@ import pytest
 from js_core.errors import BadAnswer, BadArgument, StoreRefused
 from js_core.headers import Headers
 from js_core.protocol import Frame
-from js_core.publish import PublishRequest, publish_headers, read_pub_ack, several
+from js_core.pub_ack import read_pub_ack
+from js_core.publish import PublishRequest, publish_headers, several
 from tests.core.wire import block
 
 
