@@ -213,6 +213,22 @@ def test_lists_of_names_are_sorted_and_true(package: str) -> None:
             assert hasattr(module, name), f"{module.__name__}.{name}"
 
 
+def test_lists_of_names_hold_what_other_modules_import() -> None:
+    trees = {path: ast.parse(path.read_text()) for path in (ROOT / "src").rglob("*.py")}
+    listed = {
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts): ast.literal_eval(node.value)
+        for path, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        if isinstance(node.value, ast.List)
+    }
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in listed:
+                unlisted = {alias.name for alias in node.names} - set(listed[node.module])
+                assert unlisted <= THREADS_ONLY, f"{path} imports {unlisted} of {node.module}"
+
+
 def order(name: str) -> tuple[int, str]:
     """Constants, then classes, then functions, as ruff sorts them."""
     kind = 0 if name.isupper() else 1 if name[0].isupper() else 2

@@ -17,7 +17,7 @@ from js_core.protocol import Frame
 from js_core.s2_frames import S2Frames
 from js_models import StreamConfig, StreamState
 
-__all__ = ["Backup", "SnapshotChunks", "TransferProgress"]
+__all__ = ["DATA_FILE", "META_FILE", "SUMS_FILE", "Backup", "SnapshotChunks", "TransferProgress"]
 
 DATA_FILE: Final = "stream.tar.s2"
 META_FILE: Final = "backup.json"

@@ -16,15 +16,9 @@ from js_core.hole import Hole
 from js_core.subjects import check_name, check_subject
 from js_models import StreamConfig
 
-__all__ = [
-    "KINDS",
-    "CoordinationSubjects",
-    "check_coordination",
-    "check_count",
-    "coordination_config",
-]
+__all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 
-KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
+_KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
 # A slot's message is a small record; this many slots make a listing of some megabytes.
 MOST_SLOTS: Final = 10_000
 # Bytes of a record: a note of 1,000 characters of up to 12 bytes, the owner, and what is its own.
@@ -62,8 +56,8 @@ class CoordinationSubjects:
 
     def kind(self, kind: str | None) -> str:
         """Return the filter of all slots of a kind, or of all."""
-        if kind is not None and kind not in KINDS:
-            raise BadArgument(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        if kind is not None and kind not in _KINDS:
+            raise BadArgument(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
         return f"{self.root}.held.{kind}.>" if kind is not None else self.held
 
     def parts(self, subject: str) -> tuple[str, str, int | None]:

@@ -17,7 +17,7 @@ from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
 from js_models import StreamConfig, Timestamp
 
-__all__ = ["Counter", "check_counters", "counter_of", "from_decimal", "to_decimal"]
+__all__ = ["INCREMENT", "Counter", "check_counters", "counter_of", "from_decimal", "to_decimal"]
 
 INCREMENT: Final = "Nats-Incr"
 _SOURCES: Final = "Nats-Counter-Sources"

@@ -13,14 +13,7 @@ from typing import Final
 
 from js_core.errors import BadArgument
 
-__all__ = [
-    "Deadline",
-    "Seconds",
-    "finite_seconds",
-    "monotonic",
-    "seconds",
-    "unsleeping",
-]
+__all__ = ["NEVER", "Deadline", "Seconds", "finite_seconds", "monotonic", "seconds", "unsleeping"]
 
 Seconds = float | int | timedelta
 """A duration argument: seconds, or a timedelta."""

@@ -18,7 +18,7 @@ from js_core.pull_error import pull_error
 from js_core.pull_request import PullLimits
 from js_core.status import Kind, Status, is_status, read_status
 
-__all__ = ["Fetch", "frame_size"]
+__all__ = ["GRACE", "Fetch", "frame_size"]
 
 # How much longer than the server a client waits for the end of a request (seconds).
 GRACE: Final = 1.0

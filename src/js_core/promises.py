@@ -16,7 +16,6 @@ from js_models import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 __all__ = [
     "identity_holes",
     "insert_holes",
-    "keeping_holes",
     "rolls_up",
     "update_holes",
     "upsert_holes",
@@ -54,10 +53,10 @@ def write_holes(config: StreamConfig) -> list[Hole]:
 
 def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
     """Return why a subject could be inserted twice within `lasting` seconds; None is ever."""
-    return [*write_holes(config), *keeping_holes(config, lasting)]
+    return [*write_holes(config), *_keeping_holes(config, lasting)]
 
 
-def keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
+def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
     """Return why a stored message may go away by itself within `lasting` seconds."""
     holes = _forgetting(config)
     age = config.max_age or _ZERO

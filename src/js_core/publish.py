@@ -17,7 +17,10 @@ from js_core.headers import Headers, HeaderValues, check_mapping, encode_headers
 from js_core.subjects import check_filter
 
 __all__ = [
+    "MSG_ID",
     "PLAIN",
+    "ROLLUP",
+    "TTL",
     "PublishFailure",
     "PublishRequest",
     "Publishable",

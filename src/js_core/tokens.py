@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Final
 
-__all__ = ["INBOX", "Tokens"]
+__all__ = ["INBOX", "Tokens", "base62"]
 
 INBOX: Final = "_INBOX"
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

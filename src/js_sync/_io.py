@@ -23,6 +23,7 @@ from js_core.errors import BadArgument, WrongHandler
 from js_core.told import check_takes_one
 
 __all__ = [
+    "Forks",
     "Handler",
     "Home",
     "Interrupts",

@@ -12,7 +12,7 @@ from attrs import field, frozen
 from js_spark.options import SourceOptions, ValueFormat
 from js_spark.split_tables import DEAD_LETTERS, TableNames
 
-__all__ = ["CommitMode", "PipelineConfig", "Restarts", "SinkKind", "SourceConfig"]
+__all__ = ["NAME", "CommitMode", "PipelineConfig", "Restarts", "SinkKind", "SourceConfig"]
 
 SinkKind: TypeAlias = Literal["parquet", "delta"]
 CommitMode: TypeAlias = Literal["none", "bookmark", "purge"]
