@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from js_async._io import sleep
@@ -20,6 +21,7 @@ from js_models import ConsumerInfo, StreamInfo
 
 if TYPE_CHECKING:
     from js_async.jetstream import JetStream
+    from js_async.listing import Listing
 
 __all__ = ["health"]
 
@@ -36,9 +38,9 @@ async def health(
 ) -> Health:
     """Return the findings about all streams, or one, and their consumers."""
     check_kind(thresholds, Thresholds, "thresholds", "a Thresholds, as Thresholds(full=0.8)")
-    before = await _sample(jet, transport, stream)
+    before = await _Look(jet, transport).sample(stream)
     await sleep(interval)
-    now = await _sample(jet, transport, stream)
+    now = await _Look(jet, transport).sample(stream)
     subjects: dict[Key, str] = {}
     for key, seq in stuck(before, now):
         try:
@@ -52,41 +54,68 @@ async def health(
     return judge(before, now, interval, thresholds, subjects)
 
 
-async def _sample(jet: JetStream, transport: Transport, only: str | None) -> Sample:
-    streams: dict[str, StreamInfo] = {}
-    consumers: dict[Key, ConsumerInfo] = {}
-    missing: dict[Key, str] = {}
-    offline: dict[Key, str] = {}
-    if only is not None:
+class _Look:
+    """One look at all streams, or one, and their consumers."""
+
+    def __init__(self, jet: JetStream, transport: Transport) -> None:
+        self._jet: Final = jet
+        self._transport: Final = transport
+        self._streams: Final[dict[str, StreamInfo]] = {}
+        self._consumers: Final[dict[Key, ConsumerInfo]] = {}
+        self._missing: Final[dict[Key, str]] = {}
+        self._offline: Final[dict[Key, str]] = {}
+
+    async def sample(self, only: str | None) -> Sample:
+        if only is None:
+            await self._ask_for_streams()
+        else:
+            await self._ask_for_stream(only)
+        for name in self._streams:
+            await self._ask_for_consumers(name)
+        return Sample(
+            streams=self._streams,
+            consumers=self._consumers,
+            missing=self._missing,
+            offline=self._offline,
+        )
+
+    async def _ask_for_stream(self, name: str) -> None:
         try:
-            streams[only] = (await jet.get_stream(only)).cached_info
+            self._streams[name] = (await self._jet.get_stream(name)).cached_info
         except (RequestTimeout, JetStreamError) as error:
-            if not _is_silence(error, transport):
+            if not _is_silence(error, self._transport):
                 raise
-            missing[only, ""] = str(error)
-    else:
-        listing = jet.streams()
+            self._missing[name, ""] = str(error)
+
+    async def _ask_for_streams(self) -> None:
+        listing = self._jet.streams()
         async for info in listing:
-            streams[info.config.name or ""] = info
-        missing |= {(name, ""): "" for name in listing.missing if name not in listing.offline}
-        offline |= {(name, ""): reason for name, reason in listing.offline.items()}
-    for name in streams:
-        of_stream = jet.bind_stream(name).consumers()
+            self._streams[info.config.name or ""] = info
+        self._note_absent(listing, lambda name: (name, ""))
+
+    async def _ask_for_consumers(self, stream: str) -> None:
+        listing = self._jet.bind_stream(stream).consumers()
         try:
-            async for consumer in of_stream:
-                consumers[name, consumer.name] = consumer
+            async for consumer in listing:
+                self._consumers[stream, consumer.name] = consumer
         except StreamNotFound:
             # Deleted between two questions.
-            continue
+            return
         except (RequestTimeout, JetStreamError) as error:
-            if not _is_silence(error, transport):
+            if not _is_silence(error, self._transport):
                 raise
-            missing[name, ""] = str(error)
-            continue
-        absent = (each for each in of_stream.missing if each not in of_stream.offline)
-        missing |= {(name, each): "" for each in absent}
-        offline |= {(name, each): reason for each, reason in of_stream.offline.items()}
-    return Sample(streams=streams, consumers=consumers, missing=missing, offline=offline)
+            self._missing[stream, ""] = str(error)
+            return
+        self._note_absent(listing, lambda name: (stream, name))
+
+    def _note_absent(
+        self, listing: Listing[StreamInfo] | Listing[ConsumerInfo], key: Callable[[str], Key]
+    ) -> None:
+        for name in listing.missing:
+            if name not in listing.offline:
+                self._missing[key(name)] = ""
+        for name, reason in listing.offline.items():
+            self._offline[key(name)] = reason
 
 
 def _is_silence(error: TwinstreamError, transport: Transport) -> bool:
