@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -64,4 +65,5 @@ def _uri(name: str) -> str:
     if name == STDIN_NAME:
         return "stdin"
     path = Path(name)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    # As bytes: a name need not be UTF-8.
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -111,6 +112,16 @@ def test_sarif_has_levels_places_and_rules(run: Run, tmp_path: Path) -> None:
     assert location["region"] == {"startLine": 1, "startColumn": 7}
     piped = json.loads(run("validate", "-", "--sarif", input="{").stdout)["runs"][0]["results"]
     assert piped[0]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "stdin"}
+
+
+def test_sarif_names_files_whose_names_are_no_utf8(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(os.fsdecode(b"\xff.yaml")).write_text("name: a b\nsubjects: [s]\nmax_msgs: 5\n")
+    log = json.loads(run("validate", ".", "--sarif").stdout)
+    [found] = log["runs"][0]["results"]
+    assert found["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "%FF.yaml"}
 
 
 def test_the_hook_calls_what_there_is() -> None:
