@@ -199,6 +199,46 @@ def test_a_folder_stands_for_the_files_below_it(run: Run, tmp_path: Path) -> Non
     assert "there is no .json, .yaml or .yml file to read" in nothing.stderr
 
 
+def test_links_are_followed_and_broken_ones_told(run: Run, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (outside / "a.yaml").write_text("name: A\nsubjects: [a]\nmax_msgs: 5\n")
+    (folder / "again").symlink_to(outside)
+    (folder / "linked").symlink_to(outside)
+    (outside / "circle").symlink_to(folder)
+    (folder / ".hidden.yaml").symlink_to("nowhere")
+    good = run("validate", str(folder))
+    assert (good.exit_code, good.stderr) == (0, "1 configuration, no problem\n")
+    (folder / "gone.yaml").symlink_to("nowhere")
+    (folder / "itself.yaml").symlink_to("itself.yaml")
+    for names in ((folder,), (outside / "a.yaml", folder / "gone.yaml", folder / "itself.yaml")):
+        found = run("validate", *map(str, names))
+        assert found.stderr == "1 configuration, 2 problems\n"
+        assert [line.split(":")[0] for line in found.stdout.splitlines()] == [
+            str(folder / "gone.yaml"),
+            str(folder / "itself.yaml"),
+        ]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.yaml").write_text("name: A\nsubjects: [a]\nmax_msgs: 5\n")
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def scan(path: str) -> object:
+        if path.endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    found = run("validate", str(tmp_path))
+    assert found.exit_code == 1
+    assert found.stderr == f"error: cannot read the folder {tmp_path}/closed: Permission denied\n"
+
+
 def test_no_server_is_needed() -> None:
     done = subprocess.run(
         [TWINSTREAM, "validate", *GOOD],

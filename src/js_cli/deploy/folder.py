@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from attrs import frozen
 
@@ -49,24 +50,40 @@ def configs_below(paths: Iterable[Path]) -> list[Path]:
     """Return the files that are named, and those below folders that are, each once.
 
     Below folders, hidden files and ``*.schema.json`` are passed over. Raises :class:`Failure` where
-    there is nothing to read.
+    there is nothing to read, or a folder cannot be read.
     """
-    files = {file.resolve(): file for path in paths for file in _files(path)}
+    files: dict[str, Path] = {}
+    for file in (file for path in paths for file in _files(path)):
+        files.setdefault(os.path.realpath(file), file)
     if not files:
         raise Failure("there is no .json, .yaml or .yml file to read")
     return list(files.values())
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.rglob("*") if _is_config(file.relative_to(path), file))
+    return sorted(filter(_is_config, _below(path))) if path.is_dir() else [path]
 
 
-def _is_config(inner: Path, file: Path) -> bool:
-    hidden = any(part.startswith(".") for part in inner.parts)
-    is_schema = file.name.endswith(".schema.json")
-    return file.suffix in SUFFIXES and not hidden and not is_schema and file.is_file()
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield what is below a folder and not hidden, also behind links, but not in circles."""
+    seen: set[str] = set()
+    for root, folders, files in os.walk(folder, onerror=_unreadable, followlinks=True):
+        here = os.path.realpath(root)
+        shown = [] if here in seen else [one for one in folders if not one.startswith(".")]
+        folders[:] = shown
+        if here not in seen:
+            seen.add(here)
+            yield from (Path(root, file) for file in files if not file.startswith("."))
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise Failure(f"cannot read the folder {error.filename}: {error.strerror}") from error
+
+
+def _is_config(file: Path) -> bool:
+    """Whether a file, or a link to one that is not there, has the name of a configuration."""
+    named = file.suffix in SUFFIXES and not file.name.endswith(".schema.json")
+    return named and (file.is_file() or not file.exists())
 
 
 def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
