@@ -734,6 +734,25 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_done(
         on_server(server, "DEP8A")
 
 
+def test_keys_with_capitals_are_refused_as_models_would_not_see_them(
+    run: Run, write: Write, server: NatsServer
+) -> None:
+    """A server ignores capitals; the last of two spellings counts."""
+    folder = write(
+        stream_of("DEP31A", NAME="DEP31B"),
+        {"Name": "DEP31C", "subjects": ["dep31.c"], "max_msgs": 5},
+        stream_of("DEP31D", sources=[{"name": "X", "Filter_Subject": "x"}], metadata={"A": "b"}),
+    )
+    assert run("validate", folder).exit_code == 0
+    result = run("apply", folder, "--yes")
+    assert result.exit_code == 1
+    assert [line.partition(": ")[2] for line in result.stdout.splitlines()] == [
+        "only a server takes the key 'NAME' for 'name'. Write that.",
+        "only a server takes the key 'Name' for 'name'. Write that.",
+        "only a server takes the key 'Filter_Subject' for 'filter_subject'. Write that.",
+    ]
+
+
 def test_a_sealed_stream_is_like_any_other(
     run: Run, write: Write, server: NatsServer, tmp_path: Path
 ) -> None:

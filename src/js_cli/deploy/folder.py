@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 
 from attrs import frozen
 
+from js_cli.deploy.typed import other_spellings
 from js_cli.failures import Failure
 from js_models import FileConfig, FileProblem, Problem, load_configs
 from js_models.files import SEALED
@@ -90,6 +91,8 @@ def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
     """Find configurations that are valid by themselves but that `apply` cannot use."""
     seen: dict[tuple[str, str, str], FileConfig] = {}
     for one in configs:
+        for key, usual in other_spellings(one):
+            yield _misfit(one, f"only a server takes the key {key!r} for {usual!r}.", "Write that.")
         if one.kind == "consumer" and not one.name:
             yield _misfit(one, "the consumer has no name.", "Set durable_name.")
         elif one.kind == "consumer" and not one.stream_name:

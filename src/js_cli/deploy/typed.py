@@ -6,13 +6,17 @@ has to say so before anything is carried out, because a folder is applied as a w
 
 from __future__ import annotations
 
-from attrs import evolve
+from collections.abc import Iterator
+from typing import cast
+
+from attrs import evolve, fields
 
 from js_models import (
     AckPolicy,
     ConsumerConfig,
     DecodeError,
     FileConfig,
+    Model,
     Problem,
     StreamConfig,
     decode,
@@ -41,6 +45,30 @@ def untyped(config: FileConfig) -> list[Problem]:
     except DecodeError as error:
         return [_problem(path, reason) for path, reason in error.problems]
     return []
+
+
+def other_spellings(config: FileConfig) -> list[tuple[str, str]]:
+    """Return the keys that a server takes for settings and models do not, with the usual spelling.
+
+    Servers ignore capitals in keys. Models keep such a key as one that nobody knows, so that its
+    value would reach the server but nothing here.
+    """
+    record = StreamConfig if config.kind == "stream" else ConsumerConfig
+    try:
+        return list(_folded(decode(config.members, record)))
+    except DecodeError:  # told where it is judged
+        return []
+
+
+def _folded(model: Model) -> Iterator[tuple[str, str]]:
+    names = {each.name for each in fields(type(model))}
+    yield from ((key, key.casefold()) for key in model.unknown if key.casefold() in names)
+    for name in names:
+        value = getattr(model, name)
+        items = cast("list[object]", value) if isinstance(value, list) else [value]
+        for item in items:
+            if isinstance(item, Model):
+                yield from _folded(item)
 
 
 def _problem(path: str, reason: str) -> Problem:
