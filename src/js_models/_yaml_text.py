@@ -57,6 +57,8 @@ class _Builder:
         self.loader = loader
         self.read = Document(None, {})
         self.nodes = 0
+        self.own: dict[int, set[int]] = {}
+        """Which keys stand in a mapping itself, not those that came with <<."""
 
     def document(self, node: yaml.Node) -> Document:
         self.read.value = self._value(node, "", 0)
@@ -80,7 +82,8 @@ class _Builder:
         return self._scalar(node, place)
 
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
-        own = {id(key) for key, _ in node.value}
+        # Found once, for an alias brings a mapping back as it is after the merge.
+        own = self.own.setdefault(id(node), {id(key) for key, _ in node.value})
         self.loader.flatten_mapping(node)
         members: dict[str, Any] = {}
         for key, value in node.value:

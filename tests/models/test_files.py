@@ -229,6 +229,17 @@ def test_merged_keys_may_be_overridden() -> None:
     assert [config.name for config in found.configs] == ["S", "T"]
 
 
+def test_what_was_merged_may_be_used_again() -> None:
+    text = b"""\
+- {name: A, subjects: [a], max_msgs: 5, metadata: &one {k: v}}
+- {name: B, subjects: [b], max_msgs: 5, metadata: &two {<<: *one, k: w}}
+- {name: C, subjects: [c], max_msgs: 5, metadata: *two}
+"""
+    found = load_configs("a.yaml", text=text)
+    assert found.problems == []
+    assert [one.members["metadata"]["k"] for one in found.configs] == ["v", "w", "w"]
+
+
 def test_the_stream_of_a_consumer_is_named_around_its_settings() -> None:
     hint = "Write stream_name: with the name, and config: around the settings."
     for key in ("stream", "stream_name"):
