@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import Any, TypeAlias
 
@@ -58,13 +59,16 @@ class Document:
         return self.places.get(path, (1, 1))
 
 
+_LINE_END = re.compile(r"\r\n?|\n")
+"""What ends a line for editors and code hosts. YAML has more, such as U+2028."""
+
+
 class Lines:
     """Turns an offset in a text into line and column."""
 
     def __init__(self, text: str) -> None:
         """Remember where each line begins."""
-        self._starts = [0]
-        self._starts += [at + 1 for at, letter in enumerate(text) if letter == "\n"]
+        self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
 
     def place(self, offset: int) -> Place:
         """Return the place of the character at ``offset``."""

@@ -25,20 +25,21 @@ _UNMARKED = re.compile(r"[-+]?(0[0-7_]*[1-7]|[0-9_]+:)")
 
 def read_yaml(text: str) -> list[Document]:
     """Return the documents in ``text``; ``TextError`` where it is not YAML."""
+    lines = Lines(text)
     try:
         loader = yaml.SafeLoader(text)
     except yaml.reader.ReaderError as error:
-        place = Lines(text).place(error.position)
+        place = lines.place(error.position)
         raise TextError(Fault(place, f"not YAML: {error.reason}.")) from None
     documents: list[Document] = []
     try:
         while loader.check_node():  # type: ignore[no-untyped-call, unused-ignore]
             node = loader.get_node()  # type: ignore[no-untyped-call, unused-ignore]
             if node is not None and not _is_nothing(node):
-                documents.append(_Builder(loader).document(node))
+                documents.append(_Builder(loader, lines).document(node))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = _place(mark) if mark else (1, 1)
+        place = lines.place(mark.index) if mark else (1, 1)
         what = error.problem or error.context or "not YAML"
         raise TextError(Fault(place, f"not YAML: {what}.")) from None
     except yaml.YAMLError as error:
@@ -53,8 +54,9 @@ def read_yaml(text: str) -> list[Document]:
 class _Builder:
     """Turns the nodes of one document into values."""
 
-    def __init__(self, loader: yaml.SafeLoader) -> None:
+    def __init__(self, loader: yaml.SafeLoader, lines: Lines) -> None:
         self.loader = loader
+        self.lines = lines
         self.read = Document(None, {})
         self.nodes = 0
         self.own: dict[int, set[int]] = {}
@@ -65,7 +67,7 @@ class _Builder:
         return self.read
 
     def _value(self, node: yaml.Node, path: str, depth: int) -> Any:
-        place = _place(node.start_mark)
+        place = self.lines.place(node.start_mark.index)
         self.nodes += 1
         if depth > MAX_DEPTH:
             raise TextError(Fault(place, f"nested more than {MAX_DEPTH} levels deep."))
@@ -87,7 +89,7 @@ class _Builder:
         self.loader.flatten_mapping(node)
         members: dict[str, Any] = {}
         for key, value in node.value:
-            place = _place(key.start_mark)
+            place = self.lines.place(key.start_mark.index)
             if not isinstance(key, yaml.ScalarNode):
                 raise TextError(Fault(place, "a key must be text."))
             name = str(key.value)
@@ -125,7 +127,3 @@ def _other_base(node: yaml.Node, value: Any, place: Place) -> Iterator[Fault]:
 def _is_nothing(node: yaml.Node) -> bool:
     """Whether a document is empty, such as the one behind a last ``---``."""
     return isinstance(node, yaml.ScalarNode) and node.tag == _NULL and not node.value
-
-
-def _place(mark: Any) -> Place:
-    return int(mark.line) + 1, int(mark.column) + 1

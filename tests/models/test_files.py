@@ -54,6 +54,17 @@ def test_faults_stand_where_they_are_in_json() -> None:
     assert second.startswith("x.json:3:22: mirror.name: the name of the origin has the character")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("name", ["a.yaml", "a.json"])
+def test_lines_are_counted_as_editors_do(name: str, end: str) -> None:
+    """YAML itself takes U+0085 and U+2028 for ends of lines, too."""
+    text = '{ "description": "\x85 \u2028",@  "name": "S", "subjects": ["a"],@  "max_age": 5 }'
+    [found] = load_configs(name, text=text.replace("@", end).encode()).errors
+    assert (found.line, found.column) == (3, 14)
+    [broken] = load_configs(name, text=text.replace("@", end).replace('["', '"').encode()).errors
+    assert broken.line == 2
+
+
 def test_what_is_missing_stands_at_what_lacks_it() -> None:
     assert lines("\nsubjects: [a]\n")[0].startswith("x.yaml:2:1: name: a stream needs a name")
 
