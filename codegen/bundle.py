@@ -125,8 +125,10 @@ def _file_forms() -> list[Schema]:
     stream = {"$ref": f"#/$defs/{STRICT}StreamCreateRequest"}
     consumer = {"$ref": f"#/$defs/{STRICT}ConsumerConfig"}
     name = {"description": "Name of the consumer's stream.", "$ref": "#/$defs/Name"}
+    own_name = {"description": "Name of the stream.", "$ref": "#/$defs/Name"}
     return [
-        {**stream, "required": ["name"]},
+        # Type and member once more: strict validators want them beside what is required.
+        {"type": "object", "properties": {"name": own_name}, "required": ["name"], **stream},
         consumer,
         {
             "description": "A consumer and its stream, as in a request or an answer.",

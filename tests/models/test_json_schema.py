@@ -128,6 +128,22 @@ def test_plain_documents_have_keywords_of_the_draft_alone() -> None:
     assert not any(key.startswith("x-") for key in keys(json_schema(plain=True)))
 
 
+def test_what_is_required_is_described_beside_it() -> None:
+    """Validators that are strict, such as Ajv, do not look for it behind a reference."""
+    for schema in objects(json_schema()):
+        if isinstance(schema.get("required"), list):
+            assert schema["type"] == "object"
+            assert set(schema["required"]) <= schema["properties"].keys()
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, list):
+        return [found for item in value for found in objects(item)]
+    if not isinstance(value, dict):
+        return []
+    return [value, *(found for item in value.values() for found in objects(item))]
+
+
 def test_an_unknown_name_is_an_error_with_a_suggestion() -> None:
     with pytest.raises(ValueError, match="no type 'StreamConfg'; did you mean 'StreamConfig'"):
         json_schema("StreamConfg")
