@@ -65,14 +65,17 @@ def stored_stream_members(config: Config, version: Version) -> JsonObject:
     return stored_stream(StreamCase(_settings(config, "StreamCreateRequest", version), version))
 
 
-def stored_consumer_members(config: Config, stream: Config | None, version: Version) -> JsonObject:
+def stored_consumer_members(
+    config: Config, stream: Config | None, version: Version, *, was_durable: bool = False
+) -> JsonObject:
     """Return the members of a consumer config as stored, whether or not it would be taken."""
     from js_models.rules.consumer_case import ConsumerCase
     from js_models.rules.consumer_stored import stored_consumer
 
     settings = _settings(config, "ConsumerConfig", version)
     parent = None if stream is None else _settings(stream, "StreamCreateRequest", version)
-    return stored_consumer(ConsumerCase(settings, parent, version))
+    case = ConsumerCase(settings, parent, version)
+    return stored_consumer(case, was_durable=was_durable)
 
 
 def _refuse(problems: list[Problem]) -> None:

@@ -100,7 +100,9 @@ def plan_consumer(
     if _unreadable(problems):
         return Plan("impossible", problems=problems)
     version = parse_version(server)
-    before, after = (stored_consumer_members(one, stream, version) for one in (old, new))
+    before = stored_consumer_members(old, stream, version)
+    durable = "durable_name" in before
+    after = stored_consumer_members(new, stream, version, was_durable=durable)
     ignored = {"pause_until"}
     if before.get("sourcing") and after.get("sourcing") and "durable_name" in after:
         # Such a consumer starts where its copy stands.

@@ -599,6 +599,20 @@ def test_a_consumer_becomes_durable_for_good(
     assert actions(run, folder) == {"C": "nothing"}
 
 
+def test_a_consumer_that_is_no_longer_durable_gets_no_threshold(
+    run: Run, write: Write, stream: str, server: NatsServer
+) -> None:
+    run("apply", write(consumer_of(stream)), "--yes")
+    folder = write({"stream_name": stream, "config": {"name": "C"}})
+    [step] = json.loads(run("plan", folder, "--json").stdout)["steps"]
+    assert [change["path"] for change in step["changes"]] == ["durable_name"]
+    assert run("apply", folder, "--yes").exit_code == 0
+    with js_sync.connect(server.url) as nc:
+        config = nc.jetstream().get_consumer(stream, "C").info().config
+    assert config is not None
+    assert (config.durable_name, config.inactive_threshold) == (None, None)
+
+
 def test_the_threshold_of_a_stream_holds_for_its_consumers(run: Run, write: Write) -> None:
     stream = stream_of("DEP20", consumer_limits={"inactive_threshold": MINUTE})
     for text in ("made", "changed"):

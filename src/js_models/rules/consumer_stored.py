@@ -37,8 +37,12 @@ _WHERE_SET = (
 )
 
 
-def stored_consumer(case: ConsumerCase) -> dict[str, Any]:
-    """Return the settings with all defaults and silent changes, as the server answers them."""
+def stored_consumer(case: ConsumerCase, *, was_durable: bool = False) -> dict[str, Any]:
+    """Return the settings with all defaults and silent changes, as the server answers them.
+
+    ``was_durable`` is for the update of a durable consumer. Where that takes the durability away,
+    the server fills in no time after which an unused consumer goes.
+    """
     settings = case.settings
     out: dict[str, Any] = {}
     put(out, settings, *_WHERE_SET)
@@ -47,7 +51,7 @@ def stored_consumer(case: ConsumerCase) -> dict[str, Any]:
         out["name"] = name
     if settings["durable_name"]:
         out["durable_name"] = settings["durable_name"]
-    elif settings["inactive_threshold"] <= 0:
+    elif settings["inactive_threshold"] <= 0 and not was_durable:
         out["inactive_threshold"] = EPHEMERAL_INACTIVE
     for member in ("backoff", "filter_subjects", "priority_groups"):
         if settings[member]:
