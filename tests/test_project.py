@@ -101,6 +101,17 @@ def test_every_dependency_is_pinned() -> None:
     assert names - {"twinstream"} <= pinned
 
 
+def test_what_is_told_to_install_can_be_installed() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    texts = [path.read_text("utf-8") for path in [*SRC.rglob("*.py"), *pages]]
+    told = [found for text in texts for found in re.findall(r"install '?(\S+)\[([\w,]+)\]", text)]
+    assert len(told) > 8
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for what, names in told:
+        assert what == ".", f"{what} is at no index: name the extra, and the clone as the place"
+        assert set(names.split(",")) <= set(extras["optional-dependencies"]), names
+
+
 def test_the_licence_is_whole() -> None:
     text = (ROOT / "LICENSE").read_text("utf-8")
     assert project()["license"] == "Apache-2.0"

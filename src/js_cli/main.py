@@ -18,7 +18,7 @@ def main() -> None:
             raise
         print(
             f"twinstream: the command line needs {missing.name}, which is not installed; "
-            "install it with: pip install 'twinstream[cli]'",
+            "install Twinstream with its extra cli (in a clone: pip install '.[cli]')",
             file=sys.stderr,
         )
         sys.exit(1)

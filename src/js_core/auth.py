@@ -87,7 +87,10 @@ def _sign(seed: str, nonce: str) -> tuple[str, str]:
     try:
         keys: Any = import_module("nkeys")
     except ImportError as error:
-        raise BadArgument("keys need the package nkeys: install twinstream[nkeys]") from error
+        raise BadArgument(
+            "keys need the package nkeys: install Twinstream with its extra nkeys (in a clone: pip"
+            " install '.[nkeys]')"
+        ) from error
     try:
         pair: Any = keys.from_seed(bytearray(seed.strip().encode()))
         public = bytes(pair.public_key).decode()

@@ -309,7 +309,10 @@ def _parsed(name: str, data: bytes) -> list[Document]:
     try:
         from js_models._yaml_text import read_yaml
     except ImportError:
-        hint = "Install twinstream[validate], or write JSON."
+        hint = (
+            "Install Twinstream with its extra validate (in a clone: pip install '.[validate]'),"
+            " or write JSON."
+        )
         raise TextError(Fault((1, 1), "YAML needs the package PyYAML.", hint)) from None
     return read_yaml(text)
 

@@ -53,8 +53,8 @@ _HOMES = {
 # Said here, for all modules below: otherwise any of them would fail by the name of some part of it.
 if find_spec("pyspark") is None:
     raise ModuleNotFoundError(
-        "js_spark needs pyspark, which is not installed; install it with:"
-        " pip install 'twinstream[spark,java]'",
+        "js_spark needs pyspark, which is not installed; install Twinstream with its extras spark"
+        " and java (in a clone: pip install '.[spark,java]')",
         name="pyspark",
     )
 

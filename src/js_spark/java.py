@@ -167,5 +167,6 @@ def _quote(path: Path) -> str:
 def _not_found(tried: list[str]) -> JavaNotFound:
     return JavaNotFound(
         f"no Java {MINIMUM_VERSION} or newer for Spark; tried: " + "; ".join(tried) + ". "
-        "Install the extra 'java' (pip install 'twinstream[java]') or a JDK, and set JAVA_HOME"
+        "Install Twinstream with its extra java (in a clone: pip install '.[java]'), or a JDK and"
+        " set JAVA_HOME"
     )

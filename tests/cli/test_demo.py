@@ -105,7 +105,7 @@ def test_without_spark_the_demo_says_so_before_it_starts(
     result = CliRunner().invoke(twinstream, ["demo", "--report", str(tmp_path / "page.html")])
     assert result.exit_code == 1
     assert result.stdout == ""
-    assert "pip install 'twinstream[spark,java]'" in result.stderr
+    assert "in a clone: pip install '.[spark,java]'" in result.stderr
     assert "--no-spark" in result.stderr
 
 

@@ -160,7 +160,7 @@ def test_without_the_extra_the_command_says_how_to_get_it() -> None:
     program = "import sys; sys.modules['click'] = None; from js_cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "pip install 'twinstream[cli]'" in done.stderr
+    assert "in a clone: pip install '.[cli]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

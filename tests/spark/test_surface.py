@@ -30,7 +30,7 @@ def test_importing_brings_no_pyspark(module: str) -> None:
 def test_without_pyspark_the_import_says_how_to_get_it(module: str) -> None:
     code = f"import sys; sys.modules['pyspark'] = None; import {module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install 'twinstream[spark,java]'" in done.stderr
+    assert "in a clone: pip install '.[spark,java]'" in done.stderr
 
 
 def test_the_source_is_found_by_its_module() -> None:

@@ -31,8 +31,9 @@ def _check_spark() -> None:
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(
-                f"landing in Parquet needs {package}, which is not installed; install it with:"
-                " pip install 'twinstream[spark,java]', or leave the step out with --no-spark"
+                f"landing in Parquet needs {package}, which is not installed; install Twinstream"
+                " with its extras spark and java (in a clone: pip install '.[spark,java]'), or"
+                " leave the step out with --no-spark"
             )
     from js_spark.java import ensure
 

@@ -57,8 +57,8 @@ def load(file: Path, server: str | None) -> PipelineConfig:
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(
-                f"a pipeline needs {package}, which is not installed; install it with:"
-                " pip install 'twinstream[spark,java]'"
+                f"a pipeline needs {package}, which is not installed; install Twinstream with its"
+                " extras spark and java (in a clone: pip install '.[spark,java]')"
             )
     from js_spark.errors import ConfigError
     from js_spark.pipeline import read_config

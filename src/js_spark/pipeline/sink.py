@@ -72,7 +72,7 @@ def open_sink(config: PipelineConfig) -> Sink:
         if missing.name != "deltalake":
             raise
         raise SparkSourceError(
-            'sink = "delta" needs deltalake, which is not installed; install it with:'
-            " pip install 'twinstream[delta]'"
+            'sink = "delta" needs deltalake, which is not installed; install Twinstream with its'
+            " extra delta (in a clone: pip install '.[delta]')"
         ) from missing
     return DeltaSink(folders)
