@@ -308,9 +308,9 @@ class Connection:
         frame = await self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
-    async def subscribe(
+    def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
-    ) -> Subscription:
+    ) -> Opening[Subscription]:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
@@ -319,6 +319,9 @@ class Connection:
         subscription = Subscription(
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )
+        return opening(self._open(subscription))
+
+    async def _open(self, subscription: Subscription) -> Subscription:
         await subscription.open()
         self._subscriptions[id(subscription)] = subscription
         if len(self._subscriptions) >= self._sweep_at:

@@ -311,7 +311,7 @@ class Connection:
 
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
-    ) -> Subscription:
+    ) -> Opening[Subscription]:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
@@ -320,6 +320,9 @@ class Connection:
         subscription = Subscription(
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )
+        return opening(self._open(subscription))
+
+    def _open(self, subscription: Subscription) -> Subscription:
         subscription.open()
         self._subscriptions[id(subscription)] = subscription
         if len(self._subscriptions) >= self._sweep_at:

@@ -34,6 +34,15 @@ async def test_core_messages_and_requests(server, name):
                 await subscription.next(0.05)
 
 
+async def test_a_subscription_is_closed_by_its_block(server, name):
+    async with js.connect(server.url) as connection:
+        async with connection.subscribe(name, queue="q") as subscription:
+            await connection.publish(name, b"1")
+            assert (await subscription.next(timeout=5)).data == b"1"
+        with pytest.raises(js.ConnectionClosed):
+            await subscription.next(timeout=5)
+
+
 async def test_nobody_there_is_told_at_once(server, name):
     async with js.connect(server.url) as connection:
         with pytest.raises(js.NoResponders, match=name):

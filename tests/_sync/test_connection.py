@@ -35,6 +35,15 @@ def test_core_messages_and_requests(server, name):
                 subscription.next(0.05)
 
 
+def test_a_subscription_is_closed_by_its_block(server, name):
+    with js.connect(server.url) as connection:
+        with connection.subscribe(name, queue="q") as subscription:
+            connection.publish(name, b"1")
+            assert (subscription.next(timeout=5)).data == b"1"
+        with pytest.raises(js.ConnectionClosed):
+            subscription.next(timeout=5)
+
+
 def test_nobody_there_is_told_at_once(server, name):
     with js.connect(server.url) as connection:
         with pytest.raises(js.NoResponders, match=name):
