@@ -10,7 +10,7 @@ from js_async._link import Link
 from js_async._pings import Pings
 from js_async._tls import tls_context
 from js_core.deadline import Deadline
-from js_core.errors import ConnectionFailed
+from js_core.errors import AuthenticationFailed, ConnectionFailed
 from js_core.handshake import ServerInfo, connect_fields, server_error
 from js_core.options import ConnectOptions
 from js_core.protocol import PING, connect_command
@@ -18,6 +18,8 @@ from js_core.servers import ServerAddress
 from js_core.tls import TlsOptions
 
 __all__ = ["Greeting"]
+
+_BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_first=True))"
 
 
 class Greeting:
@@ -78,7 +80,12 @@ class Greeting:
         fields = connect_fields(self._options.name, credentials, self._info.nonce)
         pong = self._pings.restart()
         self._link.write(connect_command(fields) + PING)
-        await self._wait(pong, deadline, "PONG")
+        try:
+            await self._wait(pong, deadline, "PONG")
+        except AuthenticationFailed as error:
+            if not credentials.is_empty:
+                raise
+            raise AuthenticationFailed(f"{error} (no credentials were given)") from None
 
     async def _wait(self, signal: Signal, deadline: Deadline, what: str) -> None:
         came = await self._link.wait(signal, deadline)
@@ -87,4 +94,7 @@ class Greeting:
         if self._end is not None or not self._link.is_open:
             raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
         if not came:
-            raise ConnectionFailed(f"no {what} within {self._options.connect_timeout:g} s")
+            tls = self._options.tls
+            silent = what == "INFO" and (tls is None or not tls.handshake_first)
+            hint = _BEGIN_WITH_TLS if silent else ""
+            raise ConnectionFailed(f"no {what} within {self._options.connect_timeout:g} s{hint}")

@@ -23,6 +23,7 @@ __all__ = [
     "connect_fields",
     "read_denied",
     "server_error",
+    "trouble_text",
     "url_credentials",
 ]
 
@@ -123,6 +124,17 @@ def server_error(text: str) -> ServerError | AuthenticationFailed:
     if "authorization" in lower or "authentication" in lower:
         return AuthenticationFailed(text)
     return ServerError(text)
+
+
+def trouble_text(error: Exception) -> str:
+    """Return what an attempt to connect met and, where TLS is in the way, what to set."""
+    text = str(error) or type(error).__name__
+    # Known by this attribute: `ssl` takes long to import, and few programs need it.
+    if hasattr(error, "verify_code"):
+        return f"{text} (TlsOptions: ca_file is whom to trust, server_name the name to expect)"
+    if "CERTIFICATE_REQUIRED" in text:
+        return f"{text} (TlsOptions: cert_file and key_file are the client's own)"
+    return text
 
 
 @frozen

@@ -33,7 +33,7 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
-from js_core.handshake import ServerInfo, read_denied, server_error
+from js_core.handshake import ServerInfo, read_denied, server_error, trouble_text
 from js_core.options import ConnectOptions
 from js_core.pieces import LONG
 from js_core.protocol import (
@@ -212,7 +212,7 @@ class Session:
                 if isinstance(error, BadArgument):
                     raise
                 refused = refused and isinstance(error, AuthenticationFailed)
-                met.append(f"{address}: {error or type(error).__name__}")
+                met.append(f"{address}: {trouble_text(error)}")
                 continue
             self._pool.prefer(address)
             return

@@ -48,7 +48,7 @@ def test_tls_by_upgrade(server_factory, tmp_path, name):
         exchange(server, name, tls=js.TlsOptions(ca_file=certificates.authority))
         with pytest.raises(js.ConnectionFailed, match=r"(?i)certificate"):
             js.connect(server.url, tls=js.TlsOptions(ca_file=certificates.stranger))
-        with pytest.raises(js.ConnectionFailed, match=r"(?i)certificate"):
+        with pytest.raises(js.ConnectionFailed, match=r"(?i)certificate.* ca_file"):
             js.connect(server.url)
         wrong_name = js.TlsOptions(ca_file=certificates.authority, server_name="elsewhere")
         with pytest.raises(js.ConnectionFailed, match=r"(?i)elsewhere|hostname"):
@@ -73,6 +73,17 @@ def test_tls_handshake_first(server_factory, tmp_path, name):
     with server_factory(tls_config(certificates, "handshake_first: true")) as server:
         tls = js.TlsOptions(ca_file=certificates.authority, handshake_first=True)
         exchange(server, name, tls=tls)
+        with pytest.raises(js.ConnectionFailed, match="handshake_first=True"):
+            js.connect(server.url, connect_timeout=0.3)
+
+
+def test_who_gives_no_credentials_is_told_so(server_factory):
+    with server_factory("authorization {user: ann, password: secret}") as server:
+        with pytest.raises(js.AuthenticationFailed, match="no credentials were given"):
+            js.connect(server.url)
+        with pytest.raises(js.AuthenticationFailed) as caught:
+            js.connect(server.url, user="ann", password="wrong")
+        assert "no credentials" not in str(caught.value)
 
 
 def test_a_server_that_is_known_by_its_number_has_the_name_of_who_told_of_it(tmp_path):
@@ -104,7 +115,7 @@ def test_tls_with_client_certificates(server_factory, tmp_path, name):
             key_file=certificates.client_key,
         )
         exchange(server, name, tls=tls)
-        with pytest.raises(js.ConnectionFailed):
+        with pytest.raises(js.ConnectionFailed, match="cert_file"):
             js.connect(
                 server.url, tls=js.TlsOptions(ca_file=certificates.authority), connect_timeout=2
             )
