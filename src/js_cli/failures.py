@@ -127,13 +127,17 @@ def _hint(error: Exception) -> str:
 
     match error:
         case errors.AuthenticationFailed():
-            return "give credentials with --user and --password, or with --token"
+            return "give credentials with --user and --password, --token, --creds or --nkey"
+        case errors.ConnectionFailed() if "TlsOptions" in str(error):
+            return "here that is --tls-ca, --tls-cert and --tls-key, or --tls-first"
         case errors.ConnectionFailed():
             return "is a server running there? --server or TWINSTREAM_URL names another one"
         case errors.StreamNotFound():
             return "`twinstream stream ls` shows the streams of this server"
         case errors.ConsumerNotFound():
             return "`twinstream consumer ls` shows the consumers of a stream"
+        case errors.PermissionDenied():
+            return "`twinstream permissions` tells which subjects a user must be allowed"
         case errors.JetStreamNotEnabled(err_code=10039):
             return "enable JetStream for the account, or name a --domain or --prefix that has it"
         case errors.JetStreamNotEnabled():

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from attrs import evolve, field, frozen
+from attrs import evolve, field, fields, frozen
 
 from js_cli.failures import JSON_ASKED
 from js_cli.lengths import Finite
 
 if TYPE_CHECKING:
-    from js_sync import Connection, JetStream
+    from js_sync import Connection, JetStream, TlsOptions
 
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
@@ -28,6 +29,11 @@ class Target:
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     credentials_file: str | None = None
+    nkey_file: str | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_first: bool = False
     timeout: float = 5.0
     domain: str | None = None
     prefix: str | None = None
@@ -48,9 +54,24 @@ class Target:
             password=self.password,
             token=self.token,
             credentials_file=self.credentials_file,
+            nkey_seed=_seed(self.nkey_file),
+            tls=self._tls(),
             connect_timeout=self.timeout,
             inbox_prefix=self.inbox_prefix,
             reconnect=evolve(usual, attempts=-1) if keep_trying else usual,
+        )
+
+    def _tls(self) -> TlsOptions | None:
+        """Return what the options say of TLS; None leaves it to the URL and the server."""
+        from js_sync import TlsOptions
+
+        if not (self.tls_ca or self.tls_cert or self.tls_first):
+            return None
+        return TlsOptions(
+            ca_file=self.tls_ca,
+            cert_file=self.tls_cert,
+            key_file=self.tls_key,
+            handshake_first=self.tls_first,
         )
 
     def jetstream(self, nc: Connection) -> JetStream:
@@ -58,17 +79,11 @@ class Target:
         return nc.jetstream(domain=self.domain, prefix=self.prefix, timeout=self.timeout)
 
 
-_FIELDS: Final = (
-    "server",
-    "user",
-    "password",
-    "token",
-    "credentials_file",
-    "timeout",
-    "domain",
-    "prefix",
-    "inbox_prefix",
-)
+def _seed(file: str | None) -> str | None:
+    return None if file is None else Path(file).read_text("utf-8").strip()
+
+
+_FIELDS: Final = tuple(each.name for each in fields(Target))
 _OPTIONS: Final = (
     click.option(
         "--server",
@@ -94,14 +109,30 @@ _OPTIONS: Final = (
             ("token", "Token to log in with, instead of a user."),
         )
     ),
+    *(
+        click.option(
+            f"--{name}",
+            field_name,
+            type=click.Path(exists=True, dir_okay=False),
+            envvar=f"TWINSTREAM_{name.upper().replace('-', '_')}",
+            metavar="FILE",
+            show_envvar=True,
+            help=text,
+        )
+        for name, field_name, text in (
+            ("creds", "credentials_file", "File with JWT and key, as nsc writes it."),
+            ("nkey", "nkey_file", "File with the seed of a user's nkey."),
+            ("tls-ca", "tls_ca", "Authorities to trust (PEM), if not the system's."),
+            ("tls-cert", "tls_cert", "Certificate to show to the server (PEM)."),
+            ("tls-key", "tls_key", "Key of that certificate, if it is in another file."),
+        )
+    ),
     click.option(
-        "--creds",
-        "credentials_file",
-        type=click.Path(exists=True, dir_okay=False),
-        envvar="TWINSTREAM_CREDS",
-        metavar="FILE",
+        "--tls-first",
+        is_flag=True,
+        envvar="TWINSTREAM_TLS_FIRST",
         show_envvar=True,
-        help="File with JWT and key, as nsc writes it.",
+        help="Begin with TLS, as the server's handshake_first wants.",
     ),
     click.option(
         "--timeout",
@@ -129,6 +160,8 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(command)
     def with_target(*args: Any, **options: Any) -> object:
         target = Target(**{name: options.pop(name) for name in _FIELDS})
+        if target.tls_key and not target.tls_cert:
+            raise click.UsageError("--tls-key needs --tls-cert")
         return command(*args, target=target, **options)
 
     decorated: Callable[..., object] = with_target

@@ -1,0 +1,77 @@
+"""The options for the server, which commands share: TLS, keys, and what is told without."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import nkeys
+import pytest
+
+from js_testing import NatsServer
+from tests.certificates import make_certificates
+from tests.cli.output import Run
+
+Factory = Callable[..., NatsServer]
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["upgrade", "first"])
+def test_tls_with_certificates_of_both_sides(
+    run: Run, server_factory: Factory, tmp_path: Path, first: bool
+) -> None:
+    files = make_certificates(tmp_path)
+    server = server_factory(
+        f"""tls {{
+            cert_file: "{files.server}", key_file: "{files.server_key}"
+            ca_file: "{files.authority}", verify: true, handshake_first: {str(first).lower()}
+        }}"""
+    )
+    command = ["stream", "ls", "--server", server.url, "--timeout", "5"]
+    trusting = [*command, "--tls-ca", files.authority, *(["--tls-first"] if first else [])]
+    shown = ["--tls-cert", files.client, "--tls-key", files.client_key]
+    assert run(*trusting, *shown).stdout == "no streams\n"
+
+    nameless = run(*trusting)
+    assert (nameless.exit_code, nameless.stdout) == (1, "")
+    assert "here that is --tls-ca, --tls-cert and --tls-key" in nameless.stderr
+    keyed = run(*trusting, "--tls-key", files.client_key)
+    assert keyed.exit_code == 2
+    assert "--tls-key needs --tls-cert" in keyed.stderr
+
+
+def test_a_server_that_is_not_trusted_is_no_server_that_is_down(
+    run: Run, server_factory: Factory, tmp_path: Path
+) -> None:
+    files = make_certificates(tmp_path)
+    server = server_factory(
+        f'tls {{ cert_file: "{files.server}", key_file: "{files.server_key}" }}'
+    )
+    result = run("stream", "ls", "--server", server.url)
+    assert result.exit_code == 1
+    assert "--tls-ca" in result.stderr
+    assert "is a server running there?" not in result.stderr
+
+
+def test_an_nkey_comes_from_a_file(run: Run, server_factory: Factory, tmp_path: Path) -> None:
+    seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER).decode()
+    public = nkeys.from_seed(bytearray(seed.encode())).public_key.decode()
+    server = server_factory(f"authorization {{ users = [{{nkey: {public}}}] }}")
+    file = tmp_path / "user.nk"
+    file.write_text(f"{seed}\n")
+    command = ["stream", "ls", "--server", server.url]
+    assert run(*command, "--nkey", str(file)).stdout == "no streams\n"
+    without = run(*command)
+    assert without.exit_code == 1
+    assert "no credentials were given" in without.stderr
+    assert "--creds or --nkey" in without.stderr
+
+
+def test_who_may_not_is_told_where_rights_are_listed(run: Run, server_factory: Factory) -> None:
+    user = 'user: bob, password: b, permissions: {publish: ["orders.>"], subscribe: [">"]}'
+    server = server_factory(f"authorization {{ users: [{{{user}}}] }}")
+    login = ["--server", server.url, "--user", "bob", "--password", "b"]
+    result = run("stream", "ls", *login)
+    assert result.exit_code == 1
+    assert "STREAM.LIST" in result.stderr
+    assert "`twinstream permissions` tells which subjects" in result.stderr
