@@ -101,10 +101,12 @@ def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
 def check_config(config: object, kind: type) -> None:
     """Raise `BadArgument` for anything but a configuration, such as a dictionary."""
     if not isinstance(config, kind):
-        name = kind.__name__
+        name, got = kind.__name__, type(config)
+        # That of nats-py has the same name.
+        which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
         raise BadArgument(
-            f"a {name} is expected, got {type(config).__name__}; for a dictionary as the server"
-            f" writes it use js_models.decode(given, {name})"
+            f"a {name} is expected, got {which}; for a dictionary as the server writes it, or as"
+            f" nats-py's as_dict() returns it, use js_models.decode(given, {name})"
         )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import nats
 import pytest
+from nats.js import api
 
 import js_async as js
 from js_core.permissions import consume, permissions
-from js_models import ConsumerConfig, StreamConfig
+from js_models import ConsumerConfig, StreamConfig, decode
 from js_testing import FakeServer
 from tests._async.flow import eventually, together
 from tests._async.operations import ACTS
@@ -199,3 +201,14 @@ async def test_only_a_client_of_nats_py_that_is_connected_is_taken(server):
     await connected.close()
     with pytest.raises(js.BadArgument, match="not connected"):
         js.from_nats(connected)
+
+
+async def test_a_configuration_of_nats_py_is_told_apart_and_can_be_decoded(server, name):
+    theirs = api.StreamConfig(name=name, subjects=[name], max_age=60)
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        told = r"a StreamConfig is expected, got that of nats\.js\.api; .*as_dict\(\)"
+        with pytest.raises(js.BadArgument, match=told):
+            await jet.create_stream(theirs)
+        stream = await jet.create_stream(decode(theirs.as_dict(), StreamConfig))
+        assert stream.config.max_age == timedelta(seconds=60)
