@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from js_cli.failures import JSON_ASKED
+from js_cli.failures import JSON_ASKED, Failure
 
 
 def no_question_in_json(*, yes: bool, as_json: bool) -> None:
@@ -25,5 +25,12 @@ yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, hel
 
 def sure(question: str, *, yes: bool) -> None:
     """Ask on standard error; without a yes the command ends with exit code 1."""
-    if not yes:
+    if yes:
+        return
+    try:
         click.confirm(question, abort=True, err=True)
+    except click.Abort as abort:
+        if not isinstance(abort.__context__, EOFError):
+            raise
+        click.echo(err=True)  # behind the question
+        raise Failure("no answer came, and nothing was done; --yes answers") from None
