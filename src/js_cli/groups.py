@@ -116,6 +116,16 @@ class LazyGroup(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; for a word that is none, name those that there are."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            names = ", ".join(self.list_commands(ctx))
+            raise click.UsageError(f"{error.message} There are: {names}", ctx) from None
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Note whether JSON is asked for, until the options of the subcommand are read."""
         ctx.meta[JSON_ASKED] = asks_for_json(args)

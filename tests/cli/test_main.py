@@ -156,6 +156,18 @@ def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
         raise JetStreamNotEnabled("not enabled for account", code=503, err_code=10039)
 
 
+@pytest.mark.parametrize(
+    ("words", "there"), [(["strem"], "stream, subject"), (["stream", "list"], "info, ls, ")]
+)
+def test_a_word_that_is_no_subcommand_is_answered_with_those_that_are(
+    words: list[str], there: str
+) -> None:
+    result = CliRunner().invoke(twinstream, words)
+    assert result.exit_code == 2
+    assert f"No such command '{words[-1]}'. There are: " in result.stderr
+    assert there in result.stderr
+
+
 def test_without_the_extra_the_command_says_how_to_get_it() -> None:
     program = "import sys; sys.modules['click'] = None; from js_cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
