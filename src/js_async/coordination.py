@@ -66,8 +66,9 @@ async def open_coordination(
 async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
     try:
         return await api.stream_info(stream)
-    except StreamNotFound:
+    except StreamNotFound as error:
         if not create:
+            error.add_note(f"coordination({stream!r}, create=True) makes the stream")
             raise
     config = coordination_config(stream, replicas=replicas)
     try:

@@ -8,7 +8,8 @@ twice, changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
 
@@ -139,7 +140,8 @@ class DeadLetters(WorksBeside):
 
     async def _keeper(self) -> Consumer:
         name = self._names.failures
-        made = await self._jet.create_or_update_consumer(name, self._names.keeper_config())
+        with _noted():
+            made = await self._jet.create_or_update_consumer(name, self._names.keeper_config())
         # The same each time: it keeps its inbox for the next fetch, for as long as the connection.
         self._kept = self._kept or made
         return self._kept
@@ -347,11 +349,12 @@ class DeadLetters(WorksBeside):
         `RequestTimeout` when there was no progress for `timeout` seconds.
         """
         stream = self._jet.bind_stream(self._names.letters)
-        async with stream.read(timeout=timeout) as messages:
-            async for message in messages:
-                letter = self._read(message)
-                if letter is not None:
-                    yield letter
+        with _noted():
+            async with stream.read(timeout=timeout) as messages:
+                async for message in messages:
+                    letter = self._read(message)
+                    if letter is not None:
+                        yield letter
 
     def _read(self, message: StreamMessage) -> DeadLetter | None:
         try:
@@ -419,6 +422,16 @@ class DeadLetters(WorksBeside):
             if not letter.gone:
                 await self.discard(letter)
         return min(there)
+
+
+@contextmanager
+def _noted() -> Generator[None]:
+    """Add to a missing stream what makes it."""
+    try:
+        yield
+    except StreamNotFound as error:
+        error.add_note("`prepare` makes the streams of dead letters")
+        raise
 
 
 def _why(failure: Failure, info: StreamInfo) -> str:

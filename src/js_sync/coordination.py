@@ -67,8 +67,9 @@ def open_coordination(
 def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
     try:
         return api.stream_info(stream)
-    except StreamNotFound:
+    except StreamNotFound as error:
         if not create:
+            error.add_note(f"coordination({stream!r}, create=True) makes the stream")
             raise
     config = coordination_config(stream, replicas=replicas)
     try:

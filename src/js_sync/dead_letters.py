@@ -9,7 +9,8 @@ twice, changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
 
@@ -140,7 +141,8 @@ class DeadLetters(WorksBeside):
 
     def _keeper(self) -> Consumer:
         name = self._names.failures
-        made = self._jet.create_or_update_consumer(name, self._names.keeper_config())
+        with _noted():
+            made = self._jet.create_or_update_consumer(name, self._names.keeper_config())
         # The same each time: it keeps its inbox for the next fetch, for as long as the connection.
         self._kept = self._kept or made
         return self._kept
@@ -346,11 +348,12 @@ class DeadLetters(WorksBeside):
         `RequestTimeout` when there was no progress for `timeout` seconds.
         """
         stream = self._jet.bind_stream(self._names.letters)
-        with stream.read(timeout=timeout) as messages:
-            for message in messages:
-                letter = self._read(message)
-                if letter is not None:
-                    yield letter
+        with _noted():
+            with stream.read(timeout=timeout) as messages:
+                for message in messages:
+                    letter = self._read(message)
+                    if letter is not None:
+                        yield letter
 
     def _read(self, message: StreamMessage) -> DeadLetter | None:
         try:
@@ -418,6 +421,16 @@ class DeadLetters(WorksBeside):
             if not letter.gone:
                 self.discard(letter)
         return min(there)
+
+
+@contextmanager
+def _noted() -> Generator[None]:
+    """Add to a missing stream what makes it."""
+    try:
+        yield
+    except StreamNotFound as error:
+        error.add_note("`prepare` makes the streams of dead letters")
+        raise
 
 
 def _why(failure: Failure, info: StreamInfo) -> str:

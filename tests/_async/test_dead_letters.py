@@ -448,3 +448,15 @@ async def test_a_silent_server_ends_the_list_in_time(server, name):
             proxy.mute = True
             with pytest.raises(js.RequestTimeout):
                 _ = [letter async for letter in letters.letters(timeout=0.3)]
+
+
+async def test_streams_that_were_not_prepared_are_noted(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        letters = jet.dead_letters(name)
+        with pytest.raises(js.StreamNotFound) as collecting:
+            await letters.collect()
+        with pytest.raises(js.StreamNotFound) as listing:
+            [letter async for letter in letters.letters()]
+        for caught in (collecting, listing):
+            assert caught.value.__notes__ == ["`prepare` makes the streams of dead letters"]

@@ -330,8 +330,9 @@ def test_the_text_of_a_failure_may_hold_anything(opened, name):
 
 def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened, name):
     with opened() as jet:
-        with pytest.raises(js.StreamNotFound):
+        with pytest.raises(js.StreamNotFound) as missing:
             jet.coordination(name)
+        assert "create=True" in missing.value.__notes__[0]
         good = js.coordination_config(name)
         stream = jet.create_stream(
             evolve(good, allow_msg_ttl=None, max_age=timedelta(minutes=1), storage="memory")

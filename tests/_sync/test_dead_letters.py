@@ -449,3 +449,15 @@ def test_a_silent_server_ends_the_list_in_time(server, name):
             proxy.mute = True
             with pytest.raises(js.RequestTimeout):
                 _ = [letter for letter in letters.letters(timeout=0.3)]
+
+
+def test_streams_that_were_not_prepared_are_noted(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        letters = jet.dead_letters(name)
+        with pytest.raises(js.StreamNotFound) as collecting:
+            letters.collect()
+        with pytest.raises(js.StreamNotFound) as listing:
+            [letter for letter in letters.letters()]
+        for caught in (collecting, listing):
+            assert caught.value.__notes__ == ["`prepare` makes the streams of dead letters"]
