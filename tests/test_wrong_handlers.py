@@ -184,5 +184,7 @@ def test_a_coroutine_function_is_not_told_of_events_in_vain(server: NatsServer) 
     async def main() -> None:
         with pytest.raises(js_async.BadArgument, match="on_event must be a plain function"):
             await js_async.connect(server.url, on_event=coroutine)  # type: ignore[arg-type]
+        with pytest.raises(js_async.BadArgument, match="on_call must be a plain function"):
+            await js_async.connect(server.url, on_call=coroutine)  # type: ignore[arg-type]
 
     asyncio.run(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -27,11 +28,13 @@ from js_core.subjects import ApiSubjects
 from js_models import DecodeError, Model, decode, encode
 
 if TYPE_CHECKING:
+    from js_async._open_call import OpenCall
     from js_models import StreamInfoResponse
 
 __all__ = ["Api", "ApiCalls"]
 
 M = TypeVar("M", bound=Model)
+_UNTOLD: Final = nullcontext()
 
 
 class Api:
@@ -43,6 +46,8 @@ class Api:
         self.transport: Final = transport
         self.subjects: Final = subjects
         self.acks: Final = AckReader()
+        # Told of each call, when it is over.
+        self.on_call: Final = transport.replies.on_call
         # Seconds that a call may take unless told otherwise.
         self.timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
@@ -61,6 +66,18 @@ class Api:
             return Deadline(monotonic() + self.timeout)
         return Deadline.after(timeout)
 
+    def told(
+        self, kind: str, subject: str, size: int, stream: str | None = None
+    ) -> AbstractContextManager[OpenCall | None]:
+        """Return the context of one call, of which `on_call` is told when it is left."""
+        if self.on_call is None:
+            return _UNTOLD
+        from js_async._open_call import OpenCall
+
+        if stream is None:
+            stream = self.subjects.stream_of(subject)
+        return OpenCall(self.on_call, kind, subject, size, stream)
+
     async def call(
         self,
         subject: str,
@@ -77,11 +94,13 @@ class Api:
         the server answers with, `BadAnswer` for anything that is not such an answer, and what
         `Transport.ask` raises.
         """
-        members = await self.call_raw(subject, body, deadline, repeatable=repeatable)
-        try:
-            return decode(members, as_)
-        except DecodeError as error:
-            raise BadAnswer(f"{subject}: {error}") from error
+        payload = _payload(body)
+        with self.told("api", subject, len(payload)) as call:
+            members = await self._members(subject, payload, deadline, repeatable, call)
+            try:
+                return decode(members, as_)
+            except DecodeError as error:
+                raise BadAnswer(f"{subject}: {error}") from error
 
     async def stream_info(
         self,
@@ -103,11 +122,24 @@ class Api:
     ) -> dict[str, Any]:
         """Send a request and return the members of its answer; otherwise like `call`."""
         payload = _payload(body)
+        with self.told("api", subject, len(payload)) as call:
+            return await self._members(subject, payload, deadline, repeatable, call)
+
+    async def _members(
+        self,
+        subject: str,
+        payload: bytes,
+        deadline: Deadline | None,
+        repeatable: bool | None,
+        call: OpenCall | None,
+    ) -> dict[str, Any]:
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
         for attempts in count(1):
+            if call is not None and attempts > 1:
+                call.attempts += 1
             try:
-                frame = await self._ask(subject, payload, deadline, again)
+                frame = await self._ask(subject, payload, deadline, again, call)
             except ConnectionLost:
                 if not again:
                     raise
@@ -123,9 +155,18 @@ class Api:
             await sleep(pause)
         raise AssertionError("counting has no end")
 
-    async def _ask(self, subject: str, payload: bytes, deadline: Deadline, again: bool) -> Frame:
+    async def _ask(
+        self,
+        subject: str,
+        payload: bytes,
+        deadline: Deadline,
+        again: bool,
+        call: OpenCall | None,
+    ) -> Frame:
         try:
-            return await self.transport.ask(subject, b"", payload, deadline, repeatable=again)
+            return await self.transport.ask(
+                subject, b"", payload, deadline, repeatable=again, call=call
+            )
         except NoResponders as error:
             raise JetStreamOff(
                 f"{subject}: JetStream does not answer; it is off for this server or account,"

@@ -77,8 +77,9 @@ async def _direct(api: Api, stream: str, request: dict[str, Any], headers: bool)
         if direct is not None:
             subject, payload = direct, b""
     # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
-    frame = await api.transport.ask(subject, b"", payload, api.deadline())
-    return from_direct(frame, subject, headers=headers)
+    with api.told("direct_get", subject, len(payload), stream):
+        frame = await api.transport.ask(subject, b"", payload, api.deadline())
+        return from_direct(frame, subject, headers=headers)
 
 
 async def _leader(api: Api, stream: str, request: dict[str, Any], headers: bool) -> StreamMessage:

@@ -140,7 +140,8 @@ class PublishCalls(ApiCalls):
         `gaps="ok"` the stream goes on behind one that failed or got lost, and `Ingested` says
         only that the server is past a message. After `timeout` seconds without an answer, or a
         broken link, what is not acknowledged fails with `OutcomeUnknown`, unless it has a `msg_id`
-        and no condition: then it is sent again.
+        and no condition: then it is sent again. The connection's `on_call` is not told of these
+        messages, as they are not acknowledged one by one.
 
         Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
         allow it, `StreamNotFound`.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from js_async import _publish_doubt
 from js_async._api import Api
 from js_async._io import sleep
@@ -31,13 +33,22 @@ from js_core.publish_retry import (
 from js_core.subjects import known_subject
 from js_models import PubAck
 
+if TYPE_CHECKING:
+    from js_async._open_call import OpenCall
+
 __all__ = ["publish"]
 
 
 async def publish(
-    api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
+    api: Api,
+    request: PublishRequest,
+    policy: RetryPolicy,
+    timeout: Seconds | None,
+    call: OpenCall | None = None,
 ) -> PubAck:
     """Publish one message and return its acknowledgement, within the timeout as a whole."""
+    if api.on_call is not None and call is None:
+        return await _told(api, request, policy, timeout)
     headers = publish_headers(request)
     subject = known_subject(request.subject)
     deadline = api.deadline(timeout)
@@ -66,6 +77,21 @@ async def publish(
             ack = await attempts.after(error)
             if ack is not None:
                 return ack
+            if call is not None:
+                call.attempts += 1
+
+
+async def _told(
+    api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
+) -> PubAck:
+    # What is refused before anything is sent is no call.
+    known_subject(request.subject)
+    size = len(publish_headers(request)) + len(request.data)
+    with api.told("publish", request.subject, size, request.expected_stream) as call:
+        ack = await publish(api, request, policy, timeout, call)
+        if call is not None:
+            call.stream = ack.stream
+        return ack
 
 
 def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: int) -> Deadline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from js_async._idle_inboxes import IdleInboxes
 from js_async._io import Lock, Signal
@@ -15,6 +15,9 @@ from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
 from js_core.status import is_unserved
 from js_core.subjects import check_filter
+
+if TYPE_CHECKING:
+    from js_async._open_call import OnCall, OpenCall
 
 __all__ = ["Answer", "Replies", "Watcher"]
 
@@ -77,8 +80,10 @@ class Answer:
 class Replies:
     """Matches answers to requests by the last token of the subject that they come to."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, on_call: OnCall | None = None) -> None:
         self._transport: Final = transport
+        # For the layers above, which know what a call is.
+        self.on_call: Final = on_call
         self._prefix: Final = transport.tokens.inbox().encode() + b"."
         self._token: Final = transport.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
@@ -200,10 +205,12 @@ class Replies:
         *,
         repeatable: bool = False,
         fits: Callable[[Frame], bool] | None = None,
+        call: OpenCall | None = None,
     ) -> Frame:
         """Send a request and return its answer; one that is `repeatable` perhaps several times.
 
         With `fits`, which is for one that is not, what somebody else answers is passed over.
+        Repeats are counted in `call`.
         """
         # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
@@ -212,7 +219,7 @@ class Replies:
         answer = await self.start(encoded, headers, payload, deadline, fits)
         try:
             if repeatable:
-                await self._insist(answer, headers, payload, deadline)
+                await self._insist(answer, headers, payload, deadline, call)
             else:
                 await self.wait(answer, deadline)
         finally:
@@ -228,13 +235,20 @@ class Replies:
                 return
 
     async def _insist(
-        self, answer: Answer, headers: bytes, payload: bytes, deadline: Deadline
+        self,
+        answer: Answer,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        call: OpenCall | None,
     ) -> None:
         """Wait for an answer, and send its request again when none comes."""
         pause = ASK_AGAIN
         while not await self._transport.wait(answer.signal, deadline.earlier(monotonic() + pause)):
             if deadline.expired():
                 return
+            if call is not None:
+                call.attempts += 1
             await self._send(answer, headers, payload, True)
             pause *= 2
 

@@ -19,11 +19,13 @@ async def write(
     A stream of the same name in a connected domain may acknowledge the same message sooner. What
     that one stored says nothing.
     """
-    frame = await api.transport.ask(
-        request.subject,
-        publish_headers(request),
-        request.data,
-        deadline,
-        fits=lambda frame: not is_strange(frame, stream, domain),
-    )
-    return read_pub_ack(frame, request.subject)
+    headers = publish_headers(request)
+    with api.told("publish", request.subject, len(headers) + len(request.data), stream):
+        frame = await api.transport.ask(
+            request.subject,
+            headers,
+            request.data,
+            deadline,
+            fits=lambda frame: not is_strange(frame, stream, domain),
+        )
+        return read_pub_ack(frame, request.subject)

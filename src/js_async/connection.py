@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
 from attrs import frozen
@@ -29,6 +29,9 @@ from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
+
+if TYPE_CHECKING:
+    from js_core.calls import Call
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
 
@@ -55,6 +58,7 @@ def connect(
     shuffle: bool = True,
     inbox_prefix: str = INBOX,
     on_event: Callable[[ConnectionEvent], None] | None = None,
+    on_call: Callable[[Call], None] | None = None,
 ) -> Opening[Connection]:
     """Connect to one of the servers.
 
@@ -79,6 +83,13 @@ def connect(
     `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
     quick, and must not use the connection; what it raises goes to `sys.excepthook`.
 
+    `on_call` is told, with a `Call`, of each request to JetStream's API and each message that a
+    stream acknowledges, when it is over; otherwise it is as `on_event`. Whoever made the call also
+    tells of it, before going on; of messages of `publish_many` and `publisher` whoever reads their
+    answers does. It is not told of pulls, of acknowledging messages, of requests that many messages
+    answer, nor of messages that are not acknowledged one by one: those of `fast_ingest`, and in the
+    middle of atomic batches.
+
     Raises `BadArgument`, `ConnectionFailed` or `AuthenticationFailed`.
     """
     given = Credentials(user=user, password=password, token=token, nkey_seed=nkey_seed)
@@ -96,20 +107,25 @@ def connect(
         shuffle=shuffle,
         inbox_prefix=inbox_prefix,
     )
-    return connect_with(options, on_event=on_event)
+    return connect_with(options, on_event=on_event, on_call=on_call)
 
 
 def connect_with(
-    options: ConnectOptions, *, on_event: Callable[[ConnectionEvent], None] | None = None
+    options: ConnectOptions,
+    *,
+    on_event: Callable[[ConnectionEvent], None] | None = None,
+    on_call: Callable[[Call], None] | None = None,
 ) -> Opening[Connection]:
     """Connect with options that were made before, in another process perhaps."""
-    return opening(_connect(options, on_event))
+    return opening(_connect(options, on_event, on_call))
 
 
 async def _connect(
-    options: ConnectOptions, on_event: Callable[[ConnectionEvent], None] | None
+    options: ConnectOptions,
+    on_event: Callable[[ConnectionEvent], None] | None,
+    on_call: Callable[[Call], None] | None,
 ) -> Connection:
-    connection = Connection(options, on_event)
+    connection = Connection(options, on_event, on_call)
     await connection.open()
     return connection
 
@@ -135,16 +151,20 @@ class Connection:
     """
 
     def __init__(
-        self, options: ConnectOptions, on_event: Callable[[ConnectionEvent], None] | None
+        self,
+        options: ConnectOptions,
+        on_event: Callable[[ConnectionEvent], None] | None = None,
+        on_call: Callable[[Call], None] | None = None,
     ) -> None:
         self._options: Final = options
         check_told(on_event, "on_event")
+        check_told(on_call, "on_call")
         self._on_event: Final = on_event
         # Weakly: one that nobody has any more is told nothing, and not kept.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
         self._tell: Final = Announcer(self._pass_on).tell
-        self._session: Final = Session(options, self._tell)
+        self._session: Final = Session(options, self._tell, on_call)
         self._subscriptions: dict[int, Subscription] = {}
         self._sweep_at = _FIRST_SWEEP
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_async import _paging
 from js_async._api import Api
@@ -35,6 +35,9 @@ from js_core.publish import PublishRequest, publish_headers
 from js_core.subject_match import matcher
 from js_core.subjects import check_subject
 from js_models import PubAck
+
+if TYPE_CHECKING:
+    from js_async._open_call import OpenCall
 
 __all__ = ["Counters"]
 
@@ -122,6 +125,12 @@ class Counters:
     async def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
         """Publish until it is acknowledged, as long as the server knows the message id for sure."""
         headers = publish_headers(request)
+        with self._api.told("publish", request.subject, len(headers), self.stream) as call:
+            return await self._insist(request, headers, deadline, call)
+
+    async def _insist(
+        self, request: PublishRequest, headers: bytes, deadline: Deadline, call: OpenCall | None
+    ) -> PubAck:
         transport = self._api.transport
         last_repeat = Deadline.after(self._window)
         doubt = False
@@ -146,6 +155,8 @@ class Counters:
                     raise _unknown(request) from problem
                 raise problem
             await sleep(_PAUSE)
+            if call is not None:
+                call.attempts += 1
 
     async def _stored(self, subject: str, ack: PubAck) -> Counter:
         """Return the counter as an earlier attempt left it, or as it is now."""

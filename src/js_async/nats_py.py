@@ -33,11 +33,14 @@ from js_core.mailbox import Mailbox
 from js_core.protocol import Frame, Sink
 from js_core.publish import check_size
 from js_core.tokens import Tokens
+from js_core.told import check_told
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
     from nats.aio.subscription import Subscription
+
+    from js_core.calls import Call
 
 __all__ = ["NatsPyTransport", "from_nats"]
 
@@ -58,10 +61,12 @@ def from_nats(
     prefix: str | None = None,
     timeout: Seconds = 5.0,
     own_parser: bool = False,
+    on_call: Callable[[Call], None] | None = None,
 ) -> JetStream:
     """Return the JetStream API over a connected nats-py client, which stays the application's.
 
     `domain` or `prefix` replace `$JS.API`; `timeout` is the default of all calls in seconds.
+    `on_call` is told of each of them, as that of `connect` is.
 
     With `own_parser` this package's parser takes the place of the client's, for all that uses the
     client: reading is twice as fast, and a header that a message has several times keeps all its
@@ -69,7 +74,7 @@ def from_nats(
     for releases whose inside is known (2.11 to 2.16) only; with another one the client keeps its
     parser, and a `RuntimeWarning` says so.
     """
-    transport = NatsPyTransport(client, timeout)
+    transport = NatsPyTransport(client, timeout, on_call)
     if own_parser:
         try:
             transport.parser = take_over(client)
@@ -82,8 +87,11 @@ def from_nats(
 class NatsPyTransport:
     """A nats-py client as the JetStream layer sees it."""
 
-    def __init__(self, client: Client, timeout: Seconds = 5.0) -> None:
+    def __init__(
+        self, client: Client, timeout: Seconds = 5.0, on_call: Callable[[Call], None] | None = None
+    ) -> None:
         # Not by its class: nats-py need not be there, and clients may be wrapped.
+        check_told(on_call, "on_call")
         if not hasattr(client, "new_inbox"):
             raise BadArgument(
                 f"client must be what nats.connect() of nats-py returns, got {client!r}"
@@ -100,7 +108,8 @@ class NatsPyTransport:
         self._boxes: dict[bytes, Box] = {}
         self._numbers = 0
         self.parser: OwnParser | None = None
-        self._replies: Final = Replies(self)
+        self._replies: Final = Replies(self, on_call)
+        self.ask: Final = self._replies.ask
         self._ended: Final = _ended()
 
     def _reconnects(self) -> int:
@@ -184,21 +193,6 @@ class NatsPyTransport:
             await self._client.publish(subject.decode(), payload, reply.decode(), lines)
         except self._ended as error:
             raise self.closed_error() from error
-
-    async def ask(
-        self,
-        subject: str,
-        headers: bytes,
-        payload: bytes,
-        deadline: Deadline,
-        *,
-        repeatable: bool = False,
-        fits: Callable[[Frame], bool] | None = None,
-    ) -> Frame:
-        """Publish with a reply subject and return the one answer."""
-        return await self._replies.ask(
-            subject, headers, payload, deadline, repeatable=repeatable, fits=fits
-        )
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

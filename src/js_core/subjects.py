@@ -34,6 +34,9 @@ _MAX_NAME: Final = 255
 _MAX_SUBJECT: Final = 3000
 _MAX_QUEUE: Final = 500
 _MAX_PREFIX: Final = 200
+# Where a stream's name stands in the API's subjects: behind a verb, which some have of two words.
+_OF_STREAMS: Final = frozenset({"STREAM", "CONSUMER", "DIRECT"})
+_TWO_WORDS: Final = frozenset({"MSG", "LEADER", "PEER", "DURABLE"})
 
 
 def check_subject(subject: str) -> bytes:
@@ -131,6 +134,16 @@ class ApiSubjects:
             return cls()
         check_kind(prefix, str, "prefix", "text")
         return cls(prefix.rstrip("."))
+
+    def stream_of(self, subject: str) -> str | None:
+        """Return the stream that an API subject names, None where it names none."""
+        if not subject.startswith(self.prefix + "."):
+            return None
+        kind, *words = subject[len(self.prefix) + 1 :].split(".")
+        if kind not in _OF_STREAMS:
+            return None
+        place = 2 if words and words[0] in _TWO_WORDS else 1
+        return words[place] if place < len(words) else None
 
     def account_info(self) -> str:
         """Return the subject of the account's limits and usage."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from js_core.auth import Credentials
     from js_core.backup import Backup, TransferProgress
     from js_core.batch import Batch, BatchEnd
+    from js_core.calls import Call
     from js_core.coordination import coordination_config
     from js_core.counters import Counter
     from js_core.dead_letter import DeadLetter
@@ -164,6 +165,7 @@ __all__ = [
     "BadPull",
     "Batch",
     "BatchEnd",
+    "Call",
     "Closed",
     "ConnectOptions",
     "Connected",

@@ -78,8 +78,9 @@ def _direct(api: Api, stream: str, request: dict[str, Any], headers: bool) -> St
         if direct is not None:
             subject, payload = direct, b""
     # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
-    frame = api.transport.ask(subject, b"", payload, api.deadline())
-    return from_direct(frame, subject, headers=headers)
+    with api.told("direct_get", subject, len(payload), stream):
+        frame = api.transport.ask(subject, b"", payload, api.deadline())
+        return from_direct(frame, subject, headers=headers)
 
 
 def _leader(api: Api, stream: str, request: dict[str, Any], headers: bool) -> StreamMessage:

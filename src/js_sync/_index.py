@@ -23,6 +23,7 @@ MODULES: Final[dict[str, str]] = {
     "BadPull": "js_core.errors",
     "Batch": "js_core.batch",
     "BatchEnd": "js_core.batch",
+    "Call": "js_core.calls",
     "Closed": "js_core.events",
     "ConnectOptions": "js_core.options",
     "Connected": "js_core.events",

@@ -68,6 +68,10 @@ class Pipeline:
         self._transport: Final = api.transport
         self._policy: Final = limits.retry
         self._timeout: Final = limits.timeout
+        if api.on_call is not None:
+            from js_sync._open_call import telling
+
+            on_done = telling(api.on_call, on_done, self.forget)
         self._on_done: Final = on_done
         share = limits.retry.patience(limits.timeout, True, 0)
         # How long an attempt has no answer until it is looked at.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
     BadAnswer,
@@ -32,13 +34,22 @@ from js_sync._io import sleep
 from js_sync._publish_reasons import reason
 from js_sync._replies import Answer
 
+if TYPE_CHECKING:
+    from js_sync._open_call import OpenCall
+
 __all__ = ["publish"]
 
 
 def publish(
-    api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
+    api: Api,
+    request: PublishRequest,
+    policy: RetryPolicy,
+    timeout: Seconds | None,
+    call: OpenCall | None = None,
 ) -> PubAck:
     """Publish one message and return its acknowledgement, within the timeout as a whole."""
+    if api.on_call is not None and call is None:
+        return _told(api, request, policy, timeout)
     headers = publish_headers(request)
     subject = known_subject(request.subject)
     deadline = api.deadline(timeout)
@@ -67,6 +78,21 @@ def publish(
             ack = attempts.after(error)
             if ack is not None:
                 return ack
+            if call is not None:
+                call.attempts += 1
+
+
+def _told(
+    api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
+) -> PubAck:
+    # What is refused before anything is sent is no call.
+    known_subject(request.subject)
+    size = len(publish_headers(request)) + len(request.data)
+    with api.told("publish", request.subject, size, request.expected_stream) as call:
+        ack = publish(api, request, policy, timeout, call)
+        if call is not None:
+            call.stream = ack.stream
+        return ack
 
 
 def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: int) -> Deadline:

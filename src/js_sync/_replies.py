@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
@@ -16,6 +16,9 @@ from js_core.subjects import check_filter
 from js_sync._idle_inboxes import IdleInboxes
 from js_sync._io import Lock, Signal
 from js_sync._transport import Box, Transport
+
+if TYPE_CHECKING:
+    from js_sync._open_call import OnCall, OpenCall
 
 __all__ = ["Answer", "Replies", "Watcher"]
 
@@ -78,8 +81,10 @@ class Answer:
 class Replies:
     """Matches answers to requests by the last token of the subject that they come to."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, on_call: OnCall | None = None) -> None:
         self._transport: Final = transport
+        # For the layers above, which know what a call is.
+        self.on_call: Final = on_call
         self._prefix: Final = transport.tokens.inbox().encode() + b"."
         self._token: Final = transport.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
@@ -201,10 +206,12 @@ class Replies:
         *,
         repeatable: bool = False,
         fits: Callable[[Frame], bool] | None = None,
+        call: OpenCall | None = None,
     ) -> Frame:
         """Send a request and return its answer; one that is `repeatable` perhaps several times.
 
         With `fits`, which is for one that is not, what somebody else answers is passed over.
+        Repeats are counted in `call`.
         """
         # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
@@ -213,7 +220,7 @@ class Replies:
         answer = self.start(encoded, headers, payload, deadline, fits)
         try:
             if repeatable:
-                self._insist(answer, headers, payload, deadline)
+                self._insist(answer, headers, payload, deadline, call)
             else:
                 self.wait(answer, deadline)
         finally:
@@ -228,12 +235,21 @@ class Replies:
             if answer.is_here() or not self._transport.wait(answer.signal, deadline):
                 return
 
-    def _insist(self, answer: Answer, headers: bytes, payload: bytes, deadline: Deadline) -> None:
+    def _insist(
+        self,
+        answer: Answer,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        call: OpenCall | None,
+    ) -> None:
         """Wait for an answer, and send its request again when none comes."""
         pause = ASK_AGAIN
         while not self._transport.wait(answer.signal, deadline.earlier(monotonic() + pause)):
             if deadline.expired():
                 return
+            if call is not None:
+                call.attempts += 1
             self._send(answer, headers, payload, True)
             pause *= 2
 

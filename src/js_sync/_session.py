@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from random import SystemRandom
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
@@ -38,7 +38,6 @@ from js_core.options import ConnectOptions
 from js_core.pieces import LONG
 from js_core.protocol import (
     PONG,
-    Frame,
     Info,
     Ok,
     Parser,
@@ -60,6 +59,9 @@ from js_sync._pings import Pings
 from js_sync._replies import Replies
 from js_sync._transport import Box
 
+if TYPE_CHECKING:
+    from js_sync._open_call import OnCall
+
 __all__ = ["Session"]
 
 _RANDOM: Final = SystemRandom()
@@ -70,7 +72,12 @@ _GOODBYE: Final = 1.0
 class Session:
     """A link that mends itself. `tell` gets each event."""
 
-    def __init__(self, options: ConnectOptions, tell: Callable[[ConnectionEvent], None]) -> None:
+    def __init__(
+        self,
+        options: ConnectOptions,
+        tell: Callable[[ConnectionEvent], None],
+        on_call: OnCall | None = None,
+    ) -> None:
         self._options: Final = options
         self._tell: Final = tell
         shuffle = _RANDOM.shuffle if options.shuffle else None
@@ -96,7 +103,8 @@ class Session:
         self._trouble = Signal()
         self._change = Signal()
         self._keeper: Task | None = None
-        self.replies: Final = Replies(self)
+        self.replies: Final = Replies(self, on_call)
+        self.ask: Final = self.replies.ask
 
     # ---- state
 
@@ -409,21 +417,6 @@ class Session:
         link.write(publish_command(subject, reply, headers, payload))
         if link.is_full and not now:
             link.drain(NEVER)
-
-    def ask(
-        self,
-        subject: str,
-        headers: bytes,
-        payload: bytes,
-        deadline: Deadline,
-        *,
-        repeatable: bool = False,
-        fits: Callable[[Frame], bool] | None = None,
-    ) -> Frame:
-        """Publish with a reply subject and return the one answer."""
-        return self.replies.ask(
-            subject, headers, payload, deadline, repeatable=repeatable, fits=fits
-        )
 
     def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

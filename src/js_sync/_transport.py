@@ -20,6 +20,7 @@ from js_core.tokens import Tokens
 from js_sync._io import Signal
 
 if TYPE_CHECKING:
+    from js_sync._open_call import OpenCall
     from js_sync._replies import Replies
 
 __all__ = ["Box", "Transport"]
@@ -104,12 +105,13 @@ class Transport(Protocol):
         *,
         repeatable: bool = False,
         fits: Callable[[Frame], bool] | None = None,
+        call: OpenCall | None = None,
     ) -> Frame:
         """Publish with a reply subject and return the one answer.
 
         One that is `repeatable` is published again while no answer comes. What does not please
-        `fits` is of somebody else, and is passed over. Raises `NoResponders`, `RequestTimeout`,
-        `ConnectionLost` or `ConnectionClosed`.
+        `fits` is of somebody else, and is passed over. Repeats are counted in `call`. Raises
+        `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """
         ...
 

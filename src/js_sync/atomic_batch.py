@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from attrs import frozen
 
@@ -36,6 +37,9 @@ from js_sync._api import Api
 from js_sync._batch_trace import BatchTrace
 from js_sync._io import Signal
 from js_sync._replies import Answer
+
+if TYPE_CHECKING:
+    from js_sync._open_call import OpenCall
 
 __all__ = ["AtomicBatch"]
 
@@ -185,8 +189,9 @@ class AtomicBatch:
         if self._sent == 1:
             # The server tells here whether the stream takes batches, and has room for one more.
             deadline = self._api.deadline(self._timeout)
-            frame = transport.ask(part.subject, part.headers, part.data, deadline)
-            read_staged(frame, part.subject)
+            with self._told(part):
+                frame = transport.ask(part.subject, part.headers, part.data, deadline)
+                read_staged(frame, part.subject)
             return
         subject = check_subject(part.subject)
         answer = transport.replies.send(subject, part.headers, part.data, self._signal)
@@ -239,14 +244,23 @@ class AtomicBatch:
     def _finish(self, part: _Part, deadline: Deadline) -> PubAck:
         """Commit, and return the acknowledgement or raise the refusal."""
         try:
-            frame = self._api.transport.ask(part.subject, part.headers, part.data, deadline)
-            return read_batch_ack(frame, part.subject, self._sheet)
+            with self._told(part) as call:
+                ask = self._api.transport.ask
+                frame = ask(part.subject, part.headers, part.data, deadline)
+                ack = read_batch_ack(frame, part.subject, self._sheet)
+                if call is not None:
+                    call.stream = ack.stream
+                return ack
         except (JetStreamError, NoResponders, BadArgument) as error:
             refusal = self._refusal_before() or error
             self._close(AtomicOutcome.REFUSED, self._explained(refusal))
             if refusal is error:
                 raise
             raise refusal from error
+
+    def _told(self, part: _Part) -> AbstractContextManager[OpenCall | None]:
+        """Return the context of a part that is answered before anything else is done."""
+        return self._api.told("atomic_batch", part.subject, len(part.headers) + len(part.data))
 
     def _refusal_before(self) -> TwinstreamError | None:
         """Return what was said against a message while the commit was on its way.

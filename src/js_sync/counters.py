@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_core.counters import (
     INCREMENT,
@@ -36,6 +36,9 @@ from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import sleep
 from js_sync.stream import Stream
+
+if TYPE_CHECKING:
+    from js_sync._open_call import OpenCall
 
 __all__ = ["Counters"]
 
@@ -123,6 +126,12 @@ class Counters:
     def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
         """Publish until it is acknowledged, as long as the server knows the message id for sure."""
         headers = publish_headers(request)
+        with self._api.told("publish", request.subject, len(headers), self.stream) as call:
+            return self._insist(request, headers, deadline, call)
+
+    def _insist(
+        self, request: PublishRequest, headers: bytes, deadline: Deadline, call: OpenCall | None
+    ) -> PubAck:
         transport = self._api.transport
         last_repeat = Deadline.after(self._window)
         doubt = False
@@ -147,6 +156,8 @@ class Counters:
                     raise _unknown(request) from problem
                 raise problem
             sleep(_PAUSE)
+            if call is not None:
+                call.attempts += 1
 
     def _stored(self, subject: str, ack: PubAck) -> Counter:
         """Return the counter as an earlier attempt left it, or as it is now."""

@@ -867,6 +867,40 @@ async def test_what_is_used_before_it_is_awaited_says_so(server):
         assert connection.is_connected
 
 
+async def test_calls_that_are_cancelled_are_told():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(r"^PUB orders ")
+        peer.reach("published")
+        peer.expect(r"STREAM\.INFO\.S")
+        peer.reach("asked")
+        peer.until_left()
+
+    told = []
+    with FakeServer(script) as server:
+        async with js.connect(server.url, on_call=told.append) as connection:
+            jet = connection.jetstream(timeout=30)
+            for sign, work in (
+                ("published", jet.publish("orders")),
+                ("asked", jet.get_stream("S")),
+            ):
+                task = asyncio.create_task(work)
+
+                async def is_sent(sign=sign):
+                    return server.reached(sign)
+
+                await eventually(is_sent)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+    assert [(call.subject, type(call.error)) for call in told] == [
+        ("orders", js.OutcomeUnknown),
+        ("$JS.API.STREAM.INFO.S", js.OutcomeUnknown),
+    ]
+    for call in told:
+        assert isinstance(call.error.__cause__, asyncio.CancelledError)
+
+
 async def test_what_nobody_reads_holds_up_no_end_of_a_link():
     """A peer that sends no more is gone, whatever is still to be written to it."""
 

@@ -212,3 +212,22 @@ async def test_a_configuration_of_nats_py_is_told_apart_and_can_be_decoded(serve
             await jet.create_stream(theirs)
         stream = await jet.create_stream(decode(theirs.as_dict(), StreamConfig))
         assert stream.config.max_age == timedelta(seconds=60)
+
+
+async def test_calls_over_nats_py_are_told(server):
+    told = []
+    connected = await nats.connect(server.url)
+    try:
+        jet = js.from_nats(connected, timeout=10, on_call=told.append)
+        await jet.create_stream(StreamConfig(name="TOLD"))
+        await jet.publish("TOLD", b"x")
+        assert [each.seq async for each in jet.publish_many([("TOLD", b"x")])] == [2]
+        with pytest.raises(js.BadArgument, match="on_call must be a plain function"):
+            js.from_nats(connected, on_call="told")
+    finally:
+        await connected.close()
+    assert [(call.kind, call.stream) for call in told] == [
+        ("api", "TOLD"),
+        ("publish", "TOLD"),
+        ("publish", "TOLD"),
+    ]

@@ -266,3 +266,30 @@ def test_filters_that_another_one_covers_are_left_out(
 )
 def test_filters_cross_when_a_subject_may_match_two(filters: list[str], expected: bool) -> None:
     assert crossing(filters) is expected
+
+
+@pytest.mark.parametrize(
+    ("rest", "stream"),
+    [
+        ("STREAM.INFO.S", "S"),
+        ("STREAM.MSG.GET.S", "S"),
+        ("STREAM.LEADER.STEPDOWN.S", "S"),
+        ("STREAM.PEER.REMOVE.S", "S"),
+        ("STREAM.INFO.MSG", "MSG"),
+        ("CONSUMER.CREATE.S.c.orders.new", "S"),
+        ("CONSUMER.LEADER.STEPDOWN.S.c", "S"),
+        ("CONSUMER.NAMES.S", "S"),
+        ("DIRECT.GET.S", "S"),
+        ("DIRECT.GET.S.orders.new", "S"),
+        ("STREAM.NAMES", None),
+        ("STREAM", None),
+        ("STREAM.MSG", None),
+        ("INFO", None),
+        ("META.LEADER.STEPDOWN", None),
+    ],
+)
+def test_the_stream_that_a_subject_of_the_api_names(rest: str, stream: str | None) -> None:
+    for api in (ApiSubjects(), ApiSubjects.of(domain="hub", prefix=None)):
+        assert api.stream_of(f"{api.prefix}.{rest}") == stream
+        # A subject of the program's own that happens to look like one.
+        assert api.stream_of(rest) is None

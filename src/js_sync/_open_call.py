@@ -1,0 +1,117 @@
+# Generated from src/js_async/_open_call.py by codegen/twin.py. Edit that file instead.
+"""Telling a program of the calls that are made for it, each when it is over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Self
+
+from js_core.calls import Call
+from js_core.deadline import monotonic
+from js_core.errors import OutcomeUnknown, TwinstreamError
+from js_core.publish import PublishFailure
+
+if TYPE_CHECKING:
+    from js_sync._under_way import Outcome, UnderWay
+
+__all__ = ["OnCall", "OpenCall", "telling"]
+
+OnCall = Callable[[Call], None]
+
+
+class OpenCall:
+    """A call under way: a context that tells of it at its end, whichever way it is left.
+
+    Whoever makes the call notes meanwhile what is known of it: `attempts`, `stream`.
+    """
+
+    __slots__ = ("_began", "_kind", "_on_call", "_size", "_subject", "attempts", "stream")
+
+    def __init__(
+        self, on_call: OnCall, kind: str, subject: str, size: int, stream: str | None
+    ) -> None:
+        self._on_call: Final = on_call
+        self._kind: Final = kind
+        self._subject: Final = subject
+        self._size: Final = size
+        self._began: Final = monotonic()
+        self.attempts = 1
+        self.stream = stream
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        call = Call(
+            kind=self._kind,
+            subject=self._subject,
+            size=self._size,
+            seconds=monotonic() - self._began,
+            attempts=self.attempts,
+            stream=self.stream,
+            error=self._known(error),
+        )
+        _tell(self._on_call, call)
+
+    def _known(self, error: BaseException | None) -> TwinstreamError | None:
+        if error is None or isinstance(error, TwinstreamError):
+            return error
+        text = f"{self._subject}: cut short by {type(error).__name__}, it may have been done"
+        unknown = OutcomeUnknown(text)
+        unknown.__cause__ = error
+        return unknown
+
+
+def telling(
+    on_call: OnCall,
+    on_done: Callable[[UnderWay, Outcome], bool] | None,
+    forget: Callable[[UnderWay], None],
+) -> Callable[[UnderWay, Outcome], bool]:
+    """Return an `on_done` of a pipeline that also tells of the call; `forget` is the pipeline's."""
+
+    def is_first(entry: UnderWay, outcome: Outcome) -> bool:
+        if on_done is not None:
+            return on_done(entry, outcome)
+        was_told, entry.is_told = entry.is_told, True
+        return not was_told
+
+    def done(entry: UnderWay, outcome: Outcome) -> bool:
+        try:
+            if not is_first(entry, outcome):
+                return False
+            _tell(on_call, _call_of(entry, outcome))
+        except BaseException:
+            # Interrupted: it is told, and nobody else would give it its outcome.
+            if entry.is_told:
+                entry.outcome = outcome
+                forget(entry)
+            raise
+        return True
+
+    return done
+
+
+def _call_of(entry: UnderWay, outcome: Outcome) -> Call:
+    stream, error = entry.request.expected_stream, None
+    if isinstance(outcome, PublishFailure):
+        error = outcome.error
+    else:
+        stream = outcome.stream
+    return Call(
+        kind="publish",
+        subject=entry.given[0],
+        size=len(entry.headers) + len(entry.data),
+        seconds=monotonic() - entry.started,
+        attempts=entry.attempts,
+        stream=stream,
+        error=error,
+    )
+
+
+def _tell(on_call: OnCall, call: Call) -> None:
+    try:
+        on_call(call)
+    except Exception as error:
+        # What was done is done; and whoever reads must not take it for trouble of the link's.
+        sys.excepthook(type(error), error, error.__traceback__)

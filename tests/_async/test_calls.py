@@ -1,0 +1,262 @@
+"""What `on_call` is told: each call of JetStream once, when it is over, with how it ended."""
+
+from __future__ import annotations
+
+import sys
+from contextvars import ContextVar
+
+import pytest
+
+import js_async as js
+from js_async._open_call import telling
+from js_async._under_way import UnderWay
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakePeer, FakeServer
+
+QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
+INFO = {"config": {"name": "S"}, "created": "2026-01-01T00:00:00Z", "state": STATE}
+NO_LEADER = {"error": {"code": 503, "err_code": 10008, "description": "no leader"}}
+TASK: ContextVar[str] = ContextVar("TASK", default="")
+
+
+def brief(told):
+    """Return what was told in short, and forget it."""
+    found = [(call.kind, call.subject, call.stream, call.error) for call in told]
+    assert all(call.seconds >= 0 for call in told)
+    told.clear()
+    return found
+
+
+def creation(name):
+    return f'{{"name":"{name}","subjects":["{name}.>"],"allow_direct":true}}'
+
+
+async def test_each_call_is_told_once_when_it_is_over(server, name):
+    told = []
+    async with js.connect(server.url, on_call=told.append) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(
+            StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
+        )
+        assert told[0].size == len(creation(name))
+        assert brief(told) == [("api", f"$JS.API.STREAM.CREATE.{name}", name, None)]
+
+        await jet.publish(f"{name}.a", b"12345")
+        assert (told[0].size, told[0].attempts) == (5, 1)
+        assert brief(told) == [("publish", f"{name}.a", name, None)]
+
+        await jet.publish(f"{name}.a", b"12345", headers={"K": "v"})
+        assert told[0].size == len(b"NATS/1.0\r\nK: v\r\n\r\n12345")
+        told.clear()
+
+        await stream.get_last_message(f"{name}.a", direct=True)
+        assert brief(told) == [("direct_get", f"$JS.API.DIRECT.GET.{name}.{name}.a", name, None)]
+
+        await stream.get_message(1, direct=False)
+        assert brief(told) == [("api", f"$JS.API.STREAM.MSG.GET.{name}", name, None)]
+
+        await jet.account_info()
+        assert brief(told) == [("api", "$JS.API.INFO", None, None)]
+
+        # `insert` looks at the stream's settings first.
+        await jet.insert(f"{name}.b", b"x")
+        assert brief(told)[-1] == ("publish", f"{name}.b", name, None)
+
+
+async def test_pulls_and_acknowledgements_are_no_calls(server, name):
+    told = []
+    async with js.connect(server.url, on_call=told.append) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(StreamConfig(name=name))
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for _ in range(2):
+            await jet.publish(name, b"x")
+        told.clear()
+        [first, second] = await consumer.fetch(2, timeout=10)
+        await first.ack()
+        assert await second.double_ack(10)
+        await connection.publish(name, b"core")
+        await connection.flush()
+        assert told == []
+
+
+async def test_a_failure_is_told_as_it_is_raised(server, name):
+    told = []
+    async with js.connect(server.url, on_call=told.append) as connection:
+        jet = connection.jetstream(timeout=10)
+        with pytest.raises(js.StreamNotFound) as missing:
+            await jet.get_stream(name)
+        subject = f"$JS.API.STREAM.INFO.{name}"
+        assert brief(told) == [("api", subject, name, missing.value)]
+
+        stream = await jet.create_stream(StreamConfig(name=name, allow_direct=True))
+        told.clear()
+        with pytest.raises(js.MessageNotFound) as empty:
+            await stream.get_last_message(name, direct=True)
+        subject = f"$JS.API.DIRECT.GET.{name}.{name}"
+        assert brief(told)[0] == ("direct_get", subject, name, empty.value)
+
+        with pytest.raises(js.WrongLastSequence) as refused:
+            await jet.publish(name, expected_stream=name, expected_last_seq=7)
+        assert brief(told) == [("publish", name, name, refused.value)]
+
+
+async def test_what_is_refused_before_it_is_sent_is_no_call(server):
+    told = []
+    async with js.connect(server.url, on_call=told.append) as connection:
+        jet = connection.jetstream()
+        for refused in (
+            lambda: jet.publish("a b"),
+            lambda: jet.publish("a", ttl=-1),
+            lambda: jet.get_stream("a b"),
+        ):
+            with pytest.raises(js.BadArgument):
+                await refused()
+        assert told == []
+
+
+async def test_repeats_of_a_message_count_as_one_call(server, name):
+    told = []
+    async with js.connect(server.url, on_call=told.append) as connection:
+        jet = connection.jetstream(timeout=10)
+        with pytest.raises(js.NoStream) as nobody:
+            await jet.publish(name, retry_wait=0.01)
+        *asked, call = told
+        assert (call.attempts, call.stream, call.error) == (3, None, nobody.value)
+        # Why nobody took it was asked meanwhile, and that was over first.
+        assert [(each.kind, each.subject) for each in asked] == [("api", "$JS.API.STREAM.NAMES")]
+
+
+async def test_repeats_of_a_request_count_as_one_call():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), NO_LEADER)
+        peer.expect(r"STREAM\.INFO\.S")
+        # The second one had no answer, so it is sent again.
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), INFO)
+        peer.expect(r"STREAM\.INFO\.S")
+        peer.reset()
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), {**INFO, "config": 5})
+        peer.until_left()
+
+    told = []
+    with FakeServer(script, second) as server:
+        async with js.connect(server.url, reconnect=QUICK, on_call=told.append) as connection:
+            jet = connection.jetstream(timeout=30)
+            await jet.get_stream("S")
+            with pytest.raises(js.BadAnswer) as odd:
+                await jet.get_stream("S")
+    assert [(call.attempts, call.error) for call in told] == [(3, None), (2, odd.value)]
+
+
+async def test_messages_under_way_together_are_told_each(server, name):
+    told = []
+    async with js.connect(server.url, on_call=told.append) as connection:
+        jet = connection.jetstream(timeout=10)
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        subjects = [f"{name}.{number}" for number in range(50)]
+        good = [(subject, b"123") for subject in subjects]
+        bad = js.PublishRequest(subject=f"{name}.bad", expected_stream=name, expected_last_seq=999)
+        told.clear()
+        outcomes = [outcome async for outcome in jet.publish_many([*good, bad])]
+        assert {call.size for call in told[:50]} == {3}
+        expected = [("publish", subject, name, None) for subject in subjects]
+        assert brief(told) == [*expected, ("publish", f"{name}.bad", name, outcomes[-1].error)]
+
+        async with jet.publisher() as publisher:
+            handles = [await publisher.send(subject, b"123") for subject in subjects]
+            wrong = await publisher.send_request(bad)
+            for handle in handles:
+                await handle.result()
+            with pytest.raises(js.WrongLastSequence) as refused:
+                await wrong.result()
+        assert brief(told) == [*expected, ("publish", f"{name}.bad", name, refused.value)]
+
+
+@pytest.mark.since("2.12")
+async def test_batches_and_counters_are_told(server, name):
+    told = []
+    async with js.connect(server.url, on_call=told.append) as connection:
+        jet = connection.jetstream(timeout=10)
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], allow_atomic=True))
+        told.clear()
+        async with jet.atomic_batch() as batch:
+            for number in range(3):
+                await batch.add(f"{name}.{number}", b"x")
+        first, commit = brief(told)
+        # Whose stream the first one is, its answer does not tell.
+        assert first == ("atomic_batch", f"{name}.0", None, None)
+        assert commit == ("atomic_batch", f"{name}.2", name, None)
+
+        with pytest.raises(js.WrongLastSequence) as refused:
+            async with jet.atomic_batch() as batch:
+                await batch.add(f"{name}.0", b"x", expected_last_seq=99)
+        assert brief(told)[-1] == ("atomic_batch", f"{name}.0", None, refused.value)
+
+        await jet.create_stream(
+            StreamConfig(name=f"{name}C", subjects=[f"{name}C.>"], allow_msg_counter=True)
+        )
+        counters = await jet.counters(f"{name}C")
+        told.clear()
+        assert await counters.add(f"{name}C.a", 5) == 5
+        assert brief(told) == [("publish", f"{name}C.a", f"{name}C", None)]
+
+
+async def test_who_is_told_may_fail_and_the_call_goes_on(server, name, monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: shown.append(str(error)))
+
+    def told(call):
+        raise ValueError(call.kind)
+
+    async with js.connect(server.url, on_call=told) as connection:
+        jet = connection.jetstream(timeout=10)
+        await jet.create_stream(StreamConfig(name=name))
+        assert (await jet.publish(name)).seq == 1
+        with pytest.raises(js.StreamNotFound):
+            await jet.get_stream(f"{name}-none")
+        assert [each.seq async for each in jet.publish_many([(name, b"x")])] == [2]
+    assert shown == ["api", "publish", "api", "publish"]
+
+
+async def test_it_is_told_where_the_call_was_made(server, name):
+    tasks = []
+
+    def told(call):
+        tasks.append((call.kind, TASK.get()))
+
+    async with js.connect(server.url, on_call=told) as connection:
+        jet = connection.jetstream(timeout=10)
+        TASK.set("one")
+        await jet.create_stream(StreamConfig(name=name))
+        TASK.set("two")
+        await jet.publish(name)
+    assert tasks == [("api", "one"), ("publish", "two")]
+
+
+async def test_a_message_whose_telling_is_interrupted_has_an_outcome():
+    class Interrupt(BaseException):
+        pass
+
+    def told(call):
+        raise Interrupt
+
+    entry = UnderWay(("a", b""), b"a", b"r", b"", 0.0)
+    forgotten = []
+    done = telling(told, None, forgotten.append)
+    outcome = js.PublishFailure(entry.request, js.ConnectionLost("gone"))
+    with pytest.raises(Interrupt):
+        done(entry, outcome)
+    assert (entry.outcome, forgotten) == (outcome, [entry])
+    # A second answer is one too many.
+    assert not done(entry, outcome)
+
+
+async def test_only_a_plain_function_can_be_told(server):
+    for wrong in ("told", 5):
+        with pytest.raises(js.BadArgument, match="on_call must be a plain function, got"):
+            await js.connect(server.url, on_call=wrong)
