@@ -94,6 +94,8 @@ def connect(
     Raises `BadArgument`, `ConnectionFailed` or `AuthenticationFailed`.
     """
     given = Credentials(user=user, password=password, token=token, nkey_seed=nkey_seed)
+    if credentials is not None and not given.is_empty:
+        raise BadArgument("give credentials, or a user, token or nkey_seed, not both")
     options = ConnectOptions(
         servers=servers,
         name=name,

@@ -73,6 +73,9 @@ def test_credentials_are_checked_and_never_shown(server_factory):
         with pytest.raises(js.AuthenticationFailed) as caught:
             js.connect(server.url, user="ann", password="wr0ng")
         assert "wr0ng" not in str(caught.value)
+    for other in ({"user": "ann"}, {"token": "t0ken"}, {"nkey_seed": "SU"}):
+        with pytest.raises(js.BadArgument, match="give credentials, or a user, token or nkey_seed"):
+            js.connect(server.url, credentials=js.Credentials, **other)
     options = ConnectOptions(
         servers="nats://ann:s3cret@127.0.0.1", credentials=js.Credentials(token="t0ken")
     )
