@@ -5,6 +5,7 @@ Source: ADR-40 and the connect logic of the official clients. Randomness is inje
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -12,7 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 from attrs import field, frozen
 
+from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
+from js_core.given import check_whole
 
 __all__ = ["ReconnectPolicy", "ServerAddress", "ServerPool", "parse_servers"]
 
@@ -99,17 +102,38 @@ def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
     return found
 
 
+def _attempts(value: int) -> int:
+    return check_whole(value, "attempts", -1)
+
+
+def _wait(value: Seconds) -> float:
+    return seconds(value, "wait")
+
+
+def _max_wait(value: Seconds) -> float:
+    return seconds(value, "max_wait")
+
+
+def _jitter(value: float) -> float:
+    if not isinstance(value, float | int) or not 0 <= value < math.inf:
+        raise BadArgument(f"jitter must be a number from 0 up, a part of each pause, got {value!r}")
+    return value
+
+
 @frozen
 class ReconnectPolicy:
-    """When to try again after the link broke. Pickles, shared by both twins."""
+    """When to try again after the link broke. Pickles, shared by both twins.
 
-    attempts: int = 60
+    Raises `BadArgument` for what would fail only then.
+    """
+
+    attempts: int = field(default=60, converter=_attempts)
     """Rounds over the whole pool before the connection closes for good; -1 is for ever."""
-    wait: float = 0.1
+    wait: float = field(default=0.1, converter=_wait)
     """Seconds before the second round; doubles each round."""
-    max_wait: float = 5.0
+    max_wait: float = field(default=5.0, converter=_max_wait)
     """Longest pause in seconds."""
-    jitter: float = 0.25
+    jitter: float = field(default=0.25, converter=_jitter)
     """Random part of each pause, so that many clients do not come back at once."""
 
     def pause(self, round_: int, random: float) -> float:

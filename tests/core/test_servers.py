@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -91,6 +94,33 @@ def test_pauses_double_up_to_the_longest() -> None:
     assert policy.pause(1, 1.0) == pytest.approx(0.15)
     assert policy.pause(100_000, 1.0) == pytest.approx(1.5)
     assert policy.pause(-1, 1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"attempts": None}, "attempts must be a whole number from -1 up, got None"),
+        ({"attempts": -2}, "attempts must be a whole number from -1 up, got -2"),
+        ({"attempts": 2.5}, "attempts must be a whole number"),
+        ({"wait": "1"}, "wait must be a number of seconds from 0 up, got '1'"),
+        ({"wait": -1}, "wait must be a number of seconds from 0 up, got -1"),
+        ({"max_wait": None}, "max_wait must be a number of seconds from 0 up, got None"),
+        ({"jitter": "0.5"}, "jitter must be a number from 0 up, .* got '0.5'"),
+        ({"jitter": -0.5}, "jitter must be a number from 0 up"),
+        ({"jitter": math.nan}, "jitter must be a number from 0 up"),
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused_before_a_link_breaks(
+    given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(BadArgument, match=told):
+        ReconnectPolicy(**given)
+
+
+def test_waits_of_a_policy_may_be_durations() -> None:
+    policy = ReconnectPolicy(wait=timedelta(seconds=1), max_wait=timedelta(seconds=3), jitter=0)
+    assert [policy.pause(n, 1.0) for n in range(4)] == [0, 1, 2, 3]
+    assert pickle.loads(pickle.dumps(policy)) == policy
 
 
 def test_the_pool_keeps_its_order() -> None:
