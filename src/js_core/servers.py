@@ -59,13 +59,15 @@ class ServerAddress:
         if parts.scheme not in _SCHEMES:
             raise BadArgument(f"server URL scheme {parts.scheme!r}: use nats:// or tls://")
         try:
-            port = parts.port or DEFAULT_PORT
+            port = DEFAULT_PORT if parts.port is None else parts.port
         except ValueError:
             # What stands before the first of / ? # is taken for host and port.
             escapes = f"; {_ESCAPES}" if "@" in url else ""
             raise BadArgument(
                 f"server URL: the port must be a number up to 65535{escapes}"
             ) from None
+        if port == 0:
+            raise BadArgument("server URL: the port must be from 1 to 65535, got 0")
         if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
             raise BadArgument(
                 f"server URL: expected nats://host:port and nothing behind it; {_ESCAPES}"

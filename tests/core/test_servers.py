@@ -58,6 +58,11 @@ def test_urls_that_are_none(url: str) -> None:
         parse_servers([url])
 
 
+def test_no_port_stands_for_another() -> None:
+    with pytest.raises(BadArgument, match="the port must be from 1 to 65535, got 0"):
+        ServerAddress.parse("nats://h:0")
+
+
 @pytest.mark.parametrize("odd", "/?#")
 @pytest.mark.parametrize("password", ["12{}3", "a{}b"])
 def test_a_password_that_ends_the_url_is_explained(odd: str, password: str) -> None:
