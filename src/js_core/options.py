@@ -38,6 +38,13 @@ def _busy_poll(value: Seconds) -> float:
     return seconds(value, "busy_poll")
 
 
+def _inbox_prefix(value: str) -> str:
+    try:
+        return check_prefix(value)
+    except BadArgument as error:
+        raise BadArgument(f"inbox_prefix: {error}") from error
+
+
 @frozen(kw_only=True)
 class ConnectOptions:
     """What `connect` was asked for; each member is explained there."""
@@ -53,7 +60,7 @@ class ConnectOptions:
     busy_poll: float = field(default=0.0, converter=_busy_poll)
     reconnect: ReconnectPolicy | None = field(factory=ReconnectPolicy)
     shuffle: bool = True
-    inbox_prefix: str = field(default=INBOX, converter=check_prefix)
+    inbox_prefix: str = field(default=INBOX, converter=_inbox_prefix)
 
     def __attrs_post_init__(self) -> None:
         self._check_kinds()

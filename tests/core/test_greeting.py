@@ -218,8 +218,9 @@ def test_options_pickle_and_hide_secrets() -> None:
         ({"servers": None}, "servers must be a URL or a list of them, got NoneType"),
         ({"servers": ["nats://a", 5]}, "servers must be URLs, got int in the list"),
         ({"servers": b"nats://a"}, "servers must be a URL or a list of them, got bytes"),
-        ({"inbox_prefix": "a b"}, "subject"),
-        ({"inbox_prefix": "a.>"}, "wildcard"),
+        ({"inbox_prefix": "a b"}, "inbox_prefix: subject 'a b' holds white space"),
+        ({"inbox_prefix": "a.>"}, "inbox_prefix: .* wildcard"),
+        ({"inbox_prefix": None}, "inbox_prefix: .* must be text, got None"),
     ],
 )
 def test_options_that_make_no_sense(given: dict[str, Any], told: str) -> None:
