@@ -209,27 +209,9 @@ class ConsumerPages:
         if transport.server_info.version_numbers < _CROSSING_SINCE and crossing(self._filters):
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
-        config: dict[str, Any] = {
-            "name": name,
-            "description": "range read",
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": seq,
-            "ack_policy": "none",
-            "mem_storage": True,
-            "num_replicas": 1,
-            "inactive_threshold": _IDLE,
-        }
-        filters = self._filters
-        if self._last_per_subject:
-            # Once: a consumer that takes its place gives all that came since, which is more.
-            self._last_per_subject = False
-            config["deliver_policy"] = "last_per_subject"
-            del config["opt_start_seq"]
-            filters = filters or [EVERYTHING]
-        if len(filters) == 1:
-            config["filter_subject"] = filters[0]
-        elif filters:
-            config["filter_subjects"] = filters
+        config, filters = self._config(name, seq)
+        # Once: a consumer that takes its place gives all that came since, which is more.
+        self._last_per_subject = False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # Of a name that nobody else has.
         body = {"stream_name": self._stream, "config": config}
@@ -242,6 +224,29 @@ class ConsumerPages:
             del config["inactive_threshold"]
             await self._api.call_raw(target, body, repeatable=True)
         self._name = name
+
+    def _config(self, name: str, seq: int) -> tuple[dict[str, Any], list[str]]:
+        """Return the configuration of a consumer that begins at a sequence, and its filters."""
+        config: dict[str, Any] = {
+            "name": name,
+            "description": "range read",
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": seq,
+            "ack_policy": "none",
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": _IDLE,
+        }
+        filters = self._filters
+        if self._last_per_subject:
+            config["deliver_policy"] = "last_per_subject"
+            del config["opt_start_seq"]
+            filters = filters or [EVERYTHING]
+        if len(filters) == 1:
+            config["filter_subject"] = filters[0]
+        elif filters:
+            config["filter_subjects"] = filters
+        return config, filters
 
     async def _drop(self, *, wait: bool = True) -> None:
         """Forget the consumer; late deliveries of it must not reach the next one's pages."""
