@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from js_core.errors import BadArgument, RequestTimeout, SubjectTaken, TwinstreamError
+from js_core.header_names import MSG_ID
 from js_core.hole import Hole
 from js_core.promises import identity_holes, insert_holes
 from js_core.pub_ack import is_of
@@ -172,7 +173,7 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     if found.message is None:
         # Stored under this very identity, and removed by somebody since.
         return Stored(stream=found.stream, seq=found.seq, repeated=True)
-    holder = found.message.headers.get("Nats-Msg-Id") or "none"
+    holder = found.message.headers.get(MSG_ID) or "none"
     return SubjectTaken(
         f"{request.subject}: sequence {found.seq} of {found.stream} holds it, with the identity"
         f" {holder}; this message's is {request.msg_id}. Give each message a subject of its own"

@@ -11,7 +11,6 @@ from js_async._io import Stream as Generated
 from js_async._io import sleep
 from js_async.stream import Stream
 from js_core.counters import (
-    INCREMENT,
     Counter,
     check_counters,
     counter_of,
@@ -30,6 +29,7 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from js_core.header_names import INCREMENT
 from js_core.pub_ack import read_pub_ack
 from js_core.publish import PublishRequest, publish_headers
 from js_core.subject_match import matcher

@@ -11,6 +11,7 @@ from js_async._publish_one import publish
 from js_async.stream import Stream
 from js_core.deadline import Seconds
 from js_core.errors import BadArgument, JetStreamError
+from js_core.header_names import SCHEDULE
 from js_core.headers import Headers, HeaderValues
 from js_core.publish import PublishRequest
 from js_core.publish_retry import RetryPolicy
@@ -164,7 +165,7 @@ def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:
         return own
     both: dict[str, str | Iterable[str]] = {}
     for name in headers:
-        if name in own or name.startswith("Nats-Schedule"):
+        if name in own or name.startswith(SCHEDULE):
             raise BadArgument(f"header {name} is set by the schedule itself: leave it out")
         both[name] = headers.get_all(name) if isinstance(headers, Headers) else headers[name]
     return both | own

@@ -15,6 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 from js_core.errors import BadAnswer, BadArgument, Unsupported
 from js_core.given import check_kind, check_whole
+from js_core.header_names import (
+    EXPECTED_LAST_MSG_ID,
+    EXPECTED_LAST_SEQ,
+    EXPECTED_LAST_SUBJECT_SEQ,
+    EXPECTED_LAST_SUBJECT_SEQ_SUBJECT,
+    INCREMENT,
+    MSG_ID,
+    ROLLUP,
+    SCHEDULE,
+)
 from js_core.headers import Headers, encode_headers
 from js_core.protocol import Frame
 from js_core.pub_ack import read_pub_ack
@@ -40,15 +50,6 @@ BATCH_SEQUENCE: Final = "Nats-Batch-Sequence"
 BATCH_COMMIT: Final = "Nats-Batch-Commit"
 _STORE_THIS: Final = "1"
 _END_OF_BATCH: Final = "eob"
-
-_MSG_ID: Final = "Nats-Msg-Id"
-_ROLLUP: Final = "Nats-Rollup"
-_LAST_SEQ: Final = "Nats-Expected-Last-Sequence"
-_LAST_MSG_ID: Final = "Nats-Expected-Last-Msg-Id"
-_SUBJECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
-_INCREMENT: Final = "Nats-Incr"
-_SCHEDULE: Final = "Nats-Schedule"
-_SUBJECT_SEQ_OF: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 _SINCE: Final = (2, 12, 0)
 _SINCE_IDS: Final = (2, 12, 1)
@@ -98,22 +99,22 @@ class BatchSheet:
         own = [name for name in headers if name.startswith("Nats-Batch-")]
         if own:
             raise BadArgument(f"header {own[0]} belongs to the batch, leave it out")
-        if _LAST_MSG_ID in headers:
+        if EXPECTED_LAST_MSG_ID in headers:
             raise BadArgument("expected_last_msg_id cannot be used in an atomic batch (ADR-50)")
-        if self.count and _LAST_SEQ in headers:
+        if self.count and EXPECTED_LAST_SEQ in headers:
             raise BadArgument(
                 "expected_last_seq can stand at the first message of a batch only: it is judged"
                 " against the state before the batch"
             )
-        judged = headers.get(_SUBJECT_SEQ_OF, subject)
-        if _SUBJECT_SEQ in headers and judged in self._written:
+        judged = headers.get(EXPECTED_LAST_SUBJECT_SEQ_SUBJECT, subject)
+        if EXPECTED_LAST_SUBJECT_SEQ in headers and judged in self._written:
             raise BadArgument(
                 f"expected_last_subject_seq: {judged} was written earlier in this batch, so"
                 " the state before the batch does not tell"
             )
-        self._has_rewrites |= _INCREMENT in headers or _SCHEDULE in headers
-        self._check_rollup(headers.get(_ROLLUP), subject)
-        self._check_id(headers.get(_MSG_ID))
+        self._has_rewrites |= INCREMENT in headers or SCHEDULE in headers
+        self._check_rollup(headers.get(ROLLUP), subject)
+        self._check_id(headers.get(MSG_ID))
 
     def _check_rollup(self, rollup: str | None, subject: str) -> None:
         if rollup == "all" and self.count:

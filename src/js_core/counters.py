@@ -13,13 +13,13 @@ from attrs import frozen
 
 from js_core.answers import read_object
 from js_core.errors import BadAnswer, BadArgument
+from js_core.header_names import INCREMENT
 from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
 from js_models import StreamConfig, Timestamp
 
-__all__ = ["INCREMENT", "Counter", "check_counters", "counter_of", "from_decimal", "to_decimal"]
+__all__ = ["Counter", "check_counters", "counter_of", "from_decimal", "to_decimal"]
 
-INCREMENT: Final = "Nats-Incr"
 _SOURCES: Final = "Nats-Counter-Sources"
 
 # Python turns at most 4300 digits into a number, and back, at a time; the server knows no limit.

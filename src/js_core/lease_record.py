@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 
 from attrs import frozen
 
+from js_core.header_names import TTL
 from js_core.headers import Headers
-from js_core.publish import TTL
 from js_core.stream_message import StreamMessage
 from js_core.texts import valid
 

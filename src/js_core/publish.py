@@ -13,14 +13,21 @@ from attrs import frozen
 
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument, TwinstreamError
+from js_core.header_names import (
+    EXPECTED_LAST_MSG_ID,
+    EXPECTED_LAST_SEQ,
+    EXPECTED_LAST_SUBJECT_SEQ,
+    EXPECTED_LAST_SUBJECT_SEQ_SUBJECT,
+    EXPECTED_STREAM,
+    MSG_ID,
+    ROLLUP,
+    TTL,
+)
 from js_core.headers import Headers, HeaderValues, check_mapping, encode_headers
 from js_core.subjects import check_filter
 
 __all__ = [
-    "MSG_ID",
     "PLAIN",
-    "ROLLUP",
-    "TTL",
     "PublishFailure",
     "PublishRequest",
     "Publishable",
@@ -33,15 +40,6 @@ __all__ = [
 ]
 
 R = TypeVar("R")
-
-MSG_ID: Final = "Nats-Msg-Id"
-EXPECTED_STREAM: Final = "Nats-Expected-Stream"
-EXPECTED_LAST_SEQ: Final = "Nats-Expected-Last-Sequence"
-EXPECTED_LAST_MSG_ID: Final = "Nats-Expected-Last-Msg-Id"
-EXPECTED_LAST_SUBJECT_SEQ: Final = "Nats-Expected-Last-Subject-Sequence"
-EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
-ROLLUP: Final = "Nats-Rollup"
-TTL: Final = "Nats-TTL"
 
 _ROLLUPS: Final = ("sub", "all")
 

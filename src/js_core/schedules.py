@@ -18,6 +18,12 @@ from attrs import frozen
 from js_core.cron import Cron
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
+from js_core.header_names import (
+    EXPECTED_LAST_SUBJECT_SEQ,
+    EXPECTED_LAST_SUBJECT_SEQ_SUBJECT,
+    MSG_ID,
+    SCHEDULE,
+)
 from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
 from js_core.subjects import check_subject
@@ -37,7 +43,6 @@ __all__ = [
     "stored_schedule",
 ]
 
-PATTERN: Final = "Nats-Schedule"
 TARGET: Final = "Nats-Schedule-Target"
 SOURCE: Final = "Nats-Schedule-Source"
 TTL: Final = "Nats-Schedule-TTL"
@@ -47,7 +52,7 @@ SCHEDULER: Final = "Nats-Scheduler"
 NEXT: Final = "Nats-Schedule-Next"
 PURGE: Final = "purge"
 # What the server leaves out of the messages that it publishes.
-_LEFT_OUT: Final = ("Nats-Schedule", "Nats-Expected-", "Nats-Msg-Id", "Nats-TTL", "Nats-Rollup")
+_LEFT_OUT: Final = (SCHEDULE, "Nats-Expected-", MSG_ID, "Nats-TTL", "Nats-Rollup")
 
 _AT: Final = "@at "
 _EVERY: Final = "@every "
@@ -237,7 +242,7 @@ def schedule_headers(
     check_subject(target)
     if target == subject:
         raise BadArgument(f"the target {target} is the schedule's own subject: use another one")
-    headers = {PATTERN: schedule.pattern, TARGET: target}
+    headers = {SCHEDULE: schedule.pattern, TARGET: target}
     if schedule.time_zone is not None:
         headers[TIME_ZONE] = schedule.time_zone
     if source is not None:
@@ -273,9 +278,9 @@ def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
     return {
         SCHEDULER: schedule.subject,
         NEXT: PURGE,
-        "Nats-Expected-Last-Subject-Sequence": str(schedule.seq),
+        EXPECTED_LAST_SUBJECT_SEQ: str(schedule.seq),
         # 2.12 would purge any message that is there.
-        "Nats-Expected-Last-Subject-Sequence-Subject": schedule.subject,
+        EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: schedule.subject,
     }
 
 
@@ -307,7 +312,7 @@ def explained(error: JetStreamError, target: str, source: str | None) -> JetStre
 
 def is_schedule(message: StreamMessage) -> bool:
     """Tell whether a stored message is a schedule."""
-    return PATTERN in message.headers
+    return SCHEDULE in message.headers
 
 
 def stored_schedule(message: StreamMessage) -> StoredSchedule:
@@ -317,7 +322,7 @@ def stored_schedule(message: StreamMessage) -> StoredSchedule:
         raise BadAnswer(f"{message.stream}: the last message on {message.subject} is no schedule")
     return StoredSchedule(
         subject=message.subject,
-        schedule=Schedule(headers[PATTERN], headers.get(TIME_ZONE)),
+        schedule=Schedule(headers[SCHEDULE], headers.get(TIME_ZONE)),
         target=headers.get(TARGET, ""),
         source=headers.get(SOURCE),
         ttl=headers.get(TTL),

@@ -23,11 +23,10 @@ from js_core.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
+from js_core.header_names import MSG_ID
 from js_core.stream_message import StreamMessage
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
-
-MSG_ID: Final = "Nats-Msg-Id"
 
 # Being processed already, leader not ready, overloaded, cluster changing: the same write may
 # succeed a moment later.

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from js_core.header_names import MSG_ID
 from js_core.headers import Headers
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from js_sync.stream import Stream
 
 __all__ = ["stored_ids"]
-
-MSG_ID: Final = "Nats-Msg-Id"
 
 
 def stored_ids(

@@ -12,9 +12,10 @@ from js_core.errors import (
     OutcomeUnknown,
     TwinstreamError,
 )
+from js_core.header_names import MSG_ID, ROLLUP
 from js_core.headers import encode_headers
 from js_core.pub_ack import is_pub_ack, read_pub_ack
-from js_core.publish import MSG_ID, ROLLUP, PublishRequest
+from js_core.publish import PublishRequest
 from js_core.subjects import check_subject
 from js_sync._api import Api
 from js_sync.stream import Stream

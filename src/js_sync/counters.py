@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from js_core.counters import (
-    INCREMENT,
     Counter,
     check_counters,
     counter_of,
@@ -26,6 +25,7 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from js_core.header_names import INCREMENT
 from js_core.pub_ack import read_pub_ack
 from js_core.publish import PublishRequest, publish_headers
 from js_core.subject_match import matcher

@@ -12,6 +12,7 @@ from contextlib import closing
 from typing import Final
 
 from js_core.errors import BadArgument
+from js_core.header_names import MSG_ID
 from js_core.headers import HeaderValues, encode_headers, header_pairs
 from js_core.outbox import OutboxEvent
 from js_core.publish import check_data
@@ -94,7 +95,7 @@ class SqliteOutbox:
         check_subject(subject)
         check_data(subject, data)
         pairs = tuple(header_pairs(headers or {}))
-        encode_headers({"Nats-Msg-Id": id, **dict(pairs)})
+        encode_headers({MSG_ID: id, **dict(pairs)})
         row = (id, key, subject, json.dumps(pairs) if pairs else None, bytes(data))
         text = f"INSERT INTO {self._table} (id, key, subject, headers, data) VALUES (?, ?, ?, ?, ?)"
         number = db.execute(text, row).lastrowid
