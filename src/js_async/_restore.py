@@ -196,16 +196,13 @@ class _Sending:
     async def _settle(self) -> None:
         """Wait for the server's word on the oldest chunk."""
         answer, chunk = self._under_way[0]
-        deadline = self._api.deadline(self._wish.timeout)
-        while not answer.is_here():
-            self._signal.clear()
-            if answer.is_here() or not await self._api.transport.wait(self._signal, deadline):
-                break
+        replies = self._api.transport.replies
+        await replies.wait(answer, self._api.deadline(self._wish.timeout))
         self._under_way.popleft()
         try:
             word = _payload(answer.take(self._subject))
         finally:
-            self._api.transport.replies.forget(answer)
+            replies.forget(answer)
         self._take_note(word, chunk)
 
     def _take_note(self, word: bytes, chunk: bytes) -> None:
