@@ -16,12 +16,12 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from js_core.repeatable import CLUSTER_WITHOUT_LEADER
 
 __all__ = ["Reasons", "reason"]
 
 # An answer that explains is worth so many seconds; the failure is certain without it.
 _PATIENCE: Final = 1.0
-_CLUSTER_WITHOUT_LEADER: Final = frozenset({10008, 10009})
 
 
 async def reason(
@@ -70,7 +70,7 @@ class Reasons:
         except NoResponders as error:
             return _because(JetStreamOff(f"{nobody}; {error}"), error)
         except JetStreamError as error:
-            if error.err_code in _CLUSTER_WITHOUT_LEADER:
+            if error.err_code in CLUSTER_WITHOUT_LEADER:
                 text = "JetStream's cluster has no leader now"
                 return _because(NoLeader(f"{nobody}; {text}"), error)
             return _unexplained(nobody, error)

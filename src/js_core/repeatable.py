@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ASK_AGAIN", "is_repeatable", "pause_before_repeat"]
+__all__ = ["ASK_AGAIN", "CLUSTER_WITHOUT_LEADER", "is_repeatable", "pause_before_repeat"]
 
 ASK_AGAIN: Final = 1.0
 """Seconds without an answer before a request is sent again; doubles with each time."""
 
-# The cluster has no leader, or too few of its servers are up.
-_PASSING: Final = frozenset({10008, 10009})
+CLUSTER_WITHOUT_LEADER: Final = frozenset({10008, 10009})
+"""Error codes of a cluster that has no leader, or too few of whose servers are up."""
+
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 
@@ -48,7 +49,7 @@ def pause_before_repeat(err_code: int, attempts: int, left: float) -> float | No
 
     `attempts` were made so far, `left` are the seconds until its deadline.
     """
-    if err_code not in _PASSING:
+    if err_code not in CLUSTER_WITHOUT_LEADER:
         return None
     pause = min(_FIRST_PAUSE * 2 ** min(attempts - 1, 10), _LONGEST_PAUSE)
     return pause if pause < left else None
