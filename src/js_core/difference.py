@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -45,7 +45,7 @@ def differences(wanted: Mapping[str, Any], actual: Mapping[str, Any]) -> tuple[D
 
 
 # The server fills these in by itself, so their presence tells nothing.
-_FILLED_IN = frozenset(
+_FILLED_IN: Final = frozenset(
     {
         "ack_wait",
         "deliver_policy",

@@ -6,11 +6,13 @@ but not for ever.
 
 from __future__ import annotations
 
+from typing import Final
+
 from js_core.errors import NoResponders
 
 __all__ = ["BOUND", "Doubt"]
 
-BOUND = 60.0
+BOUND: Final = 60.0
 """Seconds that nobody may answer before an iteration ends; elections take a few."""
 
 

@@ -19,7 +19,7 @@ _SHORTEST: Final = 0.5
 
 
 class Tries:
-    """Keeps the books of one write; `total` is the seconds it may take."""
+    """Keeps the books of one write, which may take until the deadline."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline: Final = deadline

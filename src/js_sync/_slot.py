@@ -107,7 +107,7 @@ class Slots:
 
 
 class Slot:
-    """One slot, one lease. Each call of `step` carries out what is due, one action at most."""
+    """One slot, one lease. `ask` gets it; `carry_out` does one thing that the lease decided."""
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class OrderedMessages(Iteration[Message]):
 
     @property
     def position(self) -> int:
-        """The stream sequence of the last message handed over: resume with `start_seq` + 1."""
+        """The stream sequence of the last message handed over: go on with `start_seq` one above."""
         return self._read.position
 
     # ---- iterating
