@@ -14,7 +14,7 @@ from attrs import frozen
 
 from js_async._api import Api
 from js_async._backup_files import BackupWriter, read_backup
-from js_async._io import aside
+from js_async._io import aside, whole
 from js_async._transport import Box
 from js_core.backup import Backup, SnapshotChunks, TransferProgress
 from js_core.deadline import Deadline
@@ -47,14 +47,15 @@ async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
     request = _request(api, wish)
     box = await api.transport.open_mailbox(request["deliver_subject"].encode())
     try:
-        await aside(writer.open)
+        # To their ends: what a thread still writes while it is discarded would stay.
+        await whole(writer.open)
         await api.transport.ready(api.deadline())
         epoch = api.transport.epoch
         # With `check` the server answers when it has read everything.
         target = api.subjects.stream("SNAPSHOT", stream)
         members = await api.call_raw(target, request, Deadline.after(wish.timeout))
         await _Receiving(api, stream, wish, writer, box, epoch, members).run()
-        await aside(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
+        await whole(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
         return await aside(lambda: read_backup(wish.target))
     finally:
         writer.discard()
@@ -106,7 +107,7 @@ class _Receiving:
             frames = self._box.take_all()
             data = [chunk for chunk in map(self._chunks.take, frames) if chunk]
             if data:
-                await aside(lambda data=data: self._writer.write(data))  # type: ignore[misc]
+                await whole(lambda data=data: self._writer.write(data))  # type: ignore[misc]
                 self._report()
             for frame in frames:
                 if frame[1]:

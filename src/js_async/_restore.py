@@ -143,11 +143,11 @@ class _Sending:
             error.add_note(f"a part of {stream} may be left on the server, delete it: {trouble}")
 
     async def _send_all(self) -> None:
-        file = await aside(lambda: open(self._backup.path / DATA_FILE, "rb"))  # noqa: SIM115
         try:
-            await self._send_chunks(file)
+            # Not aside: nobody would close what a thread opens for a task that is cancelled.
+            with open(self._backup.path / DATA_FILE, "rb") as file:
+                await self._send_chunks(file)
         finally:
-            file.close()
             for answer, _ in self._under_way:
                 self._api.transport.replies.forget(answer)
 

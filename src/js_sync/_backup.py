@@ -19,7 +19,7 @@ from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
 from js_core.told import check_told
 from js_sync._api import Api
 from js_sync._backup_files import BackupWriter, read_backup
-from js_sync._io import aside
+from js_sync._io import aside, whole
 from js_sync._transport import Box
 
 __all__ = ["BackupWish", "back_up"]
@@ -48,14 +48,15 @@ def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
     request = _request(api, wish)
     box = api.transport.open_mailbox(request["deliver_subject"].encode())
     try:
-        aside(writer.open)
+        # To their ends: what a thread still writes while it is discarded would stay.
+        whole(writer.open)
         api.transport.ready(api.deadline())
         epoch = api.transport.epoch
         # With `check` the server answers when it has read everything.
         target = api.subjects.stream("SNAPSHOT", stream)
         members = api.call_raw(target, request, Deadline.after(wish.timeout))
         _Receiving(api, stream, wish, writer, box, epoch, members).run()
-        aside(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
+        whole(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
         return aside(lambda: read_backup(wish.target))
     finally:
         writer.discard()
@@ -107,7 +108,7 @@ class _Receiving:
             frames = self._box.take_all()
             data = [chunk for chunk in map(self._chunks.take, frames) if chunk]
             if data:
-                aside(lambda data=data: self._writer.write(data))  # type: ignore[misc]
+                whole(lambda data=data: self._writer.write(data))  # type: ignore[misc]
                 self._report()
             for frame in frames:
                 if frame[1]:

@@ -16,17 +16,20 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from contextvars import Context
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import nats
 import pytest
 
 import js_async as js
+import js_async._backup_files
 import js_async._link
+import js_async._restore
 import js_async.publisher
 from js_async._io import Interrupts, Signal, here, set_from_anywhere
 from js_async._link import Link, _Alarm, _Receiver
@@ -762,6 +765,139 @@ async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_p
             if not draining.cancelled():
                 break
         assert call > 5
+
+
+class Interloper:
+    """Cancels a task from within a thread, and lets the loop deal with that before it goes on."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.task: asyncio.Task[Any] | None = None
+
+    def cancel(self) -> None:
+        dealt_with = threading.Event()
+
+        def turn(left: int) -> None:
+            if left:
+                self.loop.call_soon(turn, left - 1)
+            else:
+                dealt_with.set()
+
+        self.loop.call_soon_threadsafe(self.task.cancel)
+        self.loop.call_soon_threadsafe(turn, 20)
+        assert dealt_with.wait(30)
+
+
+class CancellingThread(ThreadPoolExecutor):
+    """Cancels a task at one of its steps aside, when that has begun."""
+
+    def __init__(self, interloper: Interloper) -> None:
+        super().__init__(max_workers=1)
+        self.interloper = interloper
+        self.left = 0
+
+    def submit(self, work: Any, /, *args: Any, **options: Any) -> Future[Any]:
+        self.left -= 1
+        if self.left:
+            return super().submit(work, *args, **options)
+
+        def disturbed() -> Any:
+            self.interloper.cancel()
+            return work(*args, **options)
+
+        return super().submit(disturbed)
+
+    async def cancelled_at(self, step: int, work: Coroutine[Any, Any, Any]) -> bool:
+        """Run work; tell whether it was cancelled, once all that was done aside has ended."""
+        self.left = step
+        self.interloper.task = task = asyncio.create_task(work)
+        await asyncio.wait([task])
+        assert task.cancelled() == (self.left <= 0)
+        if not task.cancelled():
+            task.result()
+        self.left = 0
+        await asyncio.to_thread(lambda: None)
+        return task.cancelled()
+
+
+async def copied(stream: js.Stream, folder: Path) -> js.Backup:
+    return await stream.backup(folder, overwrite=True)
+
+
+async def test_a_backup_may_be_cancelled_at_each_step_aside(server, tmp_path):
+    interloper = Interloper()
+    threads = CancellingThread(interloper)
+    interloper.loop.set_default_executor(threads)
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(StreamConfig(name="COPIED", subjects=["copied.>"]))
+        await jet.publish("copied.1", b"one")
+        for step in itertools.count(1):
+            cancelled = await threads.cancelled_at(step, copied(stream, tmp_path / "copy"))
+            left = {path.name for path in tmp_path.iterdir()}
+            assert left <= {"copy"}, f"left behind, cancelled at step {step}: {left}"
+            if not cancelled:
+                break
+        assert step == 5
+        await jet.delete_stream("COPIED")
+
+
+async def restored(jet: js.JetStream, folder: Path) -> js.Stream:
+    return await jet.restore(folder)
+
+
+async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path, monkeypatch):
+    interloper = Interloper()
+    threads = CancellingThread(interloper)
+    interloper.loop.set_default_executor(threads)
+    opened = []
+
+    def noted(*args):
+        opened.append(open(*args))  # noqa: SIM115  # closed by whom it is for
+        return opened[-1]
+
+    monkeypatch.setattr(js_async._restore, "open", noted, raising=False)
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(StreamConfig(name="BACK", subjects=["back.>"]))
+        await jet.publish("back.1", b"one")
+        await copied(stream, tmp_path / "copy")
+        await stream.delete()
+        for step in itertools.count(1):
+            cancelled = await threads.cancelled_at(step, restored(jet, tmp_path / "copy"))
+            assert all(file.closed for file in opened), f"open, cancelled at step {step}"
+            if not cancelled:
+                break
+            assert [name async for name in jet.stream_names("back.1")] == []
+        assert step > 3
+        assert (await stream.info()).state.messages == 1
+        await stream.delete()
+
+
+async def test_a_backup_that_is_cancelled_when_it_takes_its_place_is_there(
+    server, tmp_path, monkeypatch
+):
+    interloper = Interloper()
+    sync = js_async._backup_files.sync
+
+    def disturbed(paths):
+        monkeypatch.undo()
+        interloper.cancel()
+        sync(paths)
+
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(StreamConfig(name="PLACED", subjects=["placed.>"]))
+        await copied(stream, tmp_path / "copy")
+        await jet.publish("placed.1", b"one")
+        monkeypatch.setattr(js_async._backup_files, "sync", disturbed)
+        interloper.task = asyncio.create_task(copied(stream, tmp_path / "copy"))
+        with pytest.raises(asyncio.CancelledError):
+            await interloper.task
+        await asyncio.get_running_loop().shutdown_default_executor()
+        assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+        assert js.read_backup(tmp_path / "copy").state.messages == 1
+        await jet.delete_stream("PLACED")
 
 
 async def test_an_iteration_ends_though_its_drain_was_cancelled():
