@@ -321,8 +321,9 @@ class Link:
             return False
         self.check_owner()
         self.flush()
-        for piece in pieces:
-            self._transport.write(piece)
+        if not self._transport.is_closing():
+            for piece in pieces:
+                self._transport.write(piece)
         return True
 
     def post(self, data: bytes) -> None:
@@ -337,7 +338,10 @@ class Link:
             data = b"".join(self._out)
             self._out.clear()
             self._out_size = 0
-            self._transport.write(data)
+            # A socket that broke is told of in the loop's next turn. Until then asyncio warns of
+            # what is written to it.
+            if not self._transport.is_closing():
+                self._transport.write(data)
 
     async def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written."""

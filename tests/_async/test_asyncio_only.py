@@ -1073,3 +1073,23 @@ async def test_what_nobody_reads_holds_up_no_end_of_a_link():
             await eventually(is_mended)
             await publishing
             server.tell("mended")
+
+
+@pytest.mark.parametrize("size", [1 << 14, 1 << 18], ids=["together", "in pieces"])
+async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warning(
+    caplog, server, size
+):
+    reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+    async with js.connect(server.url, reconnect=reconnect) as connection:
+        session = connection._session
+        session._link._transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        # Without a pause: the loop could tell of the end in between.
+        for _ in range(40):
+            session.try_send(b"lost", b"", b"", bytes(size))
+
+        async def is_mended():
+            return connection.is_connected and connection.epoch == 2
+
+        await eventually(is_mended)
+        await connection.flush()
+    assert caplog.records == []
