@@ -463,7 +463,7 @@ class Session:
                 return
         if self.is_closed:
             raise self.closed_error()
-        raise ConnectionLost(f"the link broke before the PONG came: {self._end}")
+        raise ConnectionLost(f"the link broke before the PONG came: {self._end or self._cause}")
 
     def _is_link(self, epoch: int) -> bool:
         return self.is_connected and self.epoch == epoch

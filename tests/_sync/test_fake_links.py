@@ -94,6 +94,30 @@ def test_a_link_that_breaks_is_mended(trouble):
             eventually(second_link, connection)
 
 
+def test_who_is_late_to_hear_of_a_broken_link_hears_why(monkeypatch):
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.stop_answering()
+        peer.expect("^PING")
+        peer.error("Stale Connection")
+        peer.close()
+
+    with FakeServer(first, welcome) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            link = connection._session._link
+            wait = link.wait
+
+            def slow(signal, deadline):
+                monkeypatch.undo()
+                came = wait(signal, deadline)
+                eventually(second_link, connection)
+                return came
+
+            monkeypatch.setattr(link, "wait", slow)
+            with pytest.raises(js.ConnectionLost, match=r"before the PONG .*Stale Connection"):
+                connection.flush(20)
+
+
 def test_a_peer_that_answers_no_ping_is_given_up():
     """PINGs go out and nothing comes back: two intervals, and the link is another one."""
 
