@@ -11,7 +11,7 @@ from js_async._leaving import WorksBeside
 from js_async.message import Message
 from js_async.messages import Messages
 from js_core.deadline import NEVER, Deadline, Seconds
-from js_core.errors import BadArgument, RequestTimeout
+from js_core.errors import BadArgument, RequestTimeout, TwinstreamError
 from js_core.given import check_whole
 
 __all__ = ["Consuming", "Order"]
@@ -89,6 +89,7 @@ class Consuming(WorksBeside):
         # Otherwise what waits behind a long handler would be delivered here again and again.
         messages.held.keep_all = progress
         self._workers: Final = concurrency
+        self._left = 0
         lanes = concurrency if order == "subject" else 1
         self._lanes: Final = [_Lane() for _ in range(lanes)]
         self._tasks: list[Task] = []
@@ -202,6 +203,17 @@ class Consuming(WorksBeside):
         """Stop taking messages, after an error; a worker does it."""
         await self._messages.close()
 
+    async def leave(self) -> None:
+        """Note that a worker has ended; with the last one nothing is left to be kept alive."""
+        async with self._counting:
+            self._left += 1
+            is_last = self._left == self._workers
+        if is_last:
+            try:
+                await self._messages.close()
+            except TwinstreamError as error:
+                self.fail(error)
+
 
 class _Worker:
     """Takes messages from a lane until it ends."""
@@ -214,6 +226,7 @@ class _Worker:
         while True:
             message = await self._lane.take()
             if message is None:
+                await self._consuming.leave()
                 return
             try:
                 await self._consuming.handle(message)

@@ -8,7 +8,7 @@ from typing import Final, Literal, Self
 from zlib import crc32
 
 from js_core.deadline import NEVER, Deadline, Seconds
-from js_core.errors import BadArgument, RequestTimeout
+from js_core.errors import BadArgument, RequestTimeout, TwinstreamError
 from js_core.given import check_whole
 from js_sync._io import Handler, Lock, Signal, Task, call, check_handler, spawn
 from js_sync._leaving import WorksBeside
@@ -90,6 +90,7 @@ class Consuming(WorksBeside):
         # Otherwise what waits behind a long handler would be delivered here again and again.
         messages.held.keep_all = progress
         self._workers: Final = concurrency
+        self._left = 0
         lanes = concurrency if order == "subject" else 1
         self._lanes: Final = [_Lane() for _ in range(lanes)]
         self._tasks: list[Task] = []
@@ -203,6 +204,17 @@ class Consuming(WorksBeside):
         """Stop taking messages, after an error; a worker does it."""
         self._messages.close()
 
+    def leave(self) -> None:
+        """Note that a worker has ended; with the last one nothing is left to be kept alive."""
+        with self._counting:
+            self._left += 1
+            is_last = self._left == self._workers
+        if is_last:
+            try:
+                self._messages.close()
+            except TwinstreamError as error:
+                self.fail(error)
+
 
 class _Worker:
     """Takes messages from a lane until it ends."""
@@ -215,6 +227,7 @@ class _Worker:
         while True:
             message = self._lane.take()
             if message is None:
+                self._consuming.leave()
                 return
             try:
                 self._consuming.handle(message)

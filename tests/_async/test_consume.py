@@ -112,6 +112,29 @@ async def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, na
             assert await task.join(Deadline.after(20))
 
 
+async def drained(consuming):
+    await consuming.start()
+    await consuming.drain(20)
+
+
+async def done(consuming):
+    await consuming.start()
+    await consuming.wait(20)
+
+
+@pytest.mark.parametrize("end", [drained, done])
+async def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name, end):
+    async def handle(message):
+        await message.ack()
+
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        consuming = consumer.consume(handle, stop_after=1)
+        await end(consuming)
+        assert await consuming.messages.held._keeper.join(Deadline.after(20))
+
+
 async def broken(_):
     raise ValueError("out of order")
 

@@ -111,6 +111,29 @@ def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, mo
             assert task.join(Deadline.after(20))
 
 
+def drained(consuming):
+    consuming.start()
+    consuming.drain(20)
+
+
+def done(consuming):
+    consuming.start()
+    consuming.wait(20)
+
+
+@pytest.mark.parametrize("end", [drained, done])
+def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name, end):
+    def handle(message):
+        message.ack()
+
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        consuming = consumer.consume(handle, stop_after=1)
+        end(consuming)
+        assert consuming.messages.held._keeper.join(Deadline.after(20))
+
+
 def broken(_):
     raise ValueError("out of order")
 
