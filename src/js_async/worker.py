@@ -178,6 +178,18 @@ class Worker(WorksBeside):
         """
         deadline = Deadline.after(timeout)
         self._stop_taking()
+        try:
+            await self._end_work(deadline)
+        finally:
+            # Once: others may use them, too.
+            letters, self._letters = self._letters, None
+            if letters is not None:
+                await letters.close()
+        await self._confirm()
+        self.raise_kept()
+
+    async def _end_work(self, deadline: Deadline) -> None:
+        """Return when no handler runs and the rest went back."""
         if not self._settings.is_ordered:
             await self._give_back(deadline)
         try:
@@ -187,12 +199,6 @@ class Worker(WorksBeside):
         finally:
             # In order: nobody may get the message behind one that is still worked on here.
             await self._give_back(deadline)
-            # Once: others may use them, too.
-            letters, self._letters = self._letters, None
-            if letters is not None:
-                await letters.close()
-        await self._confirm()
-        self.raise_kept()
 
     async def _confirm(self) -> None:
         """Ask the server anything: its answer shows that it has all acknowledgements before."""

@@ -179,6 +179,18 @@ class Worker(WorksBeside):
         """
         deadline = Deadline.after(timeout)
         self._stop_taking()
+        try:
+            self._end_work(deadline)
+        finally:
+            # Once: others may use them, too.
+            letters, self._letters = self._letters, None
+            if letters is not None:
+                letters.close()
+        self._confirm()
+        self.raise_kept()
+
+    def _end_work(self, deadline: Deadline) -> None:
+        """Return when no handler runs and the rest went back."""
         if not self._settings.is_ordered:
             self._give_back(deadline)
         try:
@@ -188,12 +200,6 @@ class Worker(WorksBeside):
         finally:
             # In order: nobody may get the message behind one that is still worked on here.
             self._give_back(deadline)
-            # Once: others may use them, too.
-            letters, self._letters = self._letters, None
-            if letters is not None:
-                letters.close()
-        self._confirm()
-        self.raise_kept()
 
     def _confirm(self) -> None:
         """Ask the server anything: its answer shows that it has all acknowledgements before."""

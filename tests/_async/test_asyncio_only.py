@@ -900,6 +900,28 @@ async def test_a_backup_that_is_cancelled_when_it_takes_its_place_is_there(
         await jet.delete_stream("PLACED")
 
 
+@pytest.mark.parametrize("order", ["none", "subject"])
+async def test_a_worker_whose_end_is_cancelled_lets_go_of_its_dead_letters(server, order):
+    async def handle(message):
+        await message.ack()
+
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        stream = await jet.create_stream(StreamConfig(name="LET_GO", subjects=["let.go"]))
+        await stream.create_consumer(ConsumerConfig(durable_name="w"))
+        for stop_at in itertools.count(1):
+            letters = jet.dead_letters("LET_GO")
+            worker = jet.worker("LET_GO", "w", handle, order=order, dead_letters=letters)
+            await worker.start()
+            reached, _ = await cancelled_at(worker.stop(), stop_at, WAITING)
+            assert await letters._task.join(Deadline.after(20)), f"cancelled at {stop_at}"
+            if not reached:
+                break
+        assert stop_at > 3
+        for name in ("LET_GO", letters.names.letters, letters.names.failures):
+            await jet.delete_stream(name)
+
+
 async def test_an_iteration_ends_though_its_drain_was_cancelled():
     def script(peer: FakePeer) -> None:
         peer.handshake()
