@@ -12,7 +12,7 @@ from js_async._once_writer import By, ByIdentity, OnceWriter, Written, once_writ
 from js_async._outbox_window import OutboxWindow
 from js_async._store_calls import StoreCalls, StoreTrouble
 from js_async.outbox_store import OutboxStore
-from js_core.deadline import Deadline, Seconds, seconds
+from js_core.deadline import NEVER, Deadline, Seconds, seconds
 from js_core.errors import (
     BadArgument,
     ConnectionClosed,
@@ -125,7 +125,8 @@ class OutboxRelay(WorksBeside):
         """Store what waits, and return how many events were stored, when no more do.
 
         Events that are refused, and those of their keys, stay. Not for a relay that was started.
-        Raises `RequestTimeout` after `timeout` seconds, with the last trouble.
+        Raises `RequestTimeout` after `timeout` seconds, and what is under way then, with the last
+        trouble.
         """
         if self._task is not None:
             raise BadArgument("the relay works by itself: it was started")
@@ -133,7 +134,7 @@ class OutboxRelay(WorksBeside):
         before = self.stored
         try:
             while True:
-                trouble = await self._claim() or await self._round()
+                trouble = await self._claim() or await self._round(deadline)
                 if trouble is None:
                     return self.stored - before
                 if deadline.remaining() < self._pause:
@@ -151,7 +152,7 @@ class OutboxRelay(WorksBeside):
                 if self._stop.is_set():
                     # Whoever ends it may have raised the flag already.
                     break
-                trouble = await self._claim() or await self._round()
+                trouble = await self._claim() or await self._round(NEVER)
                 if trouble is None:
                     self._pause = self._poll
                     await self._awake.sleep(Deadline.after(self._poll))
@@ -185,11 +186,11 @@ class OutboxRelay(WorksBeside):
         self._window = None
         await self._store.release()
 
-    async def _round(self) -> TwinstreamError | None:
+    async def _round(self, deadline: Deadline) -> TwinstreamError | None:
         """Send what waits, once; return the last trouble, None when nothing waits any more."""
         try:
             await self._check()
-            return await self._pages()
+            return await self._pages(deadline)
         except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
@@ -203,16 +204,21 @@ class OutboxRelay(WorksBeside):
             self._window = window
             self.stored += window.found
 
-    async def _pages(self) -> TwinstreamError | None:
+    async def _pages(self, deadline: Deadline) -> TwinstreamError | None:
         """Send page by page; an event that fails by its own fault does not hold up later ones."""
         passed: TwinstreamError | None = None
         after = 0
         held: set[str] = set()
+        began = False
         while not self._stop.is_set():
             events = await self._pending(after)
             if not events:
                 break
-            all_went, trouble = await self._page(events, held)
+            # Once in any case: the shortest time is enough for what is stored at once.
+            if began and deadline.expired():
+                return passed or _no_time()
+            began = True
+            all_went, trouble = await self._page(events, held, deadline)
             if trouble is not None and not (all_went and is_of_event_alone(trouble)):
                 return trouble
             passed = trouble or passed
@@ -224,13 +230,18 @@ class OutboxRelay(WorksBeside):
         return await self._store.call(lambda store: store.pending(_PAGE, after))
 
     async def _page(
-        self, events: list[OutboxEvent], held: set[str]
+        self, events: list[OutboxEvent], held: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
         """Send events; tell whether all had their turn, and the gravest trouble."""
         lanes = Lanes(events, held)
         done: list[int] = []
         trouble: TwinstreamError | None = None
+        began = False
         while wave := lanes.next_wave():
+            if began and (self._stop.is_set() or deadline.expired()):
+                await self._finish(done)
+                return False, trouble or _no_time()
+            began = True
             if self._window is not None and not self._window.may_send(wave):
                 await self._finish(done)
                 await self._look_again(self._window)
@@ -290,3 +301,7 @@ class OutboxRelay(WorksBeside):
         if self._on_report is not None:
             self._on_report(OutboxReport(error=error, event=event, refused=refused))
         return error
+
+
+def _no_time() -> RequestTimeout:
+    return RequestTimeout("the time was over before all had their turn")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from js_core.deadline import Deadline, Seconds, seconds
+from js_core.deadline import NEVER, Deadline, Seconds, seconds
 from js_core.errors import (
     BadArgument,
     ConnectionClosed,
@@ -126,7 +126,8 @@ class OutboxRelay(WorksBeside):
         """Store what waits, and return how many events were stored, when no more do.
 
         Events that are refused, and those of their keys, stay. Not for a relay that was started.
-        Raises `RequestTimeout` after `timeout` seconds, with the last trouble.
+        Raises `RequestTimeout` after `timeout` seconds, and what is under way then, with the last
+        trouble.
         """
         if self._task is not None:
             raise BadArgument("the relay works by itself: it was started")
@@ -134,7 +135,7 @@ class OutboxRelay(WorksBeside):
         before = self.stored
         try:
             while True:
-                trouble = self._claim() or self._round()
+                trouble = self._claim() or self._round(deadline)
                 if trouble is None:
                     return self.stored - before
                 if deadline.remaining() < self._pause:
@@ -152,7 +153,7 @@ class OutboxRelay(WorksBeside):
                 if self._stop.is_set():
                     # Whoever ends it may have raised the flag already.
                     break
-                trouble = self._claim() or self._round()
+                trouble = self._claim() or self._round(NEVER)
                 if trouble is None:
                     self._pause = self._poll
                     self._awake.sleep(Deadline.after(self._poll))
@@ -186,11 +187,11 @@ class OutboxRelay(WorksBeside):
         self._window = None
         self._store.release()
 
-    def _round(self) -> TwinstreamError | None:
+    def _round(self, deadline: Deadline) -> TwinstreamError | None:
         """Send what waits, once; return the last trouble, None when nothing waits any more."""
         try:
             self._check()
-            return self._pages()
+            return self._pages(deadline)
         except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
@@ -204,16 +205,21 @@ class OutboxRelay(WorksBeside):
             self._window = window
             self.stored += window.found
 
-    def _pages(self) -> TwinstreamError | None:
+    def _pages(self, deadline: Deadline) -> TwinstreamError | None:
         """Send page by page; an event that fails by its own fault does not hold up later ones."""
         passed: TwinstreamError | None = None
         after = 0
         held: set[str] = set()
+        began = False
         while not self._stop.is_set():
             events = self._pending(after)
             if not events:
                 break
-            all_went, trouble = self._page(events, held)
+            # Once in any case: the shortest time is enough for what is stored at once.
+            if began and deadline.expired():
+                return passed or _no_time()
+            began = True
+            all_went, trouble = self._page(events, held, deadline)
             if trouble is not None and not (all_went and is_of_event_alone(trouble)):
                 return trouble
             passed = trouble or passed
@@ -225,13 +231,18 @@ class OutboxRelay(WorksBeside):
         return self._store.call(lambda store: store.pending(_PAGE, after))
 
     def _page(
-        self, events: list[OutboxEvent], held: set[str]
+        self, events: list[OutboxEvent], held: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
         """Send events; tell whether all had their turn, and the gravest trouble."""
         lanes = Lanes(events, held)
         done: list[int] = []
         trouble: TwinstreamError | None = None
+        began = False
         while wave := lanes.next_wave():
+            if began and (self._stop.is_set() or deadline.expired()):
+                self._finish(done)
+                return False, trouble or _no_time()
+            began = True
             if self._window is not None and not self._window.may_send(wave):
                 self._finish(done)
                 self._look_again(self._window)
@@ -291,3 +302,7 @@ class OutboxRelay(WorksBeside):
         if self._on_report is not None:
             self._on_report(OutboxReport(error=error, event=event, refused=refused))
         return error
+
+
+def _no_time() -> RequestTimeout:
+    return RequestTimeout("the time was over before all had their turn")

@@ -95,6 +95,47 @@ async def test_the_order_of_a_key_is_kept(opened, name, path, by):
             assert own == sorted(own)
 
 
+KEYS = pytest.mark.parametrize("key", [None, "one"])
+
+
+@KEYS
+async def test_a_drain_ends_with_its_time_though_there_is_more(
+    opened, name, path, monkeypatch, key
+):
+    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
+        relay = jet.outbox(outbox, stream=name, by="subject")
+        with pytest.raises(js.RequestTimeout, match="still waiting; the time was over"):
+            await relay.drain(0.0001)
+        # What is stored is taken out.
+        left = outbox.waiting()
+        assert 0 < left == 20 - relay.stored < 20
+        assert await relay.drain(60) == left
+        assert outbox.waiting() == 0
+
+
+@KEYS
+async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatch, key):
+    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
+        relay = jet.outbox(outbox, stream=name, by="subject")
+        write = relay._writer.write
+
+        async def last(requests):
+            relay._stop.set()
+            return await write(requests)
+
+        monkeypatch.setattr(relay._writer, "write", last)
+        await relay.start()
+        await relay.wait(60)
+        assert outbox.waiting() == 20 - relay.stored
+        assert relay.stored == (5 if key is None else 1)
+
+
 async def test_it_works_beside_the_program(opened, name, path):
     async with opened() as jet:
         stream = await made(jet, name)
@@ -187,9 +228,10 @@ async def test_denied_subjects_do_not_keep_off_what_is_behind_them(
         added(path, [f"{name}.no.7"], key="a")
         added(path, [f"{name}.behind.1"], key="a")
         added(path, [f"{name}.yes.1", f"{name}.yes.2"], key="b")
-        relay = jet.outbox(outbox, stream=name, by=by, poll=0.01)
+        # With no time for a second round.
+        relay = jet.outbox(outbox, stream=name, by=by, poll=60)
         with pytest.raises(js.RequestTimeout, match="Permissions Violation"):
-            await relay.drain(0.001)
+            await relay.drain(50)
         assert [message.subject for message in await stored(stream)] == [
             f"{name}.yes.1",
             f"{name}.yes.2",
