@@ -91,8 +91,9 @@ def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
     """Find configurations that are valid by themselves but that `apply` cannot use."""
     seen: dict[tuple[str, str, str], FileConfig] = {}
     for one in configs:
-        for key, usual in other_spellings(one):
-            yield _misfit(one, f"only a server takes the key {key!r} for {usual!r}.", "Write that.")
+        for spelling, usual in other_spellings(one):
+            message = f"only a server takes the key {spelling!r} for {usual!r}."
+            yield _misfit(one, message, "Write that.")
         if one.kind == "consumer" and not one.name:
             yield _misfit(one, "the consumer has no name.", "Set durable_name.")
         elif one.kind == "consumer" and not one.stream_name:
