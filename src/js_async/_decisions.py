@@ -76,14 +76,14 @@ class Decisions:
             case SendPull(token, batch, max_bytes):
                 await self._pull(channel, token, batch, max_bytes)
             case PullWarning(text, status):
-                self._report(action)
+                self.report(action)
                 self.note_break(text)
                 if status is not None and status.kind is Kind.NO_RESPONDERS:
                     await self._look_for_consumer(engine)
             case DropPin():
                 priority = self.limits.priority
                 if priority is not None and self._pins.drop(priority.group):
-                    self._report(Unpinned(priority.group))
+                    self.report(Unpinned(priority.group))
             case Finish(error):
                 self._mend_or_end(engine, error)
 
@@ -135,7 +135,7 @@ class Decisions:
             return
         try:
             if await self._missing.recreate():
-                self._report(Recreated(self._missing.name))
+                self.report(Recreated(self._missing.name))
         except (NoResponders, RequestTimeout, ConnectionLost):
             # Nobody can make it now: later.
             self._remake_at = engine.go_on(monotonic(), DELETION)
@@ -150,9 +150,10 @@ class Decisions:
         group = priority.group
         pin = pin_of(frame)
         if pin is not None and self._pins.note(group, pin):
-            self._report(Pinned(group, pin))
+            self.report(Pinned(group, pin))
 
-    def _report(self, report: PullReport) -> None:
+    def report(self, report: PullReport) -> None:
+        """Tell whoever asked to be told, unless it was told before."""
         told = isinstance(report, PullWarning) and report.again
         if self._on_report is not None and not told:
             self._on_report(report)

@@ -1,4 +1,9 @@
-"""Keeping alive what a consumer's iteration holds: the server is told that work goes on."""
+"""Keeping alive what a consumer's iteration holds: the server is told that work goes on.
+
+A program that takes nothing for long may hang, so others are to have what is buffered for it. The
+mailbox is closed then: the server would go on delivering the same messages into it, until their
+`max_deliver` is used up. Whoever takes again opens another one.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +27,8 @@ __all__ = ["Held"]
 # Buffered messages are kept alive for a user who took one within so many ack_waits; then the
 # server may give them to somebody who works.
 _PATIENCE: Final = 5
+# Longer than a mailbox takes to be closed (seconds); in a forked process nobody does it.
+_GOODBYE: Final = 2.0
 
 
 _Mark = tuple[Frame, Delivery]
@@ -46,17 +53,30 @@ class Held:
         self._keeper: Task | None = None
         self._woken: Final = Signal()
         self._ended = False
+        # Down while the mailbox is being closed. No lock: a signal's handler may close, too.
+        self._settled: Final = Signal()
+        self._settled.set()
         self.taken_at = 0.0
-        """When the user took a message last (monotonic)."""
+        """When the user took a message last, or stopped waiting for one (monotonic)."""
+        self.wanted = False
+        """Whether somebody waits for a message now."""
+        self.gave_up = False
+        """Whether the mailbox was closed because nobody took anything for so long."""
         self.keep_all = False
-        """Keep alive what is buffered however long nobody took one: it is in order, or somebody is
-        known to work on what comes before it."""
+        """Keep alive what is buffered however long nobody took one: it is in order, somebody is
+        known to work on what comes before it, or nobody else would get it."""
 
     def start(self, box: Box) -> None:
         """Begin to tell the server, also of what is in the mailbox."""
         self._box = box
         if self._ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
+
+    def resume(self, box: Box) -> None:
+        """Go on with another mailbox, after the end of the one before."""
+        self._box = box
+        self._marks = []
+        self.gave_up = False
 
     def learn(self, ack_wait: float) -> None:
         """Note how long the server waits, in seconds, before the start."""
@@ -138,7 +158,8 @@ class Held:
         now = monotonic()
         for message in list(self._running.values()):
             await self._tell_of(message)
-        if not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait:
+        if self._is_left_alone(now, ack_wait):
+            await self._give_up()
             return
         for message in list(self._queued.values()):
             await self._tell_of(message)
@@ -151,6 +172,31 @@ class Held:
         for delivery in told.values():
             delivery.told_at = now
         await self._tell_of_mailbox(now)
+
+    def _is_left_alone(self, now: float, ack_wait: float) -> bool:
+        if self.wanted:
+            self.taken_at = now
+        return not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait
+
+    async def _give_up(self) -> None:
+        """Close the mailbox, for whoever takes next to open another one."""
+        box = self._box
+        if box is None or self.gave_up:
+            return
+        self._settled.clear()
+        try:
+            if not self._ended:
+                await self._transport.close_mailbox(box, settle=True)
+        finally:
+            # Not before: what was on its way is here now.
+            self.gave_up = True
+            self._settled.set()
+            # For who came to wait meanwhile.
+            box.signal.set()
+
+    async def settled(self) -> None:
+        """Return when the mailbox is not being closed here: all that was on its way is in it."""
+        await self._settled.sleep(Deadline.after(_GOODBYE))
 
     async def _tell_of_mailbox(self, now: float) -> None:
         frames = list(self._box.frames) if self._box is not None else []

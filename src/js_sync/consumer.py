@@ -330,11 +330,13 @@ class Consumer:
         `max_bytes`, and is refilled when half of it is gone, or at the threshold given. Where the
         consumer's ack_wait is known (after `info` or `create`), no more is asked for than the
         program can take, at its pace, within half of that time, and what is buffered is kept
-        alive. `expires` (30 s) is the life of one request, `heartbeat` the interval of its idle
-        heartbeats (0.5 to 30 s; 5 s, or half of `expires` if that is less): when two are missing,
-        it pulls anew. Requests keep to the consumer's own `max_batch`, and `expires` by default to
-        its `max_expires`, where they are known. A pinned client pulls often enough to keep its pin,
-        as long as a message is taken within half of the consumer's `priority_timeout`.
+        alive, unless nothing is taken for five times the ack_wait: others may have it then, and
+        the next pull comes with the next message that is wanted. `expires` (30 s) is the life of
+        one request, `heartbeat` the interval of its idle heartbeats (0.5 to 30 s; 5 s, or half of
+        `expires` if that is less): when two are missing, it pulls anew. Requests keep to the
+        consumer's own `max_batch`, and `expires` by default to its `max_expires`, where they are
+        known. A pinned client pulls often enough to keep its pin, as long as a message is taken
+        within half of the consumer's `priority_timeout`.
 
         The iteration ends after `stop_after` messages, if given, and asks for no more than those.
         `on_deleted` says what to do when the consumer is gone. `on_report` is told what is mended,

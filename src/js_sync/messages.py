@@ -19,7 +19,7 @@ from js_core.fetch import frame_size
 from js_core.protocol import Frame
 from js_core.pull import PullEngine
 from js_core.pull_request import PullLimits
-from js_core.reports import PullReport
+from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, is_status, read_status
 from js_sync._decisions import Decisions
 from js_sync._delivery import AGE_SHARE, Delivery
@@ -33,6 +33,10 @@ from js_sync.message import Message
 
 __all__ = ["Messages"]
 
+_AWAY: Final = (
+    "no message was taken for more than five times the ack_wait: what was here comes again, if it"
+    " is late, and the pulls begin anew"
+)
 _NO_FRAME: Final[Frame] = (b"", b"", 0, b"")
 
 
@@ -86,7 +90,7 @@ class Messages(Iteration[Message]):
     @property
     def outstanding(self) -> int:
         """How many messages are asked for and not here."""
-        if self._engine is None:
+        if self._engine is None or self.held.gave_up:
             return 0
         return self._engine.outstanding - (self._passed is not None)
 
@@ -115,7 +119,7 @@ class Messages(Iteration[Message]):
         channel = self._channel
         try:
             if channel is not None:
-                self._transport.close_mailbox(channel.box, settle=True)
+                self._close_mailbox(channel)
         finally:
             # Not before: what is on its way is waited for, and handed over.
             self._drained = True
@@ -155,10 +159,14 @@ class Messages(Iteration[Message]):
     def _leave(self, channel: PullChannel) -> None:
         # First the end of the requests: what is given back while one is open comes here again.
         try:
-            self._transport.close_mailbox(channel.box, settle=True)
+            self._close_mailbox(channel)
         finally:
             # Also where the whole program ends meanwhile: nobody will be given what is here.
             self._return_rest(channel)
+
+    def _close_mailbox(self, channel: PullChannel) -> None:
+        self._transport.close_mailbox(channel.box, settle=True)
+        self.held.settled()
 
     def _return_rest(self, channel: PullChannel) -> None:
         """Give back what nobody was given; whoever takes a frame out of the buffer has it."""
@@ -199,6 +207,37 @@ class Messages(Iteration[Message]):
             if self._give_back:
                 self.held.start(self._channel.box)
         return self._channel, self._engine
+
+    def _is_stale(self, channel: PullChannel) -> bool:
+        """Tell whether another channel is to be used, or opened."""
+        return channel is not self._channel or self._is_left()
+
+    def _is_left(self) -> bool:
+        """Tell whether the channel was given up, and nobody ends the iteration."""
+        return self.held.gave_up and not (self._draining or self._closed)
+
+    def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
+        """Return the channel to use; the next one is opened where this one was given up."""
+        if channel is self._channel:
+            fresh = self._missing.channels.take()
+            if channel is self._channel and self._is_left():
+                self._go_on(fresh, channel, engine)
+                self._decisions.report(PullWarning(_AWAY))
+            else:
+                # Meanwhile somebody else came back, or ends it. Nothing was asked for there.
+                self._missing.channels.put(fresh)
+        return self._channel or channel
+
+    def _go_on(self, fresh: PullChannel, left: PullChannel, engine: PullEngine) -> None:
+        # Some of what came before may be in time still.
+        self._sort(left, engine)
+        fresh.box.take_all()
+        # The server ended all requests with the mailbox.
+        engine.restored(monotonic())
+        self._channel = fresh
+        self.held.resume(fresh.box)
+        # For all who wait there: each of them lowers the flag.
+        left.box.signal.set()
 
     # ---- iterating
 
@@ -259,6 +298,9 @@ class Messages(Iteration[Message]):
             channel, engine = self._open()
         self._settle(engine)
         while not self._closed and engine.still_wanted != 0:
+            if self._is_stale(channel):
+                channel = self._come_back(channel, engine)
+                continue
             if self._ready:
                 now = monotonic()
                 if engine.due(now):
@@ -271,9 +313,9 @@ class Messages(Iteration[Message]):
                 continue
             # The flag goes down before the mailbox is looked into: nothing is missed.
             channel.box.signal.clear()
-            if self._closed:
+            if self._closed or self._is_stale(channel):
                 # Whoever closes may have raised it already.
-                break
+                continue
             self._sort(channel, engine)
             if self._ready:
                 continue
@@ -283,7 +325,12 @@ class Messages(Iteration[Message]):
             wake_at = deadline.earlier(engine.wake_at())
             self._waited = True
             may_pass = engine.may_pass()
-            came = self._transport.wait(channel.box.signal, wake_at)
+            self.held.wanted = True
+            try:
+                came = self._transport.wait(channel.box.signal, wake_at)
+            finally:
+                self.held.wanted = False
+                self.held.taken_at = monotonic()
             if may_pass and (message := self._pass(channel, engine)) is not None:
                 return message
             if not came and deadline.expired():

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from types import SimpleNamespace
 
+import pytest
+
 import js_sync as js
 from js_core.deadline import Deadline
 from js_core.mailbox import Mailbox
 from js_models import ConsumerConfig
-from js_sync import _promised_streams, _session
+from js_sync import _held, _promised_streams, _session
 from js_sync import messages as messages_module
 from js_sync._api import Api
 from js_sync._io import Signal
@@ -126,6 +128,115 @@ def test_an_iteration_that_is_closed_before_it_waits_ends():
         messages = opened(connection)
         messages._channel.box.signal = Hooked(messages.close)
         assert messages.take(Deadline.after(10)) is None
+
+
+def given_up(messages):
+    """Have an iteration give up what it holds, as it does when nobody takes anything for long."""
+    messages.held.start(messages._channel.box)
+    messages.held._give_up()
+
+
+def pulled_anew(peer: FakePeer) -> None:
+    """Deliver one message through each of two mailboxes."""
+    peer.handshake()
+    peer.deliver(peer.expect_pull(), 1)
+    peer.fence()
+    peer.reach("here")
+    peer.expect("^UNSUB")
+    peer.deliver(peer.expect_pull(), 2)
+    peer.until_left(timeout=30)
+
+
+def test_who_is_about_to_wait_while_the_mailbox_is_given_up_pulls_anew():
+    with FakeServer(pulled_anew) as server, js.connect(server.url) as connection:
+        messages = opened(connection)
+        connection.flush()
+        eventually(lambda: messages.buffered and server.reached("here"))
+        assert messages.take(Deadline.after(30)).metadata.stream_seq == 1
+        messages._channel.box.signal = Hooked(lambda: given_up(messages))
+        # Not with the next heartbeat that is missing, after ten seconds.
+        assert messages.take(Deadline.after(8)).metadata.stream_seq == 2
+        assert connection.stats.subscriptions == 1
+
+
+def test_who_waits_while_the_mailbox_is_given_up_pulls_anew():
+    with FakeServer(pulled_anew) as server, js.connect(server.url) as connection:
+        messages = opened(connection)
+        connection.flush()
+        eventually(lambda: messages.buffered and server.reached("here"))
+        assert messages.take(Deadline.after(30)).metadata.stream_seq == 1
+        with beside(lambda: messages.take(Deadline.after(30)).metadata.stream_seq) as came:
+            eventually(lambda: messages.held.wanted)
+            given_up(messages)
+            eventually(lambda: came)
+        assert came == [2]
+
+
+@pytest.mark.parametrize("end", ["close", "drain"])
+def test_an_iteration_that_is_ended_while_its_user_comes_back_ends(monkeypatch, end):
+    with FakeServer(silent) as server, js.connect(server.url) as connection:
+        messages = opened(connection)
+        given_up(messages)
+        own = messages._missing.channels.take
+
+        def slowly():
+            getattr(messages, end)()
+            return own()
+
+        monkeypatch.setattr(messages._missing.channels, "take", slowly)
+        assert messages.take(Deadline.after(10)) is None
+        # One inbox is kept for others.
+        assert connection.stats.subscriptions == 1
+        assert messages._missing.channels.take_idle() is not None
+
+
+def test_two_who_come_back_at_the_same_time_use_one_mailbox(monkeypatch):
+    with FakeServer(silent) as server, js.connect(server.url) as connection:
+        messages = opened(connection)
+        left = messages._channel
+        given_up(messages)
+        own = messages._missing.channels.take
+
+        def slowly():
+            monkeypatch.undo()
+            messages._come_back(left, messages._engine)
+            return own()
+
+        monkeypatch.setattr(messages._missing.channels, "take", slowly)
+        assert messages._come_back(left, messages._engine) is messages._channel is not left
+        assert messages._missing.channels.take_idle() is not None
+        messages.close()
+        assert connection.stats.subscriptions == 1
+
+
+def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
+    """What is on its way meanwhile is given back."""
+
+    def script(peer: FakePeer) -> None:
+        peer.stop_answering()
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.expect("^UNSUB")
+        peer.expect("^PING")
+        peer.reach("leaving")
+        peer.wait_for("deliver")
+        peer.deliver(pull, 1)
+        peer.send(b"PONG\r\n")
+        peer.go_on()
+        assert peer.expect(r"^PUB \$JS\.ACK").payload == b"-NAK"
+        peer.reach("given back")
+        peer.until_left(timeout=30)
+
+    monkeypatch.setattr(_session, "_GOODBYE", 30.0)
+    monkeypatch.setattr(_held, "_GOODBYE", 30.0)
+    with FakeServer(script) as server, js.connect(server.url) as connection:
+        messages = opened(connection)
+        with beside(lambda: given_up(messages)):
+            eventually(lambda: server.reached("leaving"))
+            with beside(messages.close) as closed:
+                assert not in_time(lambda: closed), closed
+                server.tell("deliver")
+        eventually(lambda: server.reached("given back"))
 
 
 def test_a_push_iteration_that_is_closed_before_it_waits_ends():

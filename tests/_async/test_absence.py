@@ -1,0 +1,148 @@
+"""Programs that take nothing for long: what they hold goes back, and no more comes to them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from js_async import _held
+from js_core.deadline import monotonic
+from js_core.reports import PullWarning
+from js_models import ConsumerConfig
+from js_testing import Proxy
+from tests._async.flow import eventually, pause, together
+from tests._async.streams import filled, waiting
+
+COUNT = 6
+ACK_WAIT = 0.4
+LONG = 12 * ACK_WAIT
+"""More than twice the time for which what is buffered is kept alive, and then some deliveries."""
+
+
+def hasty(**more):
+    """Return a consumer that soon delivers again, but not often."""
+    config = {"durable_name": "c", "ack_wait": timedelta(seconds=ACK_WAIT), "max_deliver": 4}
+    return ConsumerConfig(**config | more)
+
+
+async def none_given_up(events):
+    with pytest.raises(js.RequestTimeout):
+        await events.next(0.2)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"max_bytes": 4000}, {"stop_after": 2 * COUNT}],
+    ids=["count", "bytes", "bounded"],
+)
+async def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limits):
+    async with opened() as jet, jet.events(stream=name, kinds=["max_deliver"]) as events:
+        stream = await filled(jet, name, COUNT)
+        consumer = await stream.create_consumer(hasty())
+        deliveries = {}
+        async with consumer.messages(**limits) as messages:
+            # More is asked for than there is.
+            while len(deliveries) < 2 * COUNT:
+                message = await messages.next(20)
+                about = message.metadata
+                deliveries[about.stream_seq] = about.num_delivered
+                await message.ack()
+                if len(deliveries) == 1:
+                    await pause(LONG)
+                    assert (await consumer.info()).num_waiting == 0
+                    for number in range(COUNT):
+                        await jet.publish(f"{name}.more.{number}")
+        assert max(deliveries.values()) == 2
+        await none_given_up(events)
+
+
+async def test_who_waits_is_not_away(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
+        reports = []
+
+        async def publish():
+            await pause(2)
+            await jet.publish(f"{name}.late")
+
+        async with consumer.messages(on_report=reports.append) as messages:
+            message, _ = await together(lambda: messages.next(20), publish)
+            await message.ack()
+        assert not reports
+
+
+async def test_who_asks_now_and_then_is_not_away(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        # So long that nobody looks meanwhile.
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=300)))
+        async with consumer.messages() as messages:
+            before = monotonic()
+            with pytest.raises(js.RequestTimeout):
+                await messages.next(0.01)
+            assert messages.held.taken_at > before
+
+
+async def left_alone(messages):
+    return messages.held.gave_up
+
+
+async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):
+    monkeypatch.setattr(_held, "_PATIENCE", 0.2)
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=6)))
+        reports = []
+        async with consumer.messages(on_report=reports.append) as messages:
+            await (await messages.next(20)).ack()
+            await jet.publish(f"{name}.more")
+            await eventually(left_alone, messages)
+            assert messages.outstanding == 0
+            assert not reports
+            message = await messages.next(20)
+            assert message.metadata.num_delivered == 1
+            await message.ack()
+        [report] = reports
+        assert isinstance(report, PullWarning)
+        assert "no message was taken" in report.text
+
+
+@pytest.mark.parametrize("end", ["close", "drain"])
+async def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
+    monkeypatch.setattr(_held, "_PATIENCE", 1)
+    async with opened() as jet:
+        stream = await filled(jet, name, COUNT)
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=2)))
+        async with consumer.messages() as messages:
+            await (await messages.next(20)).ack()
+            await eventually(left_alone, messages)
+            await (messages.drain if end == "drain" else messages.close)()
+            # What was told of a moment ago is in time.
+            rest = [message.metadata.num_delivered async for message in messages]
+            assert rest == ([1] * (COUNT - 1) if end == "drain" else [])
+        if end == "close":
+            batch = await consumer.fetch(COUNT - 1)
+            assert [message.metadata.num_delivered for message in batch] == [2] * (COUNT - 1)
+        await eventually(waiting, consumer, 0)
+
+
+async def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, monkeypatch):
+    monkeypatch.setattr(_held, "_PATIENCE", 1)
+    with Proxy(server.url) as proxy:
+        policy = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+        async with js.connect(proxy.url, reconnect=policy) as connection:
+            jet = connection.jetstream(timeout=20)
+            stream = await filled(jet, name, COUNT)
+            consumer = await stream.create_consumer(hasty())
+            seen = set()
+            async with consumer.messages() as messages:
+                while len(seen) < COUNT:
+                    message = await messages.next(20)
+                    seen.add(message.metadata.stream_seq)
+                    await message.ack()
+                    await eventually(left_alone, messages)
+                    if len(seen) % 2:
+                        proxy.cut()

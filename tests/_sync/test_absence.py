@@ -1,0 +1,149 @@
+# Generated from tests/_async/test_absence.py by codegen/twin.py. Edit that file instead.
+"""Programs that take nothing for long: what they hold goes back, and no more comes to them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_sync as js
+from js_core.deadline import monotonic
+from js_core.reports import PullWarning
+from js_models import ConsumerConfig
+from js_sync import _held
+from js_testing import Proxy
+from tests._sync.flow import eventually, pause, together
+from tests._sync.streams import filled, waiting
+
+COUNT = 6
+ACK_WAIT = 0.4
+LONG = 12 * ACK_WAIT
+"""More than twice the time for which what is buffered is kept alive, and then some deliveries."""
+
+
+def hasty(**more):
+    """Return a consumer that soon delivers again, but not often."""
+    config = {"durable_name": "c", "ack_wait": timedelta(seconds=ACK_WAIT), "max_deliver": 4}
+    return ConsumerConfig(**config | more)
+
+
+def none_given_up(events):
+    with pytest.raises(js.RequestTimeout):
+        events.next(0.2)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"max_bytes": 4000}, {"stop_after": 2 * COUNT}],
+    ids=["count", "bytes", "bounded"],
+)
+def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limits):
+    with opened() as jet, jet.events(stream=name, kinds=["max_deliver"]) as events:
+        stream = filled(jet, name, COUNT)
+        consumer = stream.create_consumer(hasty())
+        deliveries = {}
+        with consumer.messages(**limits) as messages:
+            # More is asked for than there is.
+            while len(deliveries) < 2 * COUNT:
+                message = messages.next(20)
+                about = message.metadata
+                deliveries[about.stream_seq] = about.num_delivered
+                message.ack()
+                if len(deliveries) == 1:
+                    pause(LONG)
+                    assert (consumer.info()).num_waiting == 0
+                    for number in range(COUNT):
+                        jet.publish(f"{name}.more.{number}")
+        assert max(deliveries.values()) == 2
+        none_given_up(events)
+
+
+def test_who_waits_is_not_away(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
+        reports = []
+
+        def publish():
+            pause(2)
+            jet.publish(f"{name}.late")
+
+        with consumer.messages(on_report=reports.append) as messages:
+            message, _ = together(lambda: messages.next(20), publish)
+            message.ack()
+        assert not reports
+
+
+def test_who_asks_now_and_then_is_not_away(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        # So long that nobody looks meanwhile.
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=300)))
+        with consumer.messages() as messages:
+            before = monotonic()
+            with pytest.raises(js.RequestTimeout):
+                messages.next(0.01)
+            assert messages.held.taken_at > before
+
+
+def left_alone(messages):
+    return messages.held.gave_up
+
+
+def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):
+    monkeypatch.setattr(_held, "_PATIENCE", 0.2)
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=6)))
+        reports = []
+        with consumer.messages(on_report=reports.append) as messages:
+            (messages.next(20)).ack()
+            jet.publish(f"{name}.more")
+            eventually(left_alone, messages)
+            assert messages.outstanding == 0
+            assert not reports
+            message = messages.next(20)
+            assert message.metadata.num_delivered == 1
+            message.ack()
+        [report] = reports
+        assert isinstance(report, PullWarning)
+        assert "no message was taken" in report.text
+
+
+@pytest.mark.parametrize("end", ["close", "drain"])
+def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
+    monkeypatch.setattr(_held, "_PATIENCE", 1)
+    with opened() as jet:
+        stream = filled(jet, name, COUNT)
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=2)))
+        with consumer.messages() as messages:
+            (messages.next(20)).ack()
+            eventually(left_alone, messages)
+            (messages.drain if end == "drain" else messages.close)()
+            # What was told of a moment ago is in time.
+            rest = [message.metadata.num_delivered for message in messages]
+            assert rest == ([1] * (COUNT - 1) if end == "drain" else [])
+        if end == "close":
+            batch = consumer.fetch(COUNT - 1)
+            assert [message.metadata.num_delivered for message in batch] == [2] * (COUNT - 1)
+        eventually(waiting, consumer, 0)
+
+
+def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, monkeypatch):
+    monkeypatch.setattr(_held, "_PATIENCE", 1)
+    with Proxy(server.url) as proxy:
+        policy = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+        with js.connect(proxy.url, reconnect=policy) as connection:
+            jet = connection.jetstream(timeout=20)
+            stream = filled(jet, name, COUNT)
+            consumer = stream.create_consumer(hasty())
+            seen = set()
+            with consumer.messages() as messages:
+                while len(seen) < COUNT:
+                    message = messages.next(20)
+                    seen.add(message.metadata.stream_seq)
+                    message.ack()
+                    eventually(left_alone, messages)
+                    if len(seen) % 2:
+                        proxy.cut()
