@@ -10,7 +10,7 @@ import js_models
 from js_async import _control
 from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
-from js_async._delivery import Delivery, ack_wait_of, pull_bounds
+from js_async._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bounds
 from js_async._io import Handler, Opening, opening
 from js_async._missing import Missing, OnDeleted
 from js_async._pulls import PullChannels
@@ -358,7 +358,9 @@ class Consumer:
         missing = Missing(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
-        return Messages(missing, limits, ack_wait, on_report, self._wants_acks())
+        messages = Messages(missing, limits, ack_wait, on_report, self._wants_acks())
+        messages.held.keep_all = is_for_nobody_else(self.cached_info)
+        return messages
 
     def consume(
         self,

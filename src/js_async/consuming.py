@@ -87,7 +87,7 @@ class Consuming(WorksBeside):
         self._handler: Final = handler
         self._progress: Final = progress
         # Otherwise what waits behind a long handler would be delivered here again and again.
-        messages.held.keep_all = progress
+        messages.held.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
         lanes = concurrency if order == "subject" else 1

@@ -151,7 +151,7 @@ class Worker(WorksBeside):
             priority=self._settings.priority,
             on_report=self._outcomes.report,
         )
-        messages.held.keep_all = self._settings.is_ordered
+        messages.held.keep_all |= self._settings.is_ordered
         if self._settings.dead_letters is not None:
             await self._settings.dead_letters.start()
             self._letters = self._settings.dead_letters

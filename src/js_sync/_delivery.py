@@ -13,7 +13,14 @@ from js_sync._transport import Transport
 if TYPE_CHECKING:
     from js_models import ConsumerInfo
 
-__all__ = ["AGE_SHARE", "Delivery", "ack_wait_of", "ahead", "pull_bounds"]
+__all__ = [
+    "AGE_SHARE",
+    "Delivery",
+    "ack_wait_of",
+    "ahead",
+    "is_for_nobody_else",
+    "pull_bounds",
+]
 
 AGE_SHARE: Final = 0.5
 """What is buffered should be worked on in half of the consumer's patience."""
@@ -69,6 +76,16 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
     if config.ack_wait is not None:
         waits.append(config.ack_wait)
     return min(waits).total_seconds() if waits else None
+
+
+def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
+    """Tell whether a message that this client lets go of may come to nobody any more.
+
+    So it is where each is delivered once. A consumer that is not durable vanishes with all it knows
+    when it hears nothing, and mostly belongs to one program.
+    """
+    config = info.config if info is not None else None
+    return config is not None and (config.max_deliver == 1 or config.durable_name is None)
 
 
 def pull_bounds(info: ConsumerInfo | None) -> PullBounds:

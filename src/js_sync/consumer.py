@@ -19,7 +19,7 @@ from js_core.reports import PullReport
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
-from js_sync._delivery import Delivery, ack_wait_of, pull_bounds
+from js_sync._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bounds
 from js_sync._io import Handler, Opening, opening
 from js_sync._missing import Missing, OnDeleted
 from js_sync._pulls import PullChannels
@@ -357,7 +357,9 @@ class Consumer:
         missing = Missing(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
-        return Messages(missing, limits, ack_wait, on_report, self._wants_acks())
+        messages = Messages(missing, limits, ack_wait, on_report, self._wants_acks())
+        messages.held.keep_all = is_for_nobody_else(self.cached_info)
+        return messages
 
     def consume(
         self,

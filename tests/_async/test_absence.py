@@ -58,6 +58,26 @@ async def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limit
         await none_given_up(events)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
+    ids=["delivered once", "not durable"],
+)
+async def test_what_nobody_else_would_get_is_kept(opened, name, settings):
+    async with opened() as jet:
+        stream = await filled(jet, name, COUNT)
+        consumer = await stream.create_consumer(hasty(**settings))
+        deliveries = []
+        async with consumer.messages() as messages:
+            for _ in range(COUNT):
+                message = await messages.next(20)
+                deliveries.append(message.metadata.num_delivered)
+                await message.ack()
+                if len(deliveries) == 1:
+                    await pause(LONG)
+        assert deliveries == [1] * COUNT
+
+
 async def test_who_waits_is_not_away(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)

@@ -59,6 +59,26 @@ def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limits):
         none_given_up(events)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
+    ids=["delivered once", "not durable"],
+)
+def test_what_nobody_else_would_get_is_kept(opened, name, settings):
+    with opened() as jet:
+        stream = filled(jet, name, COUNT)
+        consumer = stream.create_consumer(hasty(**settings))
+        deliveries = []
+        with consumer.messages() as messages:
+            for _ in range(COUNT):
+                message = messages.next(20)
+                deliveries.append(message.metadata.num_delivered)
+                message.ack()
+                if len(deliveries) == 1:
+                    pause(LONG)
+        assert deliveries == [1] * COUNT
+
+
 def test_who_waits_is_not_away(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
