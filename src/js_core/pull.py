@@ -29,6 +29,8 @@ is a list of actions: send a pull, report something, finish.
   bytes as well. A server holds only so many bytes for one client (64 MiB unless configured
   otherwise) and cuts off a client that reads too slowly; what is under way then is late, or lost if
   the consumer wants no acknowledgements.
+* No more requests are open at once than the consumer lets wait (its max_waiting), where that is
+  known: a server drops what is above it without a word (from 2.11.5 on).
 * A pinned client that pulls nothing for the consumer's priority_timeout loses its pin, however many
   messages it has. So it pulls in time also where there is no need: for one message more.
 """
@@ -420,6 +422,9 @@ class PullEngine:
 
     def _room(self) -> int:
         """Return how many more messages may be asked for before enough are here or under way."""
+        waiting = self._limits.max_waiting
+        if waiting is not None and self.open_requests >= waiting:
+            return 0
         if self.still_wanted is None:
             return self._limits.max_messages
         return self.still_wanted - self.buffered - self.outstanding

@@ -88,6 +88,8 @@ class PullBounds:
     """What a consumer's configuration bounds; None where it does not, or is not known."""
 
     max_batch: int | None = None
+    max_waiting: int | None = None
+    """Requests that may be open at once, of all clients."""
     max_expires: float | None = None
     """Seconds that a request may live."""
     max_age: float | None = None
@@ -114,6 +116,8 @@ class PullLimits:
     max_bytes: int | None = None
     max_batch: int | None = None
     """The most messages of one request; None is no bound."""
+    max_waiting: int | None = None
+    """The most requests that are open at once; None is no bound."""
     threshold: int = 0
     """Pull again when no more messages than this are buffered or under way."""
     threshold_bytes: int = 0
@@ -201,6 +205,7 @@ def buffer_limits(
         max_messages=messages,
         max_bytes=max_bytes,
         max_batch=bounds.max_batch,
+        max_waiting=bounds.max_waiting,
         threshold=_threshold(threshold_messages, messages, "threshold_messages"),
         threshold_bytes=_threshold(threshold_bytes, max_bytes or 0, "threshold_bytes"),
         expires=lifetime,

@@ -101,6 +101,7 @@ def pull_bounds(info: ConsumerInfo | None) -> PullBounds:
         lives.append(pin * _PIN_LIFE)
     return PullBounds(
         max_batch=config.max_batch or None,
+        max_waiting=config.max_waiting or None,
         max_expires=min(lives, default=None),
         max_age=None if ack_wait is None else ack_wait * AGE_SHARE,
         pull_every=None if pin is None else pin * _PIN_SHARE,

@@ -53,6 +53,19 @@ async def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, na
         assert "Slow Consumer" not in server.log
 
 
+async def test_a_consumer_that_lets_one_request_wait_is_sent_one(opened, name):
+    # A server drops the others without a word: what is missing shows after two heartbeats.
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c", max_waiting=1))
+        reports = []
+        async with consumer.messages(on_report=reports.append) as messages:
+            for number in range(40):
+                await jet.publish(f"{name}.{number}")
+                await (await messages.next(30)).ack()
+        assert not reports
+
+
 async def leave_at_the_first(messages):
     async for _ in messages:
         break

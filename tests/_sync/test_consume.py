@@ -52,6 +52,19 @@ def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, name):
         assert "Slow Consumer" not in server.log
 
 
+def test_a_consumer_that_lets_one_request_wait_is_sent_one(opened, name):
+    # A server drops the others without a word: what is missing shows after two heartbeats.
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c", max_waiting=1))
+        reports = []
+        with consumer.messages(on_report=reports.append) as messages:
+            for number in range(40):
+                jet.publish(f"{name}.{number}")
+                (messages.next(30)).ack()
+        assert not reports
+
+
 def leave_at_the_first(messages):
     for _ in messages:
         break

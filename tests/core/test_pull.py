@@ -614,6 +614,25 @@ def test_a_request_is_no_larger_than_the_consumer_allows() -> None:
     assert by_bytes.poll() == [pull(b"2", 4, 900)]
 
 
+def test_no_more_requests_are_open_than_the_consumer_lets_wait() -> None:
+    for most in (1, 2):
+        bench = Bench(bounds=PullBounds(max_batch=2, max_waiting=most))
+        assert [len(bench.poll()) for _ in range(3)] == [1] * most + [0] * (3 - most)
+        bench.arrived(2)
+        assert bench.pulls() == [pull(b"%d" % (most + 1), 2)]
+
+
+def test_a_request_to_keep_a_pin_waits_for_the_end_of_the_one_before() -> None:
+    bounds = PullBounds(pull_every=4.0, max_expires=3.0, max_waiting=1)
+    bench = Bench(bounds=bounds, priority=Priority(group="g"))
+    assert len(bench.pulls()) == 1
+    bench.now = 5.0
+    assert not bench.pulls()
+    assert bench.engine.wake_at() > bench.now
+    bench.status(408, "Request Timeout")
+    assert len(bench.pulls()) == 1
+
+
 # ---- keeping a pin
 
 
