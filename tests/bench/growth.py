@@ -34,8 +34,8 @@ Figures = dict[int, dict[str, float]]
 
 CONSUMERS: Final = [1, 3, 10, 30, 100]
 CONNECTIONS: Final = [1, 3, 10, 25, 50]
-# Read at least at each point, by all consumers or connections together.
-MESSAGES: Final = 30_000
+# What each consumer and each connection reads: with fewer, its start would be what is measured.
+MESSAGES: Final = 5_000
 SUBJECTS: Final = [1, 100, 10_000, 100_000, 1_000_000]
 
 
@@ -83,17 +83,16 @@ def sizes(url: str, size: int) -> dict[str, float]:
 
 def consumers(url: str, number: int) -> dict[str, float]:
     """Read the same messages by several consumers of one connection, in turns."""
-    count = max(1000, MESSAGES // number)
     with js_sync.connect(url) as nc:
         jet = nc.jetstream(timeout=60)
         stream = jet.create_stream(StreamConfig(name=f"C{number}", subjects=[f"c{number}"]))
-        publish(jet, (f"c{number}" for _ in range(count)), 128)
+        publish(jet, (f"c{number}" for _ in range(MESSAGES)), 128)
         with ExitStack() as stack:
             sources = [
-                stack.enter_context(stream.create_consumer(config()).messages(stop_after=count))
+                stack.enter_context(stream.create_consumer(config()).messages(stop_after=MESSAGES))
                 for _ in range(number)
             ]
-            reading = cpu(lambda: _in_turns(sources), count * number)
+            reading = cpu(lambda: _in_turns(sources), MESSAGES * number)
         jet.delete_stream(stream.name)
     return {"read": reading}
 
@@ -107,15 +106,14 @@ def _in_turns(sources: list[js_sync.Messages]) -> int:
 
 def connections(url: str, number: int) -> dict[str, float]:
     """Read by several connections of one process, one after the other."""
-    count = max(1000, MESSAGES // number)
     with ExitStack() as stack:
         jets = [
             stack.enter_context(js_sync.connect(url)).jetstream(timeout=60) for _ in range(number)
         ]
         stream = jets[0].create_stream(StreamConfig(name=f"N{number}", subjects=[f"n{number}"]))
-        publish(jets[0], (f"n{number}" for _ in range(count)), 128)
+        publish(jets[0], (f"n{number}" for _ in range(MESSAGES)), 128)
         sources = [jet.create_consumer(stream.name, config()) for jet in jets]
-        reading = cpu(lambda: sum(read(each, count) for each in sources), count * number)
+        reading = cpu(lambda: sum(read(each, MESSAGES) for each in sources), MESSAGES * number)
         jets[0].delete_stream(stream.name)
     return {"read": reading}
 
