@@ -12,13 +12,17 @@ __all__ = ["check_takes_one", "check_told"]
 
 
 def check_told(function: object, name: str) -> None:
-    """Refuse what a plain call cannot tell: its coroutine would be lost, and the news with it."""
+    """Refuse what a plain call with the news cannot tell, where that can be seen.
+
+    The coroutine of another would be lost, and the news with it.
+    """
     if function is None:
         return
     if not callable(function) or iscoroutinefunction(function):
         raise BadArgument(f"{name} must be a plain function, got {function!r}")
     if iscoroutinefunction(type(function).__call__):
         raise BadArgument(f"{name} must be callable without waiting, got {function!r}")
+    check_takes_one(function, name)
 
 
 def check_takes_one(function: Callable[..., Any], name: str) -> None:

@@ -1,0 +1,25 @@
+"""Functions that are told something."""
+
+from __future__ import annotations
+
+import pytest
+
+from js_core.errors import BadArgument
+from js_core.told import check_told
+
+
+class Log:
+    def note(self, news: object, level: str = "info") -> None: ...
+
+
+@pytest.mark.parametrize("function", [None, print, Log().note, lambda *news: None, [].append])
+def test_whoever_takes_the_news_is_told(function: object) -> None:
+    check_told(function, "on_event")
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: None, lambda news, more: None, Log.note, lambda *, news: None]
+)
+def test_who_takes_nothing_or_more_is_refused_at_once(function: object) -> None:
+    with pytest.raises(BadArgument, match=r"on_event must take one argument, <function .* takes "):
+        check_told(function, "on_event")
