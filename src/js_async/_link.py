@@ -303,7 +303,9 @@ class Link:
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if now and not self._out:
-            transport.write(data)
+            # As `flush` does: this runs for every request.
+            if not transport.is_closing():
+                transport.write(data)
             return True
         # As `write` does: this runs for every acknowledgement.
         self._out.append(data)
