@@ -63,8 +63,24 @@ class _Builder:
         """Which keys stand in a mapping itself, not those that came with <<."""
 
     def document(self, node: yaml.Node) -> Document:
+        self._note_own(node)
         self.read.value = self._value(node, "", 0)
         return self.read
+
+    def _note_own(self, root: yaml.Node) -> None:
+        # Before any merge: that changes the mappings it merges, wherever else they are used.
+        seen: set[int] = set()
+        todo = [root]
+        while todo:
+            node = todo.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, yaml.MappingNode):
+                self.own[id(node)] = {id(key) for key, _ in node.value}
+                todo.extend(value for _, value in node.value)
+            elif isinstance(node, yaml.SequenceNode):
+                todo.extend(node.value)
 
     def _value(self, node: yaml.Node, path: str, depth: int) -> Any:
         place = self.lines.place(node.start_mark.index)
@@ -84,8 +100,7 @@ class _Builder:
         return self._scalar(node, place)
 
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
-        # Found once, for an alias brings a mapping back as it is after the merge.
-        own = self.own.setdefault(id(node), {id(key) for key, _ in node.value})
+        own = self.own[id(node)]
         self.loader.flatten_mapping(node)
         members: dict[str, Any] = {}
         for key, value in node.value:

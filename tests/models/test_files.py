@@ -251,6 +251,17 @@ def test_what_was_merged_may_be_used_again() -> None:
     assert [one.members["metadata"]["k"] for one in found.configs] == ["v", "w", "w"]
 
 
+def test_what_was_written_where_it_was_merged_may_be_used_again() -> None:
+    text = b"""\
+- {name: A, subjects: [a], metadata: &one {k: v}}
+- {name: B, subjects: [b], metadata: {<<: &two {<<: *one, k: w}}}
+- {name: C, subjects: [c], metadata: *two}
+"""
+    found = load_configs("a.yaml", text=text)
+    assert found.problems == []
+    assert [one.members["metadata"]["k"] for one in found.configs] == ["v", "w", "w"]
+
+
 def test_the_stream_of_a_consumer_is_named_around_its_settings() -> None:
     hint = "Write stream_name: with the name, and config: around the settings."
     for key in ("stream", "stream_name"):
