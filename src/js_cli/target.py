@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from attrs import evolve, field, fields, frozen
 
-from js_cli.failures import JSON_ASKED
+from js_cli.failures import JSON_ASKED, Failure
 from js_cli.lengths import Finite
 
 if TYPE_CHECKING:
@@ -80,7 +80,13 @@ class Target:
 
 
 def _seed(file: str | None) -> str | None:
-    return None if file is None else Path(file).read_text("utf-8").strip()
+    if file is None:
+        return None
+    try:
+        return Path(file).read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        # Without its cause, which holds what was read: that may be a secret.
+        raise Failure(f"{file} holds no seed of an nkey: it is no text; nsc writes one") from None
 
 
 _FIELDS: Final = tuple(each.name for each in fields(Target))

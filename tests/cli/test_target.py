@@ -67,6 +67,14 @@ def test_an_nkey_comes_from_a_file(run: Run, server_factory: Factory, tmp_path: 
     assert "--creds or --nkey" in without.stderr
 
 
+def test_a_file_that_holds_no_seed_is_named(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "user.der"
+    file.write_bytes(b"\xff\xfe")
+    result = run("stream", "ls", "--nkey", str(file))
+    assert result.exit_code == 1
+    assert f"{file} holds no seed of an nkey" in result.stderr
+
+
 def test_who_may_not_is_told_where_rights_are_listed(run: Run, server_factory: Factory) -> None:
     user = 'user: bob, password: b, permissions: {publish: ["orders.>"], subscribe: [">"]}'
     server = server_factory(f"authorization {{ users: [{{{user}}}] }}")
