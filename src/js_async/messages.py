@@ -324,11 +324,11 @@ class Messages(Iteration[Message]):
             wake_at = deadline.earlier(engine.wake_at())
             self._waited = True
             may_pass = engine.may_pass()
-            self.held.wanted = True
+            self.held.waiting.append(None)
             try:
                 came = await self._transport.wait(channel.box.signal, wake_at)
             finally:
-                self.held.wanted = False
+                self.held.waiting.pop()
                 self.held.taken_at = monotonic()
             if may_pass and (message := self._pass(channel, engine)) is not None:
                 return message

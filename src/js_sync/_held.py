@@ -59,8 +59,8 @@ class Held:
         self._settled.set()
         self.taken_at = 0.0
         """When the user took a message last, or stopped waiting for one (monotonic)."""
-        self.wanted = False
-        """Whether somebody waits for a message now."""
+        self.waiting: Final[list[None]] = []
+        """One for each who waits for a message now. Not a number: threads wait, too."""
         self.gave_up = False
         """Whether the mailbox was closed because nobody took anything for so long."""
         self.keep_all = False
@@ -175,7 +175,7 @@ class Held:
         self._tell_of_mailbox(now)
 
     def _is_left_alone(self, now: float, ack_wait: float) -> bool:
-        if self.wanted:
+        if self.waiting:
             self.taken_at = now
         return not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait
 

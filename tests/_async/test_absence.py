@@ -94,6 +94,24 @@ async def test_who_waits_is_not_away(opened, name):
         assert not reports
 
 
+async def test_who_waits_beside_one_who_gave_up_is_not_away(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
+        reports = []
+
+        async def publish():
+            with pytest.raises(js.RequestTimeout):
+                await messages.next(0.1)
+            await pause(2)
+            await jet.publish(f"{name}.late")
+
+        async with consumer.messages(on_report=reports.append) as messages:
+            message, _ = await together(lambda: messages.next(20), publish)
+            await message.ack()
+        assert not reports
+
+
 async def test_who_asks_now_and_then_is_not_away(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)

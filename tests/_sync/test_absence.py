@@ -95,6 +95,24 @@ def test_who_waits_is_not_away(opened, name):
         assert not reports
 
 
+def test_who_waits_beside_one_who_gave_up_is_not_away(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
+        reports = []
+
+        def publish():
+            with pytest.raises(js.RequestTimeout):
+                messages.next(0.1)
+            pause(2)
+            jet.publish(f"{name}.late")
+
+        with consumer.messages(on_report=reports.append) as messages:
+            message, _ = together(lambda: messages.next(20), publish)
+            message.ack()
+        assert not reports
+
+
 def test_who_asks_now_and_then_is_not_away(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
