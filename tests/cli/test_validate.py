@@ -221,6 +221,17 @@ def test_links_are_followed_and_broken_ones_told(run: Run, tmp_path: Path) -> No
         ]
 
 
+def test_a_folder_behind_many_links_has_the_first_of_its_names(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "z").mkdir()
+    (tmp_path / "z" / "a.yaml").write_text("name: A\nsubjects: [a b]\n")
+    # In both directions: nobody says in which order a system lists what is there.
+    letters = "hgfedcbaijklmnop"
+    for letter in letters:
+        (tmp_path / letter).symlink_to("z")
+    found = run("validate", str(tmp_path))
+    assert found.stdout.startswith(f"{tmp_path / 'a' / 'a.yaml'}:")
+
+
 def test_a_folder_that_cannot_be_read_is_an_error(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

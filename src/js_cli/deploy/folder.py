@@ -66,11 +66,14 @@ def _files(path: Path) -> list[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Yield what is below a folder and not hidden, also behind links, but not in circles."""
+    """Yield what is below a folder and not hidden, also behind links, but not in circles.
+
+    Of a folder's several names the first counts, in the order of the alphabet.
+    """
     seen: set[str] = set()
     for root, folders, files in os.walk(folder, onerror=_unreadable, followlinks=True):
         here = os.path.realpath(root)
-        shown = [] if here in seen else [one for one in folders if not one.startswith(".")]
+        shown = [] if here in seen else sorted(one for one in folders if not one.startswith("."))
         folders[:] = shown
         if here not in seen:
             seen.add(here)
