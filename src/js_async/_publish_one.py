@@ -84,8 +84,6 @@ async def publish(
 async def _told(
     api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
 ) -> PubAck:
-    # What is refused before anything is sent is no call.
-    known_subject(request.subject)
     size = len(publish_headers(request)) + len(request.data)
     with api.told("publish", request.subject, size, request.expected_stream) as call:
         ack = await publish(api, request, policy, timeout, call)

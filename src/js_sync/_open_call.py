@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from js_core.calls import Call
 from js_core.deadline import monotonic
-from js_core.errors import OutcomeUnknown, TwinstreamError
+from js_core.errors import BadArgument, OutcomeUnknown, TwinstreamError
 from js_core.publish import PublishFailure
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ OnCall = Callable[[Call], None]
 class OpenCall:
     """A call under way: a context that tells of it at its end, whichever way it is left.
 
+    What is refused before anything is sent (`BadArgument`) is no call, and not told.
     Whoever makes the call notes meanwhile what is known of it: `attempts`, `stream`.
     """
 
@@ -43,6 +44,8 @@ class OpenCall:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, BadArgument):
+            return
         call = Call(
             kind=self._kind,
             subject=self._subject,
@@ -80,7 +83,9 @@ def telling(
         try:
             if not is_first(entry, outcome):
                 return False
-            _tell(on_call, _call_of(entry, outcome))
+            call = _call_of(entry, outcome)
+            if not isinstance(call.error, BadArgument):
+                _tell(on_call, call)
         except BaseException:
             # Interrupted: it is told, and nobody else would give it its outcome.
             if entry.is_told:

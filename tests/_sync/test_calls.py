@@ -107,13 +107,22 @@ def test_what_is_refused_before_it_is_sent_is_no_call(server):
     told = []
     with js.connect(server.url, on_call=told.append) as connection:
         jet = connection.jetstream()
+        large = b"x" * (connection.server_info.max_payload + 1)
         for refused in (
             lambda: jet.publish("a b"),
             lambda: jet.publish("a", ttl=-1),
+            lambda: jet.publish("a", large),
             lambda: jet.get_stream("a b"),
+            lambda: jet.create_stream(StreamConfig(name="a", description=large.decode())),
         ):
             with pytest.raises(js.BadArgument):
                 refused()
+        [failure] = [outcome for outcome in jet.publish_many([("a", large)])]
+        assert isinstance(failure.error, js.BadArgument)
+        with jet.publisher() as publisher:
+            handle = publisher.send("a", large)
+            with pytest.raises(js.BadArgument, match="the server takes"):
+                handle.result()
         assert told == []
 
 
