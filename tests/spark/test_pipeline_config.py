@@ -197,6 +197,22 @@ def test_two_sources_do_not_purge_one_stream(tmp_path: Path) -> None:
     assert len(read(tmp_path, sources("ORDERS", lossy)).sources) == 2
 
 
+def test_a_purge_takes_nothing_from_under_another_source(tmp_path: Path) -> None:
+    """What the slower one had not read yet left the stream for good."""
+    lossy = "options = { failOnDataLoss = false }\n"
+
+    def both(purger: str = "", reader: str = "", commit: str = "none") -> str:
+        other = f'[[source]]\nstream = "ORDERS"\nname = "b"\ntable = "b"\ncommit = "{commit}"\n'
+        return HEAD + SOURCE + f'commit = "purge"\n{purger}' + other + reader
+
+    for lines in (both(), both(commit="bookmark"), both(purger=lossy)):
+        with pytest.raises(ConfigError, match=r"source ORDERS: commit: .* whether source b has"):
+            read(tmp_path, lines)
+    with pytest.raises(ConfigError, match="source ORDERS: commit: source b purges stream ORDERS"):
+        read(tmp_path, both(purger=lossy, commit="purge"))
+    assert len(read(tmp_path, both(reader=lossy)).sources) == 2
+
+
 def test_a_default_server_is_for_files_that_name_none(tmp_path: Path) -> None:
     named = read(tmp_path, HEAD + SOURCE, default_server="nats://default")
     assert named.sources[0].options["nats.servers"] == "nats://h"

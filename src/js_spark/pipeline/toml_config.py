@@ -311,23 +311,34 @@ def _check_members(file: str, config: PipelineConfig) -> None:
 
 
 def _check_purges(file: str, config: PipelineConfig) -> None:
-    """Refuse two sources that purge one stream.
+    """Refuse a source that purges a stream which another source reads.
 
     A purge moves the beginning of the stream behind what the other source has not read yet. Which
     subjects were removed cannot be seen any more, so that source would take them for lost.
     """
-    before: dict[str, str] = {}
-    for source in config.sources:
-        if source.commit != "purge" or not source.source_options.fail_on_data_loss:
+    for reader in config.sources:
+        if not reader.source_options.fail_on_data_loss:
             continue
-        other = before.setdefault(source.stream, source.name)
-        if other != source.name:
-            raise ConfigError(
-                f"{file}: source {source.name}: commit",
-                f"source {other} purges stream {source.stream}, too, and each would take for lost"
-                " what the other one has removed; let one source read both its subjects, or give"
-                " both the option failOnDataLoss = false",
-            )
+        for purger in config.sources:
+            if purger.commit == "purge" and purger.stream == reader.stream and purger is not reader:
+                raise _purged_by(file, purger, reader)
+
+
+def _purged_by(file: str, purger: SourceConfig, reader: SourceConfig) -> ConfigError:
+    if reader.commit == "purge":
+        return ConfigError(
+            f"{file}: source {purger.name}: commit",
+            f"source {reader.name} purges stream {reader.stream}, too, and each would take for lost"
+            " what the other one has removed; let one source read both its subjects, or give"
+            " both the option failOnDataLoss = false",
+        )
+    return ConfigError(
+        f"{file}: source {purger.name}: commit",
+        f'"purge" removes messages of stream {reader.stream} whether source {reader.name} has'
+        " landed them or not; let one source read all that both do, or purge in neither; if they"
+        f" read different subjects, the option failOnDataLoss = false of source {reader.name} will"
+        " do",
+    )
 
 
 def _tables(source: SourceConfig) -> list[str]:
