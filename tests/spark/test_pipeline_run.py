@@ -435,3 +435,33 @@ def test_runs_until_somebody_asks_to_stop(
 def _set_when_landed(asked: threading.Event, happening: Happening) -> None:
     if isinstance(happening, Landed):
         asked.set()
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_stops_between_two_of_many_batches(
+    once: bool,
+    spark: SparkSession,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    """While messages wait, one batch follows the other without a pause."""
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(40)])
+    config = config_of(tmp_path, "parquet", server.url, orders(stream, "max_messages = 2"))
+    heard, asked = list[Happening](), threading.Event()
+
+    def follow(happening: Happening) -> None:
+        heard.append(happening)
+        _set_when_landed(asked, happening)
+
+    assert run(spark, evolve(config, every=0.1), once=once, tell=follow, asked=asked) == {}
+    landed = [each.entry.batch for each in heard if isinstance(each, Landed)]
+    assert heard[-1] == Ended("orders")
+    assert len(landed) < 10  # those under way when it was asked, of 20
+
+    assert run(spark, config, once=True, tell=heard.append) == {}
+    assert [each.entry.batch for each in heard if isinstance(each, Landed)] == list(range(20))
+    assert counted(config.path / "orders", "parquet") == (40, 40)
+    assert [each.problems for each in verify(config)] == [[]]

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["BatchLander"]
 
 
+class _Held(Exception):
+    """A batch was not begun, because its query is to end."""
+
+
 @frozen
 class _Writer:
     name: str
@@ -58,17 +62,24 @@ class BatchLander:
         self._leader: Final = Leader(source.source_options)
         self.failure: Exception | None = None
         """The error of the last batch: Spark itself passes only its text on."""
+        self._held = False
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
         """Land a batch. Raises what went wrong.
 
         Of ``rows`` only the session is used: they would bring each message through Java.
         """
+        if self._held:
+            raise _Held("somebody asked to stop: the next run lands this batch")
         try:
             self._land(rows.sparkSession, spark_batch)
         except Exception as error:
             self.failure = error
             raise
+
+    def hold(self) -> None:
+        """Begin no further batch: the query ends instead, when Spark has committed the last one."""
+        self._held = True
 
     def close(self) -> None:
         """Close the connection."""

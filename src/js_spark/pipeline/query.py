@@ -104,7 +104,19 @@ class SourceQuery:
     @property
     def is_between_batches(self) -> bool:
         """Tell whether stopping now interrupts no batch."""
-        return self._query is None or not self._query.status["isTriggerActive"]
+        return (
+            self._query is None
+            or not self._query.isActive
+            or not self._query.status["isTriggerActive"]
+        )
+
+    def hold(self) -> None:
+        """Land no batch after the one under way.
+
+        While messages wait, one follows the other, and nobody could stop the query in between.
+        """
+        if self._lander is not None:
+            self._lander.hold()
 
     def stop(self) -> None:
         """End the query; a batch that it interrupts is finished by the next run."""

@@ -95,6 +95,8 @@ def _look_after(
         if not any(busy):
             return
         time.sleep(_PAUSE)
+    for each in sources:
+        each.hold()
     deadline = time.monotonic() + _PATIENCE
     while not all(each.is_between_batches for each in sources) and time.monotonic() < deadline:
         _pass_on(heard, tell)
