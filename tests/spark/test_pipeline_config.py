@@ -102,6 +102,18 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         (SOURCE, "orders.toml: path: is required"),
         (HEAD, r"orders.toml: source: is required, at least once: write it as \[\[source\]\]"),
         ('path = "s3://b/x"\n' + SOURCE, "object stores are not supported"),
+        ("source = []\n" + HEAD, r"source: is required, at least once: write it as"),
+        (
+            'path = "lake"\nservers = "nats://h"\n' + SOURCE,
+            r"orders.toml: servers: is not known here; it belongs into the table \[nats\]",
+        ),
+        (
+            HEAD + SOURCE + 'servers = "nats://h"',
+            r"source ORDERS: servers: is not known here; it belongs into the table \[nats\]",
+        ),
+        (HEAD + SOURCE + 'every = "1s"', "every: is not known here; it belongs above the first"),
+        ('[nats]\nservers = "h"\npath = "lake"\n' + SOURCE, r"\[nats\]: path: is not known here"),
+        ('path = "lake"\n[nats]\nserver = "h"\n' + SOURCE, "server: is not known; did you mean"),
         ('path = "lake"\n' + SOURCE, r"orders.toml: \[nats\]: servers: is required"),
         ('sinc = "delta"\n' + HEAD + SOURCE, "sinc: is not known; did you mean 'sink'"),
         ('sink = "detla"\n' + HEAD + SOURCE, "got 'detla'; did you mean 'delta'"),
@@ -132,7 +144,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         (HEAD + SOURCE + 'table = "a/b"', "table: 'a/b' may hold letters"),
         (HEAD + '[[source]]\nstream = "A,B"', r"give each stream a \[\[source\]\] of its own"),
         (HEAD + SOURCE + SOURCE, "name: 'orders' stands for more than one thing"),
-        (HEAD + SOURCE + SOURCE + 'name = "b"', "table: 'orders' stands for more than one thing"),
+        (HEAD + SOURCE + SOURCE + 'name = "b"', r"table: 'orders' .* choose another table"),
         (HEAD + SOURCE + "options = {stream = 'X'}", "stream: is the key 'stream' of the source"),
         (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: is not for a pipeline"),
         (

@@ -53,6 +53,17 @@ _SOURCE_KEYS: Final = (
     *("stream", "name", "format", "schema", "table", "prefix", "subjects", "start"),
     *("commit", "bookmark", "max_messages", "options"),
 )
+_NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
+
+#: Keys that are easily written into another table: after ``[nats]`` or ``[[source]]`` a line is of
+#: that table, whatever it says.
+_PLACES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("path", "sink", "every"), "above the first table"),
+    **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
+    **dict.fromkeys(("master", "settings"), "into the table [spark]"),
+    **dict.fromkeys(("first", "longest", "most"), "into the table [restart]"),
+    **dict.fromkeys(set(_SOURCE_KEYS) - {"name"}, "into a table [[source]]"),
+}
 _UNWANTED: Final = ("mode", "columnnameofcorruptrecord")
 
 
@@ -68,12 +79,14 @@ def read_config(
     """
     file = Path(path).absolute()
     top = TomlTable(file.name, _load(file))
-    top.only(*_KEYS)
+    top.only(_PLACES, *_KEYS)
     name = top.text("name", file.stem)
     if not NAME.fullmatch(name):
         raise top.fail("name", f"{name!r} may hold letters, digits, '-' and '_' only")
+    nats = top.table("nats")
+    nats.refuse(_PLACES, "path", "sink", "every")
     folder = _path(top, file.parent)
-    nats = _nats(top.table("nats"), file.parent, server, default_server)
+    options = _nats(nats, file.parent, server, default_server)
     spark = top.table("spark")
     config = PipelineConfig(
         name=name,
@@ -83,7 +96,7 @@ def read_config(
         master=spark.text("master", LOCAL_MASTER),
         settings=_settings(spark.table("settings")),
         restarts=_restarts(top.table("restart")),
-        sources=tuple(_sources(top, file, name, nats)),
+        sources=tuple(_sources(top, file, name, options)),
     )
     spark.finish()
     _check_names(file.name, config)
@@ -122,6 +135,7 @@ def _nats(
     if server is not None:
         found["nats.servers"] = server
     if "nats.servers" not in found:
+        table.misspelt("servers")
         raise table.fail("servers", 'is required, for example servers = "nats://127.0.0.1:4222"')
     return found
 
@@ -195,7 +209,7 @@ def _sources(
 
 
 def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]) -> SourceConfig:
-    table.only(*_SOURCE_KEYS)
+    table.only(_PLACES, *_SOURCE_KEYS)
     stream = table.text("stream")
     if not stream:
         raise table.fail("stream", 'is required: the name of a stream, as stream = "ORDERS"')
@@ -351,7 +365,9 @@ def _tables(source: SourceConfig) -> list[str]:
 def _refuse_twice(file: str, key: str, names: list[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
-            hint = "; give one of the advisories a prefix" if key == "table" else ""
+            hint = ", or a prefix for a source of advisories" if key == "table" else ""
             raise ConfigError(
-                f"{file}: {key}", f"{name!r} stands for more than one thing{hint}; choose another"
+                f"{file}: {key}",
+                f"{name!r} stands for more than one thing; choose another {key} for one of them"
+                + hint,
             )

@@ -32,11 +32,27 @@ class TomlTable:
         """Return the error for a key, to be raised."""
         return ConfigError(f"{self._where}: {key}", reason)
 
-    def only(self, *keys: str) -> None:
-        """Refuse other keys, so that a misspelt key is reported as such and not as missing."""
+    def only(self, places: Mapping[str, str], *keys: str) -> None:
+        """Refuse other keys, so that a misspelt key is reported as such and not as missing.
+
+        ``places`` says where keys of other tables belong.
+        """
+        self.refuse(places, *(places.keys() - keys))
         for key in self._values:
             if key not in keys:
                 raise self.fail(key, f"is not known{near(key, keys)}")
+
+    def refuse(self, places: Mapping[str, str], *keys: str) -> None:
+        """Refuse keys of other tables, and say where they belong."""
+        for key in self._values:
+            if key in keys:
+                raise self.fail(key, f"is not known here; it belongs {places[key]}")
+
+    def misspelt(self, key: str) -> None:
+        """Refuse a key that is almost this one, which is missing."""
+        for each in self._values:
+            if hint := near(each, (key,)):
+                raise self.fail(each, f"is not known{hint}")
 
     def has(self, key: str) -> bool:
         """Tell whether the key is given."""
@@ -111,7 +127,7 @@ class TomlTable:
         """Take a list of tables."""
         value = self.value(key)
         items = cast(list[object], value) if isinstance(value, list) else [value]
-        if value is None or not all(isinstance(each, dict) for each in items):
+        if not items or not all(isinstance(each, dict) for each in items):
             raise self.fail(key, f"is required, at least once: write it as [[{key}]]")
         return cast(list[Mapping[str, object]], items)
 
