@@ -58,14 +58,17 @@ class Layout:
         return StructType([*self.payload.fields, *self.beside.fields])
 
     def check(self, requested: StructType) -> None:
-        """Refuse columns that are not offered, or not with this type. Raises `SchemaError`."""
+        """Refuse columns that are not offered, or not with this type, or that are there twice.
+
+        Raises `SchemaError`.
+        """
         _refuse_not_null(requested)
+        _refuse_twice(requested)
         offered = {each.name: each for each in self.columns}
         for each in requested:
             found = offered.get(each.name)
             if found is None:
-                names = ", ".join(offered)
-                raise SchemaError(f"column {each.name!r} is not offered; there are {names}")
+                raise SchemaError(_not_offered(each.name, list(offered)))
             if arrow_type(found.dataType) != arrow_type(each.dataType):
                 raise SchemaError(
                     f"column {each.name!r} is {found.dataType.simpleString()},"
@@ -114,6 +117,21 @@ def _refuse_clash(payload: StructType, beside: StructType) -> None:
                 f"the payload has a member {name!r}, which is the name of a column of the source"
                 " itself; leave it out of the schema (it is kept in _extra), or read raw"
             )
+
+
+def _not_offered(name: str, offered: list[str]) -> str:
+    text = f"column {name!r} is not offered; there are {', '.join(offered)}"
+    if name.removeprefix("_") == "headers":
+        return f"{text}; includeHeaders=true adds the headers"
+    same = [each for each in offered if each.lower() == name.lower()]
+    return f"{text}; write {same[0]!r}, in this case" if same else text
+
+
+def _refuse_twice(requested: StructType) -> None:
+    """Refuse columns of one name: Spark takes such a schema, and fails later at their values."""
+    twice = next((name for name in requested.names if requested.names.count(name) > 1), None)
+    if twice is not None:
+        raise SchemaError(f"the schema: column {twice!r} is there twice; leave one of them out")
 
 
 def _refuse_not_null(requested: StructType) -> None:

@@ -52,3 +52,25 @@ def test_the_payload_that_does_not_fit_has_a_column_of_its_own(name: str) -> Non
     )
     with pytest.raises(OptionError, match=f"the source has another column '{name}'"):
         Layout(options, StructType([StructField("a", LongType())]))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["seq", "seq"], "'seq' is there twice; leave one of them out"),
+        (["SEQ"], "there are subject, data, stream, seq, timestamp; write 'seq', in this case"),
+        (["headers"], "'headers' is not offered.*; includeHeaders=true adds the headers"),
+    ],
+)
+def test_columns_that_cannot_be_had_are_named(names: list[str], message: str) -> None:
+    options = SourceOptions.parse({"nats.servers": "h", "stream": "S"})
+    wanted = StructType([StructField(name, LongType()) for name in names])
+    with pytest.raises(SchemaError, match=message):
+        Layout(options).check(wanted)
+
+
+def test_a_column_of_the_payload_is_there_once() -> None:
+    options = SourceOptions.parse({"nats.servers": "h", "stream": "S", "valueFormat": "json"})
+    wanted = StructType([StructField("id", LongType())] * 2)
+    with pytest.raises(SchemaError, match="'id' is there twice"):
+        Layout(options, wanted).check(wanted)
