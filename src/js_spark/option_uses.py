@@ -1,6 +1,7 @@
-"""Options that only one kind of read obeys: the other kind refuses them.
+"""Options that only one kind of read or write obeys: the other kind refuses them.
 
 An end or a limit is set because it is needed; a read that ignores it gives more rows than wanted.
+So is the identity of a write: if it is ignored, rows are stored twice.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Final
 
 from js_spark.errors import OptionError
 
-__all__ = ["refuse_ends", "refuse_limits"]
+__all__ = ["refuse_ends", "refuse_limits", "refuse_write_id"]
 
 _LIMITS: Final = frozenset(
     {"maxmessagespertrigger", "maxoffsetspertrigger", "maxbytespertrigger"}
@@ -36,3 +37,15 @@ def refuse_limits(names: Iterable[str]) -> None:
                 "is for a streaming query; a batch is bounded by startingOffsets and"
                 " endingOffsets, or by their times",
             )
+
+
+def refuse_write_id(names: Iterable[str]) -> None:
+    """Refuse to name the write of a streaming query. Raises `OptionError`."""
+    # Spark hands the options of a stream on in lower case.
+    if any(name.lower() == "writeid" for name in names):
+        raise OptionError(
+            "writeId",
+            "is for a batch write: a streaming query is known by its checkpoint, and with another"
+            " one stores its rows again; leave it out, and give rows an idColumn or"
+            " idempotence=insert if they must be known under any checkpoint",
+        )

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from js_spark.errors import OptionError, SparkSourceError
 from js_spark.layout import Layout
-from js_spark.option_uses import refuse_ends, refuse_limits
+from js_spark.option_uses import refuse_ends, refuse_limits, refuse_write_id
 from js_spark.options import SourceOptions
 from js_spark.reader import JetStreamReader
 from js_spark.refused_reader import RefusedReader
@@ -75,6 +75,7 @@ class JetStreamDataSource(DataSource):
         """Return the writer of a streaming query; Spark has no update mode for Python's sinks."""
         if overwrite:
             raise OptionError("outputMode", "'complete' is not possible: a stream is appended to")
+        refuse_write_id(self.options)
         return JetStreamStreamWriter(SinkOptions.parse(self.options), schema)
 
 

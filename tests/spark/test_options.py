@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from js_models import Timestamp
 from js_spark.bounds import Bound
@@ -216,3 +217,11 @@ def test_a_batch_has_no_limits_of_triggers(given: dict[str, str]) -> None:
     assert source.streamReader(source.schema())
     with pytest.raises(OptionError, match="is for a streaming query"):
         source.reader(source.schema())
+
+
+def test_a_streaming_write_has_its_name_from_the_checkpoint() -> None:
+    source = JetStreamDataSource({**LEAST, "subject": "s", "writeId": "job"})
+    rows = StructType([StructField("data", BinaryType())])
+    assert source.writer(rows, overwrite=False)
+    with pytest.raises(OptionError, match="'writeId': is for a batch write: a streaming query is"):
+        source.streamWriter(rows, overwrite=False)
