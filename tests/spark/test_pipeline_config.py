@@ -147,6 +147,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         (HEAD + SOURCE + SOURCE + 'name = "b"', r"table: 'orders' .* choose another table"),
         (HEAD + SOURCE + "options = {stream = 'X'}", "stream: is the key 'stream' of the source"),
         (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: is not for a pipeline"),
+        (HEAD + SOURCE + "options = {checkpointLocation = 'x'}", "Location: is not for a pipeline"),
         (
             HEAD + SOURCE + "options = {endingOffsetsByTimestamp = '{}'}",
             "endingOffsetsByTimestamp: is not for a pipeline",

@@ -64,7 +64,7 @@ _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("first", "longest", "most"), "into the table [restart]"),
     **dict.fromkeys(set(_SOURCE_KEYS) - {"name"}, "into a table [[source]]"),
 }
-_UNWANTED: Final = ("mode", "columnnameofcorruptrecord")
+_UNWANTED: Final = ("mode", "columnnameofcorruptrecord", "checkpointlocation")
 
 
 def read_config(
