@@ -94,6 +94,27 @@ class Bound:
             )
         return state.next
 
+    def refuse_end(self, end: Bound) -> None:
+        """Raise `OptionError` for an end before this start: the read would be empty, silently.
+
+        A sequence is not compared with a time or a word: only the server knows where those are.
+        """
+        for name, low in self.by_stream.items():
+            high = end.by_stream.get(name)
+            if isinstance(low, int) and isinstance(high, int) and high < low:
+                self._refuse(end, name, str(high), str(low))
+        for name, since in self.by_time.items():
+            until = end.by_time.get(name)
+            if until is not None and until < since:
+                self._refuse(end, name, until.rfc3339(), since.rfc3339())
+
+    def _refuse(self, end: Bound, name: str, high: str, low: str) -> None:
+        raise OptionError(
+            end.option,
+            f"stream {name}: {high} lies before {self.option}, which is {low}; give a later end, or"
+            " an earlier start",
+        )
+
     def asks_for(self, word: _Word) -> bool:
         """Tell whether a stream of the read has this word, or the number that stands for it."""
         return word == self.word or word in self.by_stream.values()

@@ -118,6 +118,8 @@ class SourceOptions:
     def _check(self) -> None:
         if self.json_schema is not None and self.value_format != "json":
             raise OptionError("jsonSchema", "needs valueFormat=json beside it")
+        if self.start is not None and self.end is not None:
+            self.start.refuse_end(self.end)
         most, least = self.max_messages_per_trigger, self.min_messages_per_trigger
         if most is not None and least is not None and least > most:
             raise OptionError(

@@ -63,6 +63,16 @@ def test_names_of_kafka_are_taken() -> None:
         ({"endingOffsets": '{"S": 1, "T": 1}'}, "endingOffsets", "'T' is not read"),
         ({"endingOffsets": "earliest"}, "endingOffsets", "no message lies before that"),
         ({"endingOffsets": '{"S": -2}'}, "endingOffsets", "no message lies before that"),
+        (
+            {"startingOffsets": '{"S": 9}', "endingOffsets": '{"S": 3}'},
+            "endingOffsets",
+            "3 lies before startingOffsets, which is 9",
+        ),
+        (
+            {"startingTimestamp": "2000", "endingOffsetsByTimestamp": '{"S": 1999}'},
+            "endingOffsetsByTimestamp",
+            "lies before startingTimestamp, which is 1970-01-01T00:00:02Z",
+        ),
         ({"startingTimestamp": "noon"}, "startingTimestamp", "milliseconds since 1970"),
         ({"endingTimestamp": "2026-01-31"}, "endingTimestamp", "as 2026-01-31T12:00:00Z"),
         ({"startingOffsetsByTimestamp": "7"}, "startingOffsetsByTimestamp", "JSON object"),
