@@ -43,15 +43,17 @@ class Continuity:
             )
 
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
-        """Return where a streaming read begins; raises `OptionError` for a start beyond the end.
+        """Return where a read begins; raises `OptionError` for a start beyond the end.
 
-        Later batches could not tell such a start from a stream that was put back.
+        Whoever kept that sequence may have read another stream of this name, and would miss what
+        this one holds. Later batches of a query could not tell it from a stream that was put back.
         """
         if self._strict and start > state.next:
             raise OptionError(
                 bound.option,
                 f"stream {state.name}: asks for sequence {start}, but the stream ends at"
-                f" {state.next - 1}; 'latest' begins there",
+                f" {state.next - 1}; 'latest' begins there, 'earliest' reads a stream that was made"
+                " anew",
             )
         return min(start, state.next)
 

@@ -54,8 +54,10 @@ class JetStreamReader(DataSourceReader):
         options = self._options
         low, high = options.start or _EARLIEST, options.end or _LATEST
         start, end = low.resolve(state, leader.seq_at), high.resolve(state, leader.seq_at)
-        Continuity(options, leader.time_at).check_start(low, start, state)
-        start, end = max(start, state.first), min(end, state.next)
+        continuity = Continuity(options, leader.time_at)
+        continuity.check_start(low, start, state)
+        start = max(continuity.within(low, start, state), state.first)
+        end = min(end, state.next)
         if end <= start:
             return []
         way = read_way(options, state)

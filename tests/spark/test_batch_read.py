@@ -182,6 +182,17 @@ def test_start_below_what_is_left_is_data_loss(make_stream: Make, fill: Fill, se
     assert seqs(stream.name) == [6, 7, 8, 9, 10]
 
 
+def test_a_start_beyond_the_end_is_refused(make_stream: Make, fill: Fill, seqs: Seqs) -> None:
+    """Who kept the sequence may have read a stream that was deleted and made anew since."""
+    stream = make_stream()
+    fill(stream, [b""] * 10)
+    start = json.dumps({stream.name: 12})
+    with pytest.raises(PySparkException, match="asks for sequence 12, but the stream ends at 10"):
+        seqs(stream.name, startingOffsets=start)
+    assert seqs(stream.name, startingOffsets=start, failOnDataLoss="false") == []
+    assert seqs(stream.name, startingOffsets=json.dumps({stream.name: 11})) == []
+
+
 def test_a_view_is_read_by_sql(
     spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill
 ) -> None:
