@@ -32,8 +32,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from js_core.errors import MessageNotFound, TwinstreamError, WrongLastSequence
+from js_core.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
 from js_core.subject_match import matcher
+from js_models.error_codes import BATCH_DISABLED
 from js_spark.errors import LedgerError, SchemaError
 from js_spark.fenced_batch import FencedBatch, may_be_sent_again
 from js_spark.ledger_entry import Entry
@@ -161,10 +162,10 @@ class LedgerWriter:
                     return found
                 patience.spend(error)  # the batch that came first is being stored just now
             except TwinstreamError as error:
+                if tries == _SUSPICIOUS or _is_of_another(error):
+                    self._refuse_strangers(rows)
                 if not may_be_sent_again(error):
                     raise
-                if tries == _SUSPICIOUS:
-                    self._refuse_strangers(rows)
                 patience.spend(error)
 
     def _refuse_strangers(self, rows: list[OutMessage]) -> None:
@@ -176,3 +177,8 @@ class LedgerWriter:
                     f"a row has the subject {row.subject!r}, which stream {self._stream.name} does"
                     " not have; with idempotence=ledger all rows go into one stream"
                 )
+
+
+def _is_of_another(error: TwinstreamError) -> bool:
+    """Tell whether another stream answered, that of the last row: this one takes batches."""
+    return isinstance(error, JetStreamError) and error.err_code == BATCH_DISABLED

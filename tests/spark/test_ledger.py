@@ -167,6 +167,21 @@ def test_a_row_for_another_stream_is_named(
     assert stream.info().state.messages == 0
 
 
+def test_a_last_row_for_another_stream_is_named(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    """The other stream answers the commit, and says what it lacks itself."""
+    stream, other = make_stream(allow_atomic=True), make_stream()
+    prefix = stream.name.lower()
+    options = {"nats.servers": "nats://127.0.0.1:1", "stream": stream.name, "idempotence": "ledger"}
+    parsed = SinkOptions.parse({**options, "ledgerSubject": f"{prefix}.ledger"})
+    rows = [f"{prefix}.n", f"{other.name.lower()}.n"]
+    messages = iter([OutMessage(each, b"", None, None, None) for each in rows])
+    with pytest.raises(SchemaError, match=f"{other.name.lower()}.n.* does not have"):
+        LedgerWriter(nc, stream, parsed, TaskIdentity("w", 0, 0)).write(messages)
+    assert stream.info().state.messages == 0
+
+
 def test_others_in_the_ledger_are_told(nc: Connection, make_stream: Callable[..., Stream]) -> None:
     stream = make_stream(allow_atomic=True)
 
