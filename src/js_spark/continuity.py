@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from js_spark.bounds import Bound
+from js_spark.bounds import Bound, SeqAt
 from js_spark.errors import CheckpointError, DataLossError, OptionError
 from js_spark.filters import same_filter
 from js_spark.mark import TimeAt
@@ -33,6 +33,15 @@ class Continuity:
         self._time_at = time_at
         self._strict = options.fail_on_data_loss
         self._filter = ",".join(options.subjects)
+
+    def first(self, bound: Bound, state: StreamState, seq_at: SeqAt) -> int:
+        """Return where a read begins that nothing was read before.
+
+        Raises what `check_start` and `within` do, and what a bound in times does.
+        """
+        start = bound.resolve(state, seq_at)
+        self.check_start(bound, start, state)
+        return self.within(bound, start, state)
 
     def check_start(self, bound: Bound, start: int, state: StreamState) -> None:
         """Refuse to start below the first message, when somebody asked for that sequence."""

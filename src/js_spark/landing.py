@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from js_spark.batch_folders import reaches
+from js_spark.continuity import Continuity
 from js_spark.errors import JournalError, OptionError
 from js_spark.filters import same_filter
 from js_spark.journal import Journal, Plan
@@ -116,7 +117,10 @@ class Landing:
     def _start(self, leader: Leader, state: StreamState, last: Plan | None) -> int:
         if last is None:
             bound = self.options.start
-            return state.first if bound is None else bound.resolve(state, leader.seq_at)
+            if bound is None:
+                return state.first
+            # Before the batch is begun: one that cannot be read would be in the way for good.
+            return Continuity(self.options, leader.time_at).first(bound, state, leader.seq_at)
         strict = self.options.fail_on_data_loss
         return start_behind(state, last.position, leader.time_at, strict=strict)
 

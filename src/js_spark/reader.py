@@ -53,11 +53,9 @@ class JetStreamReader(DataSourceReader):
     def _ranges(self, state: StreamState, leader: Leader) -> list[SequenceRange]:
         options = self._options
         low, high = options.start or _EARLIEST, options.end or _LATEST
-        start, end = low.resolve(state, leader.seq_at), high.resolve(state, leader.seq_at)
-        continuity = Continuity(options, leader.time_at)
-        continuity.check_start(low, start, state)
-        start = max(continuity.within(low, start, state), state.first)
-        end = min(end, state.next)
+        start = Continuity(options, leader.time_at).first(low, state, leader.seq_at)
+        end = high.resolve(state, leader.seq_at)
+        start, end = max(start, state.first), min(end, state.next)
         if end <= start:
             return []
         way = read_way(options, state)

@@ -54,9 +54,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         bound = self._options.start or _LATEST
         found: dict[str, Position] = {}
         for state in self._leader.states():
-            start = bound.resolve(state, self._leader.seq_at)
-            self._continuity.check_start(bound, start, state)
-            start = self._continuity.within(bound, start, state)
+            start = self._continuity.first(bound, state, self._leader.seq_at)
             found[state.name] = Position(start, state.created, self._filter, mark=state.mark)
         return Offset(found).to_json()
 

@@ -295,6 +295,21 @@ def test_a_landing_does_not_begin_at_the_end_again_and_again(
         lands(stream, options=options)
 
 
+def test_a_first_landing_begins_within_the_stream(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill
+) -> None:
+    """What is refused leaves no batch behind that every later landing would have to finish."""
+    stream = make_stream()
+    fill(stream, [{"id": at} for at in range(10)])
+    stream.purge(before_seq=6)
+    with pytest.raises(DataLossError, match="asks for sequence 2, but the first one left is 6"):
+        lands(stream, options={"startingOffsets": json.dumps({stream.name: 2})})
+    with pytest.raises(OptionError, match="asks for sequence 12, but the stream ends at 10"):
+        lands(stream, options={"startingOffsets": json.dumps({stream.name: 12})})
+    report = lands(stream)
+    assert (report.batch_id, report.start, report.messages) == (0, 6, 5)
+
+
 def test_tables_keep_to_their_folder(lands: Callable[..., LandReport], make_stream: Make) -> None:
     for name in ("journal", "dead_letters", "../x", "_hidden", "a=b"):
         with pytest.raises(OptionError, match="cannot be a table's folder"):
