@@ -7,12 +7,38 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from js_sync import Stream
 from js_testing import NatsServer
 from tests.spark.pipelines import counted, write_config
+
+
+def started(file: Path) -> subprocess.Popen[str]:
+    """A run of a pipeline, in a session of processes of its own."""
+    command = ["pipeline", "run", "--config", str(file), "--every", "1s", "--json"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "js_cli.main", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def has_java(session: int) -> bool:
+    """Tell whether a Java process has begun in a session (Linux only)."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            head, _, rest = stat.read_text().rpartition(")")
+            if head.endswith("(java") and int(rest.split()[3]) == session:
+                return True
+    return False
 
 
 def test_ctrl_c_ends_a_run_between_two_batches(
@@ -24,15 +50,7 @@ def test_ctrl_c_ends_a_run_between_two_batches(
     stream = make_stream()
     fill(stream, [{"id": at} for at in range(40)])
     source = f'stream = "{stream.name}"\nname = "orders"\ntable = "orders"\nmax_messages = 20'
-    file = write_config(tmp_path, "parquet", server.url, source)
-    command = ["pipeline", "run", "--config", str(file), "--every", "1s", "--json"]
-    program = subprocess.Popen(
-        [sys.executable, "-m", "js_cli.main", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    program = started(write_config(tmp_path, "parquet", server.url, source))
     try:
         assert program.stdout is not None
         for line in program.stdout:
@@ -48,3 +66,26 @@ def test_ctrl_c_ends_a_run_between_two_batches(
     assert (program.returncode, errors) == (0, "")
     assert [json.loads(each)["event"] for each in left.splitlines()][-1:] == ["ended"]
     assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (40, 40)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_while_spark_starts_leaves_no_java(
+    number: signal.Signals, server: NatsServer, make_stream: Callable[..., Stream], tmp_path: Path
+) -> None:
+    source = f'stream = "{make_stream().name}"\nname = "orders"'
+    program = started(write_config(tmp_path, "parquet", server.url, source))
+    try:
+        deadline = time.monotonic() + 60
+        while not has_java(program.pid):
+            assert program.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        program.send_signal(number)
+        # It ends only when Java has, too, which writes into the same pipes.
+        left, errors = program.communicate(timeout=120)
+    finally:
+        with suppress(ProcessLookupError):  # none is left
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait(60)
+    assert (program.returncode, errors) == (0, "")
+    assert [json.loads(each)["event"] for each in left.splitlines()] == ["ended"]

@@ -58,8 +58,15 @@ def run(
 
     if notes().is_terminal:
         notes().print("Spark is starting …")  # some seconds without a sign of life
-    # In this order: Spark takes Ctrl-C for itself when it starts.
-    with spark_of(config, verbose=verbose) as spark, asked_to_stop() as asked:
+    # Before and after: a Java process whose start is interrupted is left behind, and Spark takes
+    # Ctrl-C for itself when it has started.
+    with (
+        asked_to_stop() as early,
+        spark_of(config, verbose=verbose) as spark,
+        asked_to_stop() as asked,
+    ):
+        if early.is_set():
+            asked.set()
         watcher = _watcher(config, as_json=as_json)
         ended: list[Failed] = []
 
