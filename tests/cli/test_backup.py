@@ -80,6 +80,8 @@ import js_sync
 from js_cli.main import main
 
 number = getattr(signal, sys.argv.pop())
+# Whoever runs the tests may ignore it, as nohup does.
+signal.signal(number, signal.SIG_DFL)
 
 def killed(call):
     def run(*arguments, on_progress, **more):
