@@ -64,13 +64,18 @@ async def test_a_lost_consumer_is_replaced(opened, name):
             assert all(isinstance(report, js.PullWarning) for report in reports)
 
 
+async def asked(messages, stream):
+    """Ask for a message that does not come; return the names of the stream's consumers."""
+    with pytest.raises(js.RequestTimeout):
+        await messages.next(0.1)
+    return [each async for each in stream.consumer_names()]
+
+
 async def test_new_is_not_asked_for_twice(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 5)
         async with stream.ordered(deliver_policy="new") as messages:
-            with pytest.raises(js.RequestTimeout):
-                await messages.next(0.1)
-            (consumer,) = [each async for each in stream.consumer_names()]
+            (consumer,) = await eventually(asked, messages, stream)
             await stream.delete_consumer(consumer)
             # Published while there is no consumer: "new" alone would skip it.
             await jet.publish(f"{name}.x")

@@ -65,13 +65,18 @@ def test_a_lost_consumer_is_replaced(opened, name):
             assert all(isinstance(report, js.PullWarning) for report in reports)
 
 
+def asked(messages, stream):
+    """Ask for a message that does not come; return the names of the stream's consumers."""
+    with pytest.raises(js.RequestTimeout):
+        messages.next(0.1)
+    return [each for each in stream.consumer_names()]
+
+
 def test_new_is_not_asked_for_twice(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 5)
         with stream.ordered(deliver_policy="new") as messages:
-            with pytest.raises(js.RequestTimeout):
-                messages.next(0.1)
-            (consumer,) = [each for each in stream.consumer_names()]
+            (consumer,) = eventually(asked, messages, stream)
             stream.delete_consumer(consumer)
             # Published while there is no consumer: "new" alone would skip it.
             jet.publish(f"{name}.x")
