@@ -166,7 +166,7 @@ def test_who_waits_while_the_mailbox_is_given_up_pulls_anew():
         eventually(lambda: messages.buffered and server.reached("here"))
         assert messages.take(Deadline.after(30)).metadata.stream_seq == 1
         with beside(lambda: messages.take(Deadline.after(30)).metadata.stream_seq) as came:
-            eventually(lambda: messages.held.wanted)
+            eventually(lambda: messages.held.waiting)
             given_up(messages)
             eventually(lambda: came)
         assert came == [2]
