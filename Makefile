@@ -67,7 +67,7 @@ equal: setup ## prove that both twins have the same public names and signatures
 	$(BIN)/python -m pytest -q tests/test_twins.py tests/test_layering.py
 
 test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
-	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 demo: setup ## the whole way from the spec to Parquet, on a server of its own
 	@$(BIN)/twinstream demo $(ARGS)

@@ -19,7 +19,11 @@ from xdist.scheduler import LoadScopeScheduling
 from js_testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
-SPARK = "tests/spark/"
+
+# They share a session of Spark, which starts slowly; those in the folder below have their own.
+SPARK = "tests/spark/test_"
+# What starts Java takes longest, and ends last unless it begins first.
+SLOW = ("tests/spark/apart", "tests/test_docs.py", "tests/test_readme.py", "tests/cli/test_demo.py")
 
 # How fast the machine is just now says nothing about the code.
 hypothesis.settings.register_profile(
@@ -31,7 +35,7 @@ hypothesis.settings.load_profile("any machine")
 
 
 class ByFile(LoadScopeScheduling):
-    """Deals tests to processes file by file, those of Spark together: a session starts slowly."""
+    """Deals tests to processes file by file, those that share a session of Spark together."""
 
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]
@@ -40,6 +44,12 @@ class ByFile(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """Choose how tests are dealt to the processes that run them."""
     return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long; otherwise the order stays."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
+    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
 
 
 @pytest.fixture(scope="session")

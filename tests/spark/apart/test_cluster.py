@@ -26,7 +26,7 @@ from js_testing import NatsServer
 from tests.soak import LONG
 from tests.spark.processes import SparkProcess, package_folder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 JOB = Path(__file__).with_name("cluster_job.py")
 MESSAGES = 10_000
 
