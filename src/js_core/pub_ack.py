@@ -6,12 +6,8 @@ against 3.0 microseconds for JSON (Python 3.11).
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from itertools import repeat
-from typing import Any, Final
-
-from attrs import fields
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from js_core.answers import read_answer
 from js_core.errors import BadAnswer, TwinstreamError
@@ -23,17 +19,23 @@ __all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_p
 _SEQ: Final = b'"seq":'
 _ZERO: Final = ord("0")
 
-# An acknowledgement is made for every message; setting its slots one by one takes half the time
-# of its constructor (0.8 against 1.5 µs, Python 3.13), which knows no more about them.
-_new = PubAck.__new__
-_put_unknown, _put_stream, _put_seq, _put_domain = (
-    getattr(PubAck, name).__set__ for name in ("unknown", "stream", "seq", "domain")
-)
-_put_others: Final = tuple(
-    getattr(PubAck, each.name).__set__
-    for each in fields(PubAck)
-    if each.name not in {"unknown", "stream", "seq", "domain"}
-)
+
+class _Blank(PubAck):
+    """An acknowledgement to be filled, which takes its place among the others by its class.
+
+    One is made for every message: 0.7 µs, where the constructor of a class whose values are fixed
+    takes 2.3 (Python 3.11 and 3.13).
+    """
+
+    __slots__ = ()
+
+    __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
+    __setattr__ = object.__setattr__
+    # Without it the interpreter would look for the one above each time.
+    __delattr__ = object.__delattr__
+
+
+_blank: Final = cast("Callable[[], Any]", _Blank)
 
 
 def is_pub_ack(frame: Frame) -> bool:
@@ -95,30 +97,21 @@ class AckShape:
 
     def ack(self, seq: bytes) -> PubAck:
         """Return the acknowledgement with a sequence, in digits."""
-        ack = _new(PubAck)
-        _put_unknown(ack, {})
-        _put_stream(ack, self.stream)
-        _put_seq(ack, int(seq))
-        _put_domain(ack, self.domain)
-        for put in _put_others:
-            put(ack, None)
-        return ack
+        return self.acks([seq])[0]
 
     def acks(self, seqs: list[bytes]) -> list[PubAck]:
-        """Return an acknowledgement for each sequence.
-
-        Slot by slot over all of them, in C: some 0.8 of the time of one after the other.
-        """
-        acks = list(map(_new, repeat(PubAck, len(seqs))))
-        columns: list[tuple[Callable[[PubAck, Any], None], Iterable[Any]]] = [
-            (_put_unknown, [{} for _ in seqs]),
-            (_put_stream, repeat(self.stream)),
-            (_put_seq, map(int, seqs)),
-            (_put_domain, repeat(self.domain)),
-            *((put, repeat(None)) for put in _put_others),
-        ]
-        for put, values in columns:
-            deque(map(put, acks, values), maxlen=0)
+        """Return an acknowledgement for each sequence."""
+        stream, domain = self.stream, self.domain
+        acks: list[PubAck] = []
+        for seq in map(int, seqs):
+            ack = _blank()
+            ack.unknown = {}
+            ack.stream = stream
+            ack.seq = seq
+            ack.domain = domain
+            ack.duplicate = ack.val = ack.batch = ack.count = None
+            ack.__class__ = PubAck
+            acks.append(ack)
         return acks
 
 
