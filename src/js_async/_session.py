@@ -51,6 +51,7 @@ from js_core.protocol import (
     Pong,
     Refusal,
     Sink,
+    line_end,
     long_publish_command,
     publish_command,
 )
@@ -397,7 +398,8 @@ class Session:
         if headers or not reply:
             return self._link.offer(publish_command(subject, reply, headers, payload), now)
         # What `publish_command` would return, without the call: most of what is sent is this.
-        return self._link.offer(b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, size, payload), now)
+        parts = (b"PUB ", subject, b" ", reply, line_end(size), payload, b"\r\n")
+        return self._link.offer(b"".join(parts), now)
 
     def try_write(self, command: bytes) -> bool:
         """Write a short, ready-made command if that needs no waiting; tell whether it was done."""

@@ -42,7 +42,7 @@ from js_sync._io import Lock, Signal, sleep
 from js_sync._publish_doubt import prove
 from js_sync._publish_reasons import Reasons
 from js_sync._transport import Box
-from js_sync._under_way import Outcome, UnderWay
+from js_sync._under_way import Outcome, UnderWay, under_way
 
 __all__ = ["Pipeline"]
 
@@ -135,12 +135,11 @@ class Pipeline:
 
         Raises `BadArgument` for what is no message at all.
         """
-        if isinstance(given, PublishRequest):
+        # A pair stays one, unless something is wrong with it.
+        plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
+        if not plain:
+            given = as_request(given)
             plain = given[2:] == PLAIN and type(given.data) is bytes
-        else:
-            plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
-            # A pair stays one, unless something is wrong with it.
-            given = given if plain else as_request(given)
         try:
             headers = b"" if plain else publish_headers(as_request(given))
             try:
@@ -150,11 +149,11 @@ class Pipeline:
                 subject = check_subject(given[0])
         except TwinstreamError as error:
             # Not the request itself: its data may be what has no length.
-            entry = UnderWay(PublishRequest(str(given[0])), b"", b"", b"", 0.0)
+            entry = under_way(PublishRequest(str(given[0])), b"", b"", b"", 0.0)
             entry.outcome = PublishFailure(as_request(given), error)
             return entry
         self._number = number = self._number + 1
-        return UnderWay(given, subject, self._inbox % number, headers, monotonic())
+        return under_way(given, subject, self._inbox % number, headers, monotonic())
 
     def _check(self, subject: str) -> bytes:
         if len(self._subjects) >= _SUBJECTS:

@@ -9,13 +9,13 @@ from js_core.publish_retry import Step
 from js_models import PubAck
 from js_sync._io import Signal
 
-__all__ = ["Outcome", "UnderWay"]
+__all__ = ["Outcome", "UnderWay", "under_way"]
 
 Outcome = PubAck | PublishFailure
 
 
 class UnderWay:
-    """A message under way, and in the end what became of it."""
+    """A message under way, and in the end what became of it; made by `under_way`."""
 
     # Slots not for speed: on Python 3.11 two threads that give an object its first `__dict__` (by
     # asking for it, or by an attribute that none had before) can break the interpreter, where a
@@ -40,26 +40,23 @@ class UnderWay:
         "trouble",
     )
 
-    def __init__(
-        self, given: Publishable, subject: bytes, reply: bytes, headers: bytes, now: float
-    ) -> None:
-        self.given = given
-        self.data = data = given[1]
-        self.subject = subject
-        self.reply = reply
-        self.headers = headers
-        self.size = len(data) + len(headers) + len(subject)
-        self.started = now
-        self.sent_at = now
-        self.outcome: Outcome | None = None
-        self.signal: Signal | None = None
-        self.trouble: tuple[TwinstreamError, Step] | None = None
-        self.stray: TwinstreamError | None = None
-        self.attempts = 1
-        self.lacks_leader = False
-        self.is_told = False
-        self.doubt = False
-        self.seen = False
+    given: Publishable
+    data: bytes
+    subject: bytes
+    reply: bytes
+    headers: bytes
+    size: int
+    started: float
+    sent_at: float
+    outcome: Outcome | None
+    signal: Signal | None
+    trouble: tuple[TwinstreamError, Step] | None
+    stray: TwinstreamError | None
+    attempts: int
+    lacks_leader: bool
+    is_told: bool
+    doubt: bool
+    seen: bool
 
     @property
     def request(self) -> PublishRequest:
@@ -70,3 +67,25 @@ class UnderWay:
     def repeatable(self) -> bool:
         """Tell whether sending it again cannot store it twice."""
         return bool(self.headers) and self.request.is_repeatable
+
+
+def under_way(
+    given: Publishable, subject: bytes, reply: bytes, headers: bytes, now: float
+) -> UnderWay:
+    """Return a message that is about to be sent.
+
+    No constructor, which would take 0.7 µs for each message in place of 0.35 (Python 3.11 and
+    3.13): the interpreter calls one function of Python from another without leaving Python.
+    """
+    entry = UnderWay()
+    entry.given = given
+    entry.data = data = given[1]
+    entry.subject = subject
+    entry.reply = reply
+    entry.headers = headers
+    entry.size = len(data) + len(subject) + (len(headers) if headers else 0)
+    entry.started = entry.sent_at = now
+    entry.outcome = entry.signal = entry.trouble = entry.stray = None
+    entry.attempts = 1
+    entry.lacks_leader = entry.is_told = entry.doubt = entry.seen = False
+    return entry

@@ -44,7 +44,6 @@ class PublishMany(SentWhileRead):
         self._pipeline: Final = Pipeline(api, limits)
         # In the order of sending, until their outcome is taken.
         self._order: deque[UnderWay] = deque()
-        self._bytes = 0
         self._look_at = 0.0
         self._managed = False
         self._closed = False
@@ -89,30 +88,31 @@ class PublishMany(SentWhileRead):
     def _run(self) -> Generated[Outcome]:
         pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
+        # Bytes of all that is in order.
+        held = 0
         pipeline.open()
         self._look_at = monotonic() + _LOOK
         try:
             for portion in portions(self._requests):
                 for request in portion:
                     entry = pipeline.prepare(request)
-                    size = self._bytes + entry.size
-                    if len(order) >= window or (size > window_bytes and order):
+                    held += entry.size
+                    if len(order) >= window or (held > window_bytes and order):
                         self._make_room()
                     order.append(entry)
-                    self._bytes += entry.size
                     if entry.outcome is None and not pipeline.try_send(entry):
                         pipeline.send(entry)
                     if entry.started > self._look_at:
                         self._tend(entry.started)
                     # Sent first: what was taken from the program is under way when it leaves here.
                     while order and (outcome := order[0].outcome) is not None:
-                        self._bytes -= order.popleft().size
+                        held -= order.popleft().size
                         yield outcome
                         if self._closed:
                             return
             while order:
                 outcome = pipeline.until(order[0])
-                self._bytes -= order.popleft().size
+                held -= order.popleft().size
                 yield outcome
                 if self._closed:
                     return

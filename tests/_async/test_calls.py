@@ -9,7 +9,7 @@ import pytest
 
 import js_async as js
 from js_async._open_call import telling
-from js_async._under_way import UnderWay
+from js_async._under_way import under_way
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import FakePeer, FakeServer
 
@@ -254,7 +254,7 @@ async def test_a_message_whose_telling_is_interrupted_has_an_outcome():
     def told(call):
         raise Interrupt
 
-    entry = UnderWay(("a", b""), b"a", b"r", b"", 0.0)
+    entry = under_way(("a", b""), b"a", b"r", b"", 0.0)
     forgotten = []
     done = telling(told, None, forgotten.append)
     outcome = js.PublishFailure(entry.request, js.ConnectionLost("gone"))

@@ -11,7 +11,7 @@ import pytest
 import js_sync as js
 from js_models import ConsumerConfig, StreamConfig
 from js_sync._open_call import telling
-from js_sync._under_way import UnderWay
+from js_sync._under_way import under_way
 from js_testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -255,7 +255,7 @@ def test_a_message_whose_telling_is_interrupted_has_an_outcome():
     def told(call):
         raise Interrupt
 
-    entry = UnderWay(("a", b""), b"a", b"r", b"", 0.0)
+    entry = under_way(("a", b""), b"a", b"r", b"", 0.0)
     forgotten = []
     done = telling(told, None, forgotten.append)
     outcome = js.PublishFailure(entry.request, js.ConnectionLost("gone"))

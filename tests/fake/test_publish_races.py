@@ -254,5 +254,5 @@ def test_the_oldest_message_is_found_while_another_thread_takes_answers(monkeypa
 
 def test_two_threads_never_give_a_message_its_first_dict():
     """What that can do is told at `UnderWay`."""
-    entry = _pipeline.UnderWay(js.PublishRequest(subject="orders"), b"", b"", b"", 0.0)
+    entry = _pipeline.under_way(js.PublishRequest(subject="orders"), b"", b"", b"", 0.0)
     assert not hasattr(entry, "__dict__")
