@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 import js_models
@@ -14,7 +15,7 @@ from js_async._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_b
 from js_async._io import Handler, Opening, opening
 from js_async._missing import Missing, OnDeleted
 from js_async._pulls import PullChannels
-from js_async.message import Message
+from js_async.message import Message, message_of, messages_of
 from js_async.messages import Messages
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Seconds, finite_seconds, seconds
@@ -294,7 +295,8 @@ class Consumer:
         messages: list[Message] = []
         for count, at in fetch.arrivals:
             delivery = Delivery(transport, at, ack_wait)
-            messages += [Message(frame, delivery) for frame in fetch.frames[len(messages) : count]]
+            frames = fetch.frames[len(messages) : count]
+            messages += messages_of(frames, repeat(delivery))
         return messages
 
     def _first(self, fetch: Fetch) -> Message | None:
@@ -302,7 +304,7 @@ class Consumer:
             return None
         at = fetch.arrivals[0][1]
         delivery = Delivery(self._api.transport, at, ack_wait_of(self.cached_info))
-        return Message(fetch.frames[0], delivery)
+        return message_of(fetch.frames[0], delivery)
 
     def _note_pin(self, group: str, fetch: Fetch) -> None:
         if fetch.end is BatchEnd.UNPINNED:

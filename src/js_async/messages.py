@@ -18,7 +18,7 @@ from js_async._iteration import Iteration
 from js_async._missing import Missing
 from js_async._pulls import PullChannel
 from js_async._transport import Box
-from js_async.message import Message
+from js_async.message import Message, message_of, messages_of
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import (
     RequestTimeout,
@@ -186,7 +186,7 @@ class Messages(Iteration[Message]):
     def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
         """Return frames out of the mailbox with their deliveries; a status is one, too."""
         fresh = Delivery(self._transport, box.heard_at, self._ack_wait)
-        return list(map(Message, frames, self.held.deliveries(frames, fresh)))
+        return messages_of(frames, self.held.deliveries(frames, fresh))
 
     async def __aenter__(self) -> Self:
         await self._open()
@@ -388,7 +388,7 @@ class Messages(Iteration[Message]):
         self._passed = frame
         self.held.taken_at = now
         self._count(engine, 1)
-        return Message(frame, delivery)
+        return message_of(frame, delivery)
 
     def _size(self, frame: Frame) -> int:
         limits = self._decisions.limits
@@ -434,7 +434,7 @@ class Messages(Iteration[Message]):
             if not plain:
                 self._decisions.note_pin(frame)
                 size += self._size(frame)
-            put(Message(frame, delivery))
+            put(message_of(frame, delivery))
             count += 1
         if count:
             engine.arrived(count, size)

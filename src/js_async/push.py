@@ -14,7 +14,7 @@ from js_async._create import create_consumer
 from js_async._delivery import Delivery, ack_wait_of
 from js_async._iteration import Iteration
 from js_async._transport import Box
-from js_async.message import Message
+from js_async.message import Message, message_of
 from js_core.deadline import Deadline, monotonic
 from js_core.doubt import Doubt
 from js_core.errors import (
@@ -120,7 +120,7 @@ class PushMessages(Iteration[Message]):
                 break
             while (frame := self._next_frame(box)) is not None:
                 if not is_status(frame):
-                    return Message(frame, self._delivery)
+                    return message_of(frame, self._delivery)
                 await self._answer(frame, box)
             error = box.error
             if error is None and self._api.transport.is_closed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 import js_models
@@ -23,7 +24,7 @@ from js_sync._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bo
 from js_sync._io import Handler, Opening, opening
 from js_sync._missing import Missing, OnDeleted
 from js_sync._pulls import PullChannels
-from js_sync.message import Message
+from js_sync.message import Message, message_of, messages_of
 from js_sync.messages import Messages
 
 if TYPE_CHECKING:
@@ -293,7 +294,8 @@ class Consumer:
         messages: list[Message] = []
         for count, at in fetch.arrivals:
             delivery = Delivery(transport, at, ack_wait)
-            messages += [Message(frame, delivery) for frame in fetch.frames[len(messages) : count]]
+            frames = fetch.frames[len(messages) : count]
+            messages += messages_of(frames, repeat(delivery))
         return messages
 
     def _first(self, fetch: Fetch) -> Message | None:
@@ -301,7 +303,7 @@ class Consumer:
             return None
         at = fetch.arrivals[0][1]
         delivery = Delivery(self._api.transport, at, ack_wait_of(self.cached_info))
-        return Message(fetch.frames[0], delivery)
+        return message_of(fetch.frames[0], delivery)
 
     def _note_pin(self, group: str, fetch: Fetch) -> None:
         if fetch.end is BatchEnd.UNPINNED:

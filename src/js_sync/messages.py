@@ -29,7 +29,7 @@ from js_sync._iteration import Iteration
 from js_sync._missing import Missing
 from js_sync._pulls import PullChannel
 from js_sync._transport import Box
-from js_sync.message import Message
+from js_sync.message import Message, message_of, messages_of
 
 __all__ = ["Messages"]
 
@@ -187,7 +187,7 @@ class Messages(Iteration[Message]):
     def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
         """Return frames out of the mailbox with their deliveries; a status is one, too."""
         fresh = Delivery(self._transport, box.heard_at, self._ack_wait)
-        return list(map(Message, frames, self.held.deliveries(frames, fresh)))
+        return messages_of(frames, self.held.deliveries(frames, fresh))
 
     def __enter__(self) -> Self:
         self._open()
@@ -389,7 +389,7 @@ class Messages(Iteration[Message]):
         self._passed = frame
         self.held.taken_at = now
         self._count(engine, 1)
-        return Message(frame, delivery)
+        return message_of(frame, delivery)
 
     def _size(self, frame: Frame) -> int:
         limits = self._decisions.limits
@@ -435,7 +435,7 @@ class Messages(Iteration[Message]):
             if not plain:
                 self._decisions.note_pin(frame)
                 size += self._size(frame)
-            put(Message(frame, delivery))
+            put(message_of(frame, delivery))
             count += 1
         if count:
             engine.arrived(count, size)

@@ -30,7 +30,7 @@ from js_sync._create import create_consumer
 from js_sync._delivery import Delivery, ack_wait_of
 from js_sync._iteration import Iteration
 from js_sync._transport import Box
-from js_sync.message import Message
+from js_sync.message import Message, message_of
 
 __all__ = ["PushMessages", "with_heartbeats"]
 
@@ -119,7 +119,7 @@ class PushMessages(Iteration[Message]):
                 break
             while (frame := self._next_frame(box)) is not None:
                 if not is_status(frame):
-                    return Message(frame, self._delivery)
+                    return message_of(frame, self._delivery)
                 self._answer(frame, box)
             error = box.error
             if error is None and self._api.transport.is_closed:

@@ -16,7 +16,7 @@ from js_sync import messages as messages_module
 from js_sync._api import Api
 from js_sync._io import Signal
 from js_sync._promised_streams import PromisedStreams
-from js_sync.message import Message
+from js_sync.message import message_of
 from js_sync.push import PushMessages
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
@@ -74,9 +74,9 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
 
         def slowly(frame, delivery):
             messages.close()
-            return Message(frame, delivery)
+            return message_of(frame, delivery)
 
-        monkeypatch.setattr(messages_module, "Message", slowly)
+        monkeypatch.setattr(messages_module, "message_of", slowly)
         assert messages.take(Deadline.after(30)) is None
         eventually(lambda: server.reached("given back"))
 
