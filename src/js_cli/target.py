@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
+
+# Alone in its line: there may be comments, or the frame in which nsc puts it, around it.
+_SEED: Final = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 
 
 @frozen(kw_only=True)
@@ -83,10 +87,16 @@ def _seed(file: str | None) -> str | None:
     if file is None:
         return None
     try:
-        return Path(file).read_text("utf-8").strip()
+        found = _SEED.search(Path(file).read_text("utf-8"))
     except UnicodeDecodeError:
         # Without its cause, which holds what was read: that may be a secret.
         raise Failure(f"{file} holds no seed of an nkey: it is no text; nsc writes one") from None
+    if found is None:
+        raise Failure(
+            f"{file} holds no seed of a user's nkey: a line of 58 letters and digits that begins"
+            " with SU is expected; nsc writes one, and a file with a JWT is for --creds"
+        )
+    return found[1]
 
 
 _FIELDS: Final = tuple(each.name for each in fields(Target))

@@ -58,9 +58,10 @@ def test_an_nkey_comes_from_a_file(run: Run, server_factory: Factory, tmp_path: 
     public = nkeys.from_seed(bytearray(seed.encode())).public_key.decode()
     server = server_factory(f"authorization {{ users = [{{nkey: {public}}}] }}")
     file = tmp_path / "user.nk"
-    file.write_text(f"{seed}\n")
     command = ["stream", "ls", "--server", server.url]
-    assert run(*command, "--nkey", str(file)).stdout == "no streams\n"
+    for text in (seed, f"{seed}\n", f"# the key of the shop\n{seed}\n"):
+        file.write_text(text)
+        assert run(*command, "--nkey", str(file)).stdout == "no streams\n"
     without = run(*command)
     assert without.exit_code == 1
     assert "no credentials were given" in without.stderr
@@ -73,6 +74,20 @@ def test_a_file_that_holds_no_seed_is_named(run: Run, tmp_path: Path) -> None:
     result = run("stream", "ls", "--nkey", str(file))
     assert result.exit_code == 1
     assert f"{file} holds no seed of an nkey" in result.stderr
+
+
+OTHER_SEED = nkeys.encode_seed(bytes(32), nkeys.PREFIX_BYTE_ACCOUNT).decode()
+
+
+@pytest.mark.parametrize("text", ["", "# my key\n", "hello\n", OTHER_SEED])
+def test_a_file_without_a_users_seed_is_named(run: Run, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "user.nk"
+    file.write_text(text)
+    result = run("stream", "ls", "--nkey", str(file))
+    assert result.exit_code == 1
+    assert f"{file} holds no seed of a user's nkey" in result.stderr
+    assert "SU is expected" in result.stderr
+    assert OTHER_SEED not in result.stderr
 
 
 def test_who_may_not_is_told_where_rights_are_listed(run: Run, server_factory: Factory) -> None:
