@@ -21,6 +21,8 @@ __all__ = ["ReconnectPolicy", "ServerAddress", "ServerPool", "parse_servers"]
 
 DEFAULT_PORT: Final = 4222
 _ESCAPES: Final = "in a password write / as %2F, ? as %3F and # as %23"
+# Seconds. A server on the same machine that is down is tried a hundred times a second then.
+_SHORTEST_PAUSE: Final = 0.01
 _SCHEMES: Final = ("nats", "tls")
 _NUMBERS: Final = re.compile(r"[\d.]+|.*:.*")
 
@@ -108,12 +110,22 @@ def _attempts(value: int) -> int:
     return check_whole(value, "attempts", -1)
 
 
+def _pause(value: Seconds, name: str) -> float:
+    found = seconds(value, name)
+    if found < _SHORTEST_PAUSE:
+        raise BadArgument(
+            f"{name} must be at least {_SHORTEST_PAUSE} seconds, got {value!r}: without a pause,"
+            " trying a server that is down takes a whole core"
+        )
+    return found
+
+
 def _wait(value: Seconds) -> float:
-    return seconds(value, "wait")
+    return _pause(value, "wait")
 
 
 def _max_wait(value: Seconds) -> float:
-    return seconds(value, "max_wait")
+    return _pause(value, "max_wait")
 
 
 def _jitter(value: float) -> float:
@@ -132,9 +144,9 @@ class ReconnectPolicy:
     attempts: int = field(default=60, converter=_attempts)
     """Rounds over the whole pool before the connection closes for good; -1 is for ever."""
     wait: float = field(default=0.1, converter=_wait)
-    """Seconds before the second round; doubles each round."""
+    """Seconds before the second round, 0.01 at least; doubles each round."""
     max_wait: float = field(default=5.0, converter=_max_wait)
-    """Longest pause in seconds."""
+    """Longest pause in seconds, 0.01 at least."""
     jitter: float = field(default=0.25, converter=_jitter)
     """Random part of each pause, so that many clients do not come back at once."""
 
