@@ -26,7 +26,7 @@ PACKAGES = ("js_core", "js_async", "js_sync", "js_testing")
 # What asyncio alone has, each with its reason.
 ONLY_ASYNC = {"from_nats": "nats-py has no blocking client to stand on"}
 # Methods of the seam that one side alone has: callbacks of asyncio's protocol.
-SEAM_ONLY = {"Link": {"received", "ended"}, "Opening": set[str]()}
+SEAM_ONLY = {"Link": {"received", "ended"}}
 
 # What threads need to sleep and to wake each other; an event loop has it built in.
 THREADS_ONLY = {"Gate", "LONGEST", "Releasable", "Waker", "open_gate"}

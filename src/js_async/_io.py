@@ -24,7 +24,7 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
@@ -63,8 +63,11 @@ Stream = AsyncGenerator[T]
 """What a generator function of the SDK returns."""
 
 
-class Opening(Generic[T]):
-    """Something being opened: await it, or use it in `async with`, which closes it."""
+class Opening(Coroutine[Any, Any, T]):
+    """Something being opened: await it, or use it in `async with`, which closes it.
+
+    It is a coroutine, so that `create_task` and `asyncio.run` take it as well.
+    """
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
@@ -72,6 +75,18 @@ class Opening(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._work.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on with the work; as of a coroutine."""
+        return self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an error; as of a coroutine."""
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        """End the work where it is; as of a coroutine. Nothing that was opened is closed."""
+        self._work.close()
 
     async def __aenter__(self) -> T:
         self._opened = await self._work

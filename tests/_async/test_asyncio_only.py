@@ -1028,6 +1028,33 @@ async def test_what_is_used_before_it_is_awaited_says_so(server):
         assert connection.is_connected
 
 
+async def test_what_is_opened_may_be_opened_by_a_task(server):
+    async with js.connect(server.url) as connection:
+        task = asyncio.create_task(connection.subscribe("a"))
+        assert "Opening" in repr(task)
+        async with asyncio.TaskGroup() as group:
+            other = group.create_task(js.connect(server.url))
+        gathered = await asyncio.gather(connection.subscribe("b"), task)
+        assert [each.subject for each in gathered] == ["b", "a"]
+        assert (await other).is_connected
+        await (await other).close()
+
+
+async def test_a_task_that_opens_something_can_be_cancelled():
+    loop, reached = asyncio.get_running_loop(), asyncio.Event()
+
+    def script(peer: FakePeer) -> None:
+        loop.call_soon_threadsafe(reached.set)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        task = asyncio.create_task(js.connect(server.url, connect_timeout=30))
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
 async def test_calls_that_are_cancelled_are_told():
     def script(peer: FakePeer) -> None:
         peer.handshake()
