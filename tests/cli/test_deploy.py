@@ -767,6 +767,24 @@ def test_keys_with_capitals_are_refused_as_models_would_not_see_them(
     ]
 
 
+def test_keys_without_a_value_are_no_other_spelling(
+    run: Run, write: Write, server: NatsServer
+) -> None:
+    """A server takes a null for the setting's default."""
+    folder = write(stream_of("DEP32", max_age=None, description=None, sources=None))
+    assert actions(run, folder) == {"DEP32": "create"}
+    assert run("apply", folder, "--yes").exit_code == 0
+    assert on_server(server, "DEP32").description is None
+    assert actions(run, folder) == {"DEP32": "nothing"}
+
+
+def test_a_key_that_is_no_setting_is_only_that(run: Run, write: Write) -> None:
+    result = run("apply", write(stream_of("DEP33", Unknown=1, unknown=None)), "--yes")
+    assert result.exit_code == 1
+    assert result.stdout.count("there is no such setting") == 2
+    assert "only a server takes" not in result.stdout
+
+
 def test_a_sealed_stream_is_like_any_other(
     run: Run, write: Write, server: NatsServer, tmp_path: Path
 ) -> None:

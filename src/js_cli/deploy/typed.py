@@ -61,8 +61,12 @@ def other_spellings(config: FileConfig) -> list[tuple[str, str]]:
 
 
 def _folded(model: Model) -> Iterator[tuple[str, str]]:
-    names = {each.name for each in fields(type(model))}
-    yield from ((key, key.casefold()) for key in model.unknown if key.casefold() in names)
+    names = {each.name for each in fields(type(model))} - {"unknown"}
+    for key in model.unknown:
+        usual = key.casefold()
+        # A null stays among the unknown, by the name of its setting.
+        if usual in names and usual != key:
+            yield key, usual
     for name in names:
         value = getattr(model, name)
         items = cast("list[object]", value) if isinstance(value, list) else [value]
