@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from js_async._io import Signal, Task, sleep, spawn
+from js_async._io import Signal, Task, spawn
 from js_async._leaving import WorksBeside
 from js_async._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_async._outbox_window import OutboxWindow
@@ -97,12 +97,15 @@ class OutboxRelay(WorksBeside):
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """End; what waits stays in the outbox. Raises the error that ended the work, if one did.
 
-        Raises `RequestTimeout` when that takes longer than `timeout` seconds.
+        Raises `RequestTimeout` when that takes longer than `timeout` seconds. A `drain` that is
+        under way ends by itself, with an error if events still wait.
         """
         self._stop.set()
         self._awake.set()
         await self.wait(timeout)
-        await self._release()
+        if self._task is not None:
+            # Whoever drains lets go of the outbox when he is done with it.
+            await self._release()
 
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Return when the relay has ended: by `stop`, or by an error, which is raised here."""
@@ -126,7 +129,7 @@ class OutboxRelay(WorksBeside):
 
         Events that are refused, and those of their keys, stay. Not for a relay that was started.
         Raises `RequestTimeout` after `timeout` seconds, and what is under way then, with the last
-        trouble.
+        trouble; `TwinstreamError` after a `stop` while events are waiting.
         """
         if self._task is not None:
             raise BadArgument("the relay works by itself: it was started")
@@ -137,6 +140,8 @@ class OutboxRelay(WorksBeside):
                 trouble = await self._claim() or await self._round(deadline)
                 if trouble is None:
                     return self.stored - before
+                if self._stop.is_set():
+                    raise TwinstreamError(f"events are still waiting; {trouble}") from trouble
                 if deadline.remaining() < self._pause:
                     raise RequestTimeout(f"events are still waiting; {trouble}") from trouble
                 await self._rest()
@@ -166,10 +171,7 @@ class OutboxRelay(WorksBeside):
 
     async def _rest(self) -> None:
         """Pause after trouble, longer each time."""
-        if self._task is None:
-            await sleep(self._pause)
-        else:
-            await self._stop.sleep(Deadline.after(self._pause))
+        await self._stop.sleep(Deadline.after(self._pause))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     async def _claim(self) -> TwinstreamError | None:
@@ -210,13 +212,10 @@ class OutboxRelay(WorksBeside):
         after = 0
         held: set[str] = set()
         began = False
-        while not self._stop.is_set():
-            events = await self._pending(after)
-            if not events:
-                break
+        while events := await self._pending(after):
             # Once in any case: the shortest time is enough for what is stored at once.
-            if began and deadline.expired():
-                return passed or _no_time()
+            if self._stop.is_set() or (began and deadline.expired()):
+                return passed or self._cut_short()
             began = True
             all_went, trouble = await self._page(events, held, deadline)
             if trouble is not None and not (all_went and is_of_event_alone(trouble)):
@@ -240,7 +239,7 @@ class OutboxRelay(WorksBeside):
         while wave := lanes.next_wave():
             if began and (self._stop.is_set() or deadline.expired()):
                 await self._finish(done)
-                return False, trouble or _no_time()
+                return False, trouble or self._cut_short()
             began = True
             if self._window is not None and not self._window.may_send(wave):
                 await self._finish(done)
@@ -302,6 +301,7 @@ class OutboxRelay(WorksBeside):
             self._on_report(OutboxReport(error=error, event=event, refused=refused))
         return error
 
-
-def _no_time() -> RequestTimeout:
-    return RequestTimeout("the time was over before all had their turn")
+    def _cut_short(self) -> TwinstreamError:
+        if self._stop.is_set():
+            return TwinstreamError("the relay was stopped before all had their turn")
+        return RequestTimeout("the time was over before all had their turn")

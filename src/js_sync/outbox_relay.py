@@ -27,7 +27,7 @@ from js_core.outbox import (
 from js_core.subject_write import Stored
 from js_core.subjects import check_name
 from js_core.told import check_told
-from js_sync._io import Signal, Task, sleep, spawn
+from js_sync._io import Signal, Task, spawn
 from js_sync._leaving import WorksBeside
 from js_sync._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_sync._outbox_window import OutboxWindow
@@ -98,12 +98,15 @@ class OutboxRelay(WorksBeside):
     def stop(self, timeout: Seconds = 30.0) -> None:
         """End; what waits stays in the outbox. Raises the error that ended the work, if one did.
 
-        Raises `RequestTimeout` when that takes longer than `timeout` seconds.
+        Raises `RequestTimeout` when that takes longer than `timeout` seconds. A `drain` that is
+        under way ends by itself, with an error if events still wait.
         """
         self._stop.set()
         self._awake.set()
         self.wait(timeout)
-        self._release()
+        if self._task is not None:
+            # Whoever drains lets go of the outbox when he is done with it.
+            self._release()
 
     def wait(self, timeout: Seconds | None = None) -> None:
         """Return when the relay has ended: by `stop`, or by an error, which is raised here."""
@@ -127,7 +130,7 @@ class OutboxRelay(WorksBeside):
 
         Events that are refused, and those of their keys, stay. Not for a relay that was started.
         Raises `RequestTimeout` after `timeout` seconds, and what is under way then, with the last
-        trouble.
+        trouble; `TwinstreamError` after a `stop` while events are waiting.
         """
         if self._task is not None:
             raise BadArgument("the relay works by itself: it was started")
@@ -138,6 +141,8 @@ class OutboxRelay(WorksBeside):
                 trouble = self._claim() or self._round(deadline)
                 if trouble is None:
                     return self.stored - before
+                if self._stop.is_set():
+                    raise TwinstreamError(f"events are still waiting; {trouble}") from trouble
                 if deadline.remaining() < self._pause:
                     raise RequestTimeout(f"events are still waiting; {trouble}") from trouble
                 self._rest()
@@ -167,10 +172,7 @@ class OutboxRelay(WorksBeside):
 
     def _rest(self) -> None:
         """Pause after trouble, longer each time."""
-        if self._task is None:
-            sleep(self._pause)
-        else:
-            self._stop.sleep(Deadline.after(self._pause))
+        self._stop.sleep(Deadline.after(self._pause))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def _claim(self) -> TwinstreamError | None:
@@ -211,13 +213,10 @@ class OutboxRelay(WorksBeside):
         after = 0
         held: set[str] = set()
         began = False
-        while not self._stop.is_set():
-            events = self._pending(after)
-            if not events:
-                break
+        while events := self._pending(after):
             # Once in any case: the shortest time is enough for what is stored at once.
-            if began and deadline.expired():
-                return passed or _no_time()
+            if self._stop.is_set() or (began and deadline.expired()):
+                return passed or self._cut_short()
             began = True
             all_went, trouble = self._page(events, held, deadline)
             if trouble is not None and not (all_went and is_of_event_alone(trouble)):
@@ -241,7 +240,7 @@ class OutboxRelay(WorksBeside):
         while wave := lanes.next_wave():
             if began and (self._stop.is_set() or deadline.expired()):
                 self._finish(done)
-                return False, trouble or _no_time()
+                return False, trouble or self._cut_short()
             began = True
             if self._window is not None and not self._window.may_send(wave):
                 self._finish(done)
@@ -303,6 +302,7 @@ class OutboxRelay(WorksBeside):
             self._on_report(OutboxReport(error=error, event=event, refused=refused))
         return error
 
-
-def _no_time() -> RequestTimeout:
-    return RequestTimeout("the time was over before all had their turn")
+    def _cut_short(self) -> TwinstreamError:
+        if self._stop.is_set():
+            return TwinstreamError("the relay was stopped before all had their turn")
+        return RequestTimeout("the time was over before all had their turn")

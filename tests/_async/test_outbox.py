@@ -136,6 +136,44 @@ async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monk
         assert relay.stored == (5 if key is None else 1)
 
 
+@KEYS
+async def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, key):
+    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
+        relay = jet.outbox(outbox, stream=name, by="id")
+        write = relay._writer.write
+
+        async def last(requests):
+            # Another one, as of a signal, while the drain is at work.
+            await relay.stop()
+            return await write(requests)
+
+        monkeypatch.setattr(relay._writer, "write", last)
+        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+            await relay.drain(60)
+        # What is stored is taken out, and the outbox is free for another relay.
+        assert outbox.waiting() == 20 - relay.stored
+        assert relay.stored == (5 if key is None else 1)
+        other = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
+        assert await other.drain(60) == 20 - relay.stored
+        assert outbox.waiting() == 0
+
+
+async def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [])
+        relay = jet.outbox(outbox, stream=name, by="subject")
+        await relay.stop()
+        assert await relay.drain(60) == 0
+        added(path, [f"{name}.1"])
+        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+            await relay.drain(60)
+        assert outbox.waiting() == 1
+
+
 async def test_it_works_beside_the_program(opened, name, path):
     async with opened() as jet:
         stream = await made(jet, name)

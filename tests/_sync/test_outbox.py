@@ -135,6 +135,44 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatc
         assert relay.stored == (5 if key is None else 1)
 
 
+@KEYS
+def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, key):
+    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+    with opened() as jet:
+        made(jet, name)
+        outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
+        relay = jet.outbox(outbox, stream=name, by="id")
+        write = relay._writer.write
+
+        def last(requests):
+            # Another one, as of a signal, while the drain is at work.
+            relay.stop()
+            return write(requests)
+
+        monkeypatch.setattr(relay._writer, "write", last)
+        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+            relay.drain(60)
+        # What is stored is taken out, and the outbox is free for another relay.
+        assert outbox.waiting() == 20 - relay.stored
+        assert relay.stored == (5 if key is None else 1)
+        other = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
+        assert other.drain(60) == 20 - relay.stored
+        assert outbox.waiting() == 0
+
+
+def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
+    with opened() as jet:
+        made(jet, name)
+        outbox = added(path, [])
+        relay = jet.outbox(outbox, stream=name, by="subject")
+        relay.stop()
+        assert relay.drain(60) == 0
+        added(path, [f"{name}.1"])
+        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+            relay.drain(60)
+        assert outbox.waiting() == 1
+
+
 def test_it_works_beside_the_program(opened, name, path):
     with opened() as jet:
         stream = made(jet, name)
