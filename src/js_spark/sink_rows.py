@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 from pyspark.sql.types import DataType, StructType
 
+from js_core.header_names import MSG_ID, TTL
 from js_spark.errors import OptionError, SchemaError
 from js_spark.sink_options import SinkOptions
 
@@ -33,8 +34,6 @@ _IDENTITIES: Final = ("string", "bigint", "int")
 #: would end the batch of this write early, or have its rows refused or passed over. The server
 #: tells upper and lower case apart in names, so this does, too.
 _OF_ANOTHER: Final = ("Nats-Batch-", "Nats-Expected-")
-_MSG_ID: Final = "Nats-Msg-Id"
-_TTL: Final = "Nats-TTL"
 
 # Columns of a raw read, so that what was read can be written on as it is.
 _PASSED_OVER: Final = frozenset({"stream", "seq", "timestamp"})
@@ -140,7 +139,7 @@ def _headers(
         name: _values(name, value, subject)
         for name, value in pairs or ()
         # The column `ttl` says how long this row lives, and replaces the header of a copied one.
-        if not _is_of_another(name) and (ttl is None or name != _TTL)
+        if not _is_of_another(name) and (ttl is None or name != TTL)
     } or None
 
 
@@ -155,4 +154,4 @@ def _values(name: str, value: str | list[str | None] | None, subject: str) -> li
 
 
 def _is_of_another(name: str) -> bool:
-    return name.startswith(_OF_ANOTHER) or name == _MSG_ID
+    return name.startswith(_OF_ANOTHER) or name == MSG_ID
