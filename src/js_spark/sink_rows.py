@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 from pyspark.sql.types import DataType, StructType
 
+from js_core.errors import BadArgument
 from js_core.header_names import MSG_ID, TTL
+from js_core.publish import PublishRequest, publish_headers
 from js_spark.errors import OptionError, SchemaError
 from js_spark.sink_options import SinkOptions
 
@@ -84,7 +86,11 @@ class RowReader:
             )
 
     def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[OutMessage]:
-        """Yield all rows in order. Raises `SchemaError` for a row without a subject."""
+        """Yield all rows in order.
+
+        Raises `SchemaError` for a row without a subject, and for headers, an identity or a time to
+        live that no server takes.
+        """
         for batch in batches:
             for row in batch.to_pylist():
                 yield self._message(row)
@@ -102,13 +108,27 @@ class RowReader:
                 f"a row for {subject!r} has {held} in column {self._identity!r}, the option"
                 " idColumn: it must tell each row from all others"
             )
-        return OutMessage(
+        message = OutMessage(
             subject,
             data.encode() if isinstance(data, str) else bytes(data or b""),
             _headers(row.get("headers"), ttl, subject),
             ttl,
             None if identity is None else str(identity),
         )
+        _check_message(message)
+        return message
+
+
+def _check_message(row: OutMessage) -> None:
+    """Raise `SchemaError` where publishing would fail without a word of which row it was."""
+    is_plain = row.identity is None or row.identity.isprintable()
+    if row.headers is None and row.ttl is None and is_plain:
+        return  # most rows: checking takes as long as making the headers does
+    request = PublishRequest(row.subject, b"", row.headers, msg_id=row.identity, ttl=row.ttl)
+    try:
+        publish_headers(request)
+    except BadArgument as error:
+        raise SchemaError(f"a row for {row.subject!r} cannot be published: {error}") from error
 
 
 def _check_column(name: str, kind: DataType, known: Mapping[str, tuple[str, ...]]) -> None:

@@ -126,6 +126,28 @@ def test_a_header_has_no_null(values: list[str | None] | None) -> None:
         list(reader("data string").read(iter([batch])))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"headers": [("a b", "v")]}, "header name 'a b' may hold visible ASCII"),
+        ({"headers": [("K", "v\nw")]}, "header K: a value may not hold CR, LF or NUL"),
+        ({"ttl": 0}, "ttl must be whole seconds from 1 up, got 0"),
+        ({"msg_id": "1\n2"}, "header Nats-Msg-Id: a value may not hold CR, LF or NUL"),
+    ],
+)
+def test_a_row_that_cannot_be_published_is_named(wrong: dict[str, Any], reason: str) -> None:
+    ddl = "subject string, data string, headers map<string,string>, ttl bigint, msg_id string"
+    rows = [{"subject": "s.a", "data": "x"}, {"subject": "s.b", "data": "y", **wrong}]
+    kinds = {"headers": pa.map_(pa.string(), pa.string()), "ttl": pa.int64()}
+    names = ["subject", "data", "headers", "ttl", "msg_id"]
+    arrays = [pa.array([row.get(n) for row in rows], kinds.get(n, pa.string())) for n in names]
+    batch = pa.RecordBatch.from_arrays(arrays, names=names)
+    found = reader(ddl).read(iter([batch]))
+    assert next(found).subject == "s.a"
+    with pytest.raises(SchemaError, match=f"a row for 's.b' cannot be published: {reason}"):
+        next(found)
+
+
 def test_an_id_column_has_no_null() -> None:
     batch = pa.RecordBatch.from_pylist([{"data": "x", "id": 7}, {"data": "y", "id": None}])
     rows = reader("data string, id bigint", idColumn="id").read(iter([batch]))
