@@ -11,12 +11,12 @@ from typing import Final
 
 from js_spark.errors import OptionError
 
-__all__ = ["refuse_ends", "refuse_limits", "refuse_write_id"]
+__all__ = ["refuse_ends", "refuse_limits", "refuse_lone_delay", "refuse_write_id"]
 
-_LIMITS: Final = frozenset(
-    {"maxmessagespertrigger", "maxoffsetspertrigger", "maxbytespertrigger"}
-    | {"minmessagespertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
-)
+_LEAST: Final = frozenset({"minmessagespertrigger", "minoffsetspertrigger"})
+_LIMITS: Final = _LEAST | {
+    *("maxmessagespertrigger", "maxoffsetspertrigger", "maxbytespertrigger", "maxtriggerdelay")
+}
 
 
 def refuse_ends(names: Iterable[str]) -> None:
@@ -37,6 +37,20 @@ def refuse_limits(names: Iterable[str]) -> None:
                 "is for a streaming query; a batch is bounded by startingOffsets and"
                 " endingOffsets, or by their times",
             )
+
+
+def refuse_lone_delay(names: Iterable[str]) -> None:
+    """Refuse to say how long a micro-batch waits for something it does not wait for.
+
+    Raises `OptionError`.
+    """
+    given = {name.lower(): name for name in names}
+    if "maxtriggerdelay" in given and given.keys().isdisjoint(_LEAST):
+        raise OptionError(
+            given["maxtriggerdelay"],
+            "needs minMessagesPerTrigger beside it: without that no batch waits for more messages;"
+            " how often one begins is up to the trigger of the query",
+        )
 
 
 def refuse_write_id(names: Iterable[str]) -> None:

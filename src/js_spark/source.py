@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from js_spark.errors import OptionError, SparkSourceError
 from js_spark.layout import Layout
-from js_spark.option_uses import refuse_ends, refuse_limits, refuse_write_id
+from js_spark.option_uses import refuse_ends, refuse_limits, refuse_lone_delay, refuse_write_id
 from js_spark.options import SourceOptions
 from js_spark.reader import JetStreamReader
 from js_spark.refused_reader import RefusedReader
@@ -59,6 +59,7 @@ class JetStreamDataSource(DataSource):
         try:
             options = SourceOptions.parse(self.options)
             refuse_ends(self.options)
+            refuse_lone_delay(self.options)
             return JetStreamStreamReader(options, schema)
         except SparkSourceError as error:
             return RefusedReader(error)

@@ -12,6 +12,7 @@ from js_spark.bounds import Bound
 from js_spark.errors import OptionError
 from js_spark.options import SourceOptions
 from js_spark.source import JetStreamDataSource
+from js_spark.stream_reader import JetStreamStreamReader
 from js_spark.stream_state import StreamState
 
 LEAST = {"nats.servers": "nats://127.0.0.1:4222", "stream": "S"}
@@ -227,6 +228,15 @@ def test_a_batch_has_no_limits_of_triggers(given: dict[str, str]) -> None:
     assert source.streamReader(source.schema())
     with pytest.raises(OptionError, match="is for a streaming query"):
         source.reader(source.schema())
+
+
+@pytest.mark.parametrize("least", ["minMessagesPerTrigger", "minoffsetspertrigger"])
+def test_a_delay_is_for_batches_that_wait_for_more(least: str) -> None:
+    source = JetStreamDataSource({**LEAST, "maxTriggerDelay": "3s"})
+    with pytest.raises(OptionError, match="'maxTriggerDelay': needs minMessagesPerTrigger beside"):
+        source.streamReader(source.schema()).initialOffset()
+    source = JetStreamDataSource({**LEAST, "maxTriggerDelay": "3s", least: "5"})
+    assert isinstance(source.streamReader(source.schema()), JetStreamStreamReader)
 
 
 def test_a_streaming_write_has_its_name_from_the_checkpoint() -> None:

@@ -154,6 +154,10 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ),
         (HEAD + SOURCE + "options = {minPartition = 2}", "did you mean 'minPartitions'"),
         (HEAD + SOURCE + "options = {minPartitions = 0}", "minPartitions: must be a whole number"),
+        (
+            HEAD + SOURCE + "options = {maxTriggerDelay = '3s'}",
+            "maxTriggerDelay: needs minMessagesPerTrigger beside it",
+        ),
         (HEAD + SOURCE + "subjects = ['a..b']", "subjects: "),
     ],
 )

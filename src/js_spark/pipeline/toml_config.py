@@ -13,6 +13,7 @@ from js_core.subjects import check_name
 from js_spark.errors import ConfigError, OptionError, SchemaError
 from js_spark.events import EVENT_COLUMNS
 from js_spark.layout import Layout
+from js_spark.option_uses import refuse_lone_delay
 from js_spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
 from js_spark.pipeline.toml_table import TomlTable
 from js_spark.session import LOCAL_MASTER
@@ -273,6 +274,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     )
     try:
         Layout(found.source_options)
+        refuse_lone_delay(found.options)
     except OptionError as error:
         raise table.fail(_key(error.option), error.reason) from error
     except SchemaError as error:
