@@ -31,6 +31,22 @@ def test_the_least_that_is_needed(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_paths_may_begin_in_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "order.json").write_text('{"properties": {"id": {"type": "integer"}}}')
+    monkeypatch.setenv("HOME", str(home))
+    source = SOURCE + 'format = "json"\nschema = "~/order.json"'
+    head = 'path = "~/lake"\n[nats]\nservers = "nats://h"\ncredentials_file = "~/a.creds"\n'
+    config = read(tmp_path, head + source)
+    options = config.sources[0].options
+    assert config.path == home / "lake"
+    assert options["jsonSchema"] == str(home / "order.json")
+    assert options["nats.credentialsFile"] == str(home / "a.creds")
+
+
 def test_every_key_is_read(tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text('{"properties": {"id": {"type": "integer"}}}')
     config = read(
@@ -115,6 +131,19 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ('[nats]\nservers = "h"\npath = "lake"\n' + SOURCE, r"\[nats\]: path: is not known here"),
         ('path = "lake"\n[nats]\nserver = "h"\n' + SOURCE, "server: is not known; did you mean"),
         ('path = "lake"\n' + SOURCE, r"orders.toml: \[nats\]: servers: is required"),
+        (
+            'path = "lake"\n[nats]\nservers = 4222\n' + SOURCE,
+            r"\[nats\]: servers: must be an address as .* holds a value of type int",
+        ),
+        (
+            'path = "lake"\n[nats]\nservers = ["nats://h", 4222]\n' + SOURCE,
+            r"\[nats\]: servers: must be an address as .* holds a value of type int",
+        ),
+        (HEAD + "user = ['a', 'b']\n" + SOURCE, r"\[nats\]: user: must be text"),
+        (
+            'path = "~nobody-of-this-name/lake"\n[nats]\nservers = "h"\n' + SOURCE,
+            "path: begins in a home folder that is not known",
+        ),
         ('sinc = "delta"\n' + HEAD + SOURCE, "sinc: is not known; did you mean 'sink'"),
         ('sink = "detla"\n' + HEAD + SOURCE, "got 'detla'; did you mean 'delta'"),
         ('every = "1 minute"\n' + HEAD + SOURCE, "every: must be a duration such as 500ms"),

@@ -75,8 +75,8 @@ def read_config(
 
     ``default_server`` is for files that have no address.
 
-    Paths in the file are relative to its folder. Raises `ConfigError` for a file that cannot be
-    read and for the first mistake in it; nothing is asked of a server.
+    Paths in the file are relative to its folder, or begin with ``~``. Raises `ConfigError` for a
+    file that cannot be read and for the first mistake in it; nothing is asked of a server.
     """
     file = Path(path).absolute()
     top = TomlTable(file.name, _load(file))
@@ -123,14 +123,27 @@ def _path(table: TomlTable, folder: Path) -> Path:
         raise table.fail(
             "path", "must be a folder of a file system; object stores are not supported"
         )
-    return folder / text
+    return _within(folder, table, "path", text)
+
+
+def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
+    """Return the path that a key gives: from this folder, from the home folder (~), or whole."""
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError as error:
+        raise table.fail(
+            key, f"begins in a home folder that is not known, {text!r}; write the whole path"
+        ) from error
 
 
 def _nats(
     table: TomlTable, folder: Path, server: str | None, default: str | None
 ) -> dict[str, str]:
     """Return the options of the connection, named as the source names them."""
+    servers = _servers(table)
     found = dict(_flat(table, "nats.", table.rest(), folder))
+    if servers is not None:
+        found["nats.servers"] = servers
     if default is not None:
         found.setdefault("nats.servers", default)
     if server is not None:
@@ -139,6 +152,21 @@ def _nats(
         table.misspelt("servers")
         raise table.fail("servers", 'is required, for example servers = "nats://127.0.0.1:4222"')
     return found
+
+
+def _servers(table: TomlTable) -> str | None:
+    """Take the addresses. A number would be taken for a host: 4222 for 0.0.16.126."""
+    value = table.value("servers")
+    each: list[object] = cast(list[object], value) if isinstance(value, list) else [value]
+    wrong = [type(one).__name__ for one in each if not isinstance(one, str)]
+    if value is not None and wrong:
+        # Types only: an address may hold a password.
+        raise table.fail(
+            "servers",
+            'must be an address as "nats://127.0.0.1:4222", or a list of them; this one holds'
+            f" a value of type {wrong[0]}",
+        )
+    return None if value is None else ",".join(map(str, each))
 
 
 def _flat(
@@ -157,10 +185,9 @@ def _flat(
             inner = cast(dict[str, object], value)
             yield from _flat(table, f"{prefix}{_camel(key)}.", inner, folder)
             continue
-        if isinstance(value, list):
-            value = ",".join(str(each) for each in cast(list[object], value))
         text = _text(table, key, value)
-        yield prefix + _camel(key), str(folder / text) if key.endswith("_file") else text
+        is_file = key.endswith("_file")
+        yield prefix + _camel(key), str(_within(folder, table, key, text)) if is_file else text
 
 
 def _camel(key: str) -> str:
@@ -244,7 +271,7 @@ def _derived(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, 
         need = "is required with" if source.format == "json" else "needs"
         raise table.fail("schema", f'{need} format = "json": the path of a JSON Schema')
     if schema:
-        found["jsonSchema"] = str(folder / schema)
+        found["jsonSchema"] = str(_within(folder, table, "schema", schema))
     if source.subjects:
         found["subject"] = ",".join(source.subjects)
     most = table.number("max_messages")
