@@ -26,16 +26,22 @@ __all__ = ["Leader"]
 _T = TypeVar("_T")
 
 
+def _never() -> bool:
+    return False
+
+
 class Leader:
     """Asks for the states of the streams of a read.
 
     The connection is made at the first question and kept. A question that meets a lost link or
     a leader election is repeated as often as ``fetchOffset.numRetries`` says: an error on the
-    driver ends a whole streaming query. Copies in other processes connect anew.
+    driver ends a whole streaming query. It is not repeated once ``is_to_end`` says so. Copies in
+    other processes connect anew.
     """
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, is_to_end: Callable[[], bool] = _never) -> None:
         self._options = options
+        self._is_to_end = is_to_end
         self._connection: Connection | None = None
 
     def states(self) -> list[StreamState]:
@@ -69,11 +75,11 @@ class Leader:
             try:
                 return question(self.jet())
             except (ConnectionLost, NoResponders, RequestTimeout):
-                if not left:
+                if not left or self._is_to_end():
                     raise
             except JetStreamError as error:
                 # 503: the cluster has no leader for this just now.
-                if error.code != 503 or not left:
+                if error.code != 503 or not left or self._is_to_end():
                     raise
             left -= 1
             time.sleep(self._options.fetch_retry_interval)
@@ -102,4 +108,5 @@ class Leader:
 
     def __setstate__(self, options: SourceOptions) -> None:
         self._options = options
+        self._is_to_end = _never
         self._connection = None

@@ -35,7 +35,8 @@ class SourceQuery:
 
     :meth:`step` is called again and again; it returns whether there is more to do. With ``once``
     the query ends when it has landed what the stream holds now. ``tell`` is called with everything
-    that happens, also from Spark's thread.
+    that happens, also from Spark's thread. While ``is_to_end`` says so, nothing is asked twice of a
+    server that does not answer.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class SourceQuery:
         *,
         once: bool,
         recover: bool,
+        is_to_end: Callable[[], bool],
     ) -> None:
         self.source: Final = source
         self.error: str | None = None
@@ -61,7 +63,7 @@ class SourceQuery:
         self._checkpoint: Final = Checkpoint(self._folder.checkpoint, source.stream)
         self._sink: Final = open_sink(config)
         self._release: Final = release_of(source, self._sink, self._log)
-        self._leader: Final = Leader(source.source_options)
+        self._leader: Final = Leader(source.source_options, is_to_end)
         self._lander: BatchLander | None = None
         self._query: StreamingQuery | None = None
         self._identity: Identity | None = None
@@ -103,12 +105,13 @@ class SourceQuery:
 
     @property
     def is_between_batches(self) -> bool:
-        """Tell whether stopping now interrupts no batch."""
-        return (
-            self._query is None
-            or not self._query.isActive
-            or not self._query.status["isTriggerActive"]
-        )
+        """Tell whether stopping now interrupts no batch, if none may begin any more."""
+        if self._query is None or not self._query.isActive:
+            return True
+        status = self._query.status
+        # Planning writes nothing, and takes a minute where the server does not answer.
+        is_planning = str(status["message"]).startswith("Getting offsets")
+        return is_planning or not status["isTriggerActive"]
 
     def hold(self) -> None:
         """Land no batch after the one under way.

@@ -61,16 +61,25 @@ def run(
     Spark's Java process has ended.
     """
     refuse_connect(spark)
+    asked = asked or _Never()
     # Spark looks for sources once only; if that process failed, the pipeline runs all the same.
     register(spark)
     heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"):
         sources = [
-            SourceQuery(spark, config, each, heard.put, once=once, recover=recover)
+            SourceQuery(
+                spark,
+                config,
+                each,
+                heard.put,
+                once=once,
+                recover=recover,
+                is_to_end=asked.is_set,
+            )
             for each in config.sources
         ]
         try:
-            _look_after(sources, heard, tell, asked or _Never())
+            _look_after(sources, heard, tell, asked)
         except Exception as error:
             if not spark_is_gone(error):
                 raise

@@ -1,0 +1,92 @@
+"""Pipelines that somebody asks to stop while their server is away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import js_sync
+from js_core.errors import TwinstreamError
+from js_models import StreamConfig
+from js_spark.leader import Leader
+from js_spark.options import SourceOptions
+from js_spark.pipeline.happenings import Ended, Happening
+from js_spark.pipeline.runner import run
+from js_testing import NatsServer
+from tests.spark.pipelines import config_of, counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEADLINE = 120.0
+FOR_EVER = {"fetchOffset.numRetries": "1000000", "fetchOffset.retryIntervalMs": "10"}
+
+
+@pytest.fixture
+def own_server() -> Iterator[NatsServer]:
+    """A server with a stream S that holds a message; the test ends it."""
+    with NatsServer() as server:
+        with js_sync.connect(server.url) as nc:
+            jet = nc.jetstream()
+            jet.create_stream(StreamConfig(name="S", subjects=["s.>"]))
+            jet.publish("s.a", b"1")
+        yield server
+
+
+class PlanningInVain:
+    """Asks to stop when a query plans a batch and no server is there to answer."""
+
+    def __init__(self, spark: SparkSession, server: NatsServer) -> None:
+        self._spark, self._server = spark, server
+
+    def is_set(self) -> bool:
+        return not self._server.running and any(
+            each.status["message"].startswith("Getting offsets")
+            for each in self._spark.streams.active
+        )
+
+
+def test_a_pipeline_that_only_plans_ends_without_its_server(
+    spark: SparkSession, own_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("js_spark.pipeline.runner._PATIENCE", 10 * DEADLINE)
+    options = "\n".join(f'"{name}" = {value}' for name, value in FOR_EVER.items())
+    source = f'stream = "S"\ntable = "t"\n[source.options]\n{options}'
+    config = config_of(tmp_path, "parquet", own_server.url, source, every="100ms")
+    heard: list[Happening] = []
+    asked = PlanningInVain(spark, own_server)
+
+    def tell(happening: Happening) -> None:
+        heard.append(happening)
+        if counted(config.path / "t", "parquet", "seq") == (1, 1):
+            own_server.kill()
+
+    running = threading.Thread(target=lambda: run(spark, config, tell=tell, asked=asked))
+    running.start()
+    try:
+        running.join(DEADLINE)
+        assert not running.is_alive()
+    finally:
+        own_server.restart()  # which also ends the planning
+        running.join(DEADLINE)
+    assert heard[-1] == Ended("S")
+
+    with js_sync.connect(own_server.url) as nc:
+        nc.jetstream().publish("s.a", b"2")
+    assert run(spark, config, once=True) == {}
+    assert counted(config.path / "t", "parquet", "seq") == (2, 2)
+
+
+def test_a_leader_is_not_asked_again_when_all_is_to_end(own_server: NatsServer) -> None:
+    given = {"nats.servers": own_server.url, "nats.requestTimeoutMs": "100", "stream": "S"}
+    calls = iter([False, False, True])
+    with Leader(SourceOptions.parse({**given, **FOR_EVER}), lambda: next(calls)) as leader:
+        assert [each.name for each in leader.states()] == ["S"]
+        own_server.kill()
+        with pytest.raises(TwinstreamError):
+            leader.states()
+    assert list(calls) == []
