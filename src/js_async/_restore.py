@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from attrs import frozen
 
@@ -21,6 +21,7 @@ from js_core.errors import (
     BadArgument,
     ConnectionLost,
     NoResponders,
+    RequestTimeout,
     StreamNotFound,
     TwinstreamError,
 )
@@ -73,8 +74,26 @@ async def restore(
         )
     await aside(lambda: verify(backup))
     request = {name: members[name] for name in ("config", "state")}
-    answer = await api.call_raw(api.subjects.stream("RESTORE", backup.stream), request)
-    return await _Sending(api, backup, wish, str(answer["deliver_subject"])).run()
+
+    subject = api.subjects.stream("RESTORE", backup.stream)
+
+    def sending(answer: dict[str, Any]) -> _Sending:
+        return _Sending(api, backup, wish, str(answer["deliver_subject"]))
+
+    async def undo(what: tuple[dict[str, Any], BaseException]) -> None:
+        answer, cut = what
+        await sending(answer).give_up(cut)
+
+    try:
+        # Only the answer tells a stream that is half made from one that was there before.
+        answer = await api.call_through(subject, request, undo)
+    except (RequestTimeout, ConnectionLost) as error:
+        error.add_note(
+            f"the server may have begun: if {backup.stream} was not there before, delete what is"
+            " there now, and restore anew"
+        )
+        raise
+    return await sending(answer).run()
 
 
 class _Sending:
@@ -95,7 +114,7 @@ class _Sending:
         try:
             await self._send_all()
         except BaseException as error:
-            await self._give_up(error)
+            await self.give_up(error)
             if isinstance(error, ConnectionLost):
                 raise self._lost("what had arrived is removed; restore anew") from error
             raise
@@ -123,7 +142,7 @@ class _Sending:
             f" {self._sent:,} of {self._backup.size:,} bytes; {then}"
         )
 
-    async def _give_up(self, error: BaseException) -> None:
+    async def give_up(self, error: BaseException) -> None:
         """Remove what the server made so far: since 2.15 that is a stream, with a part of it all.
 
         It is ours, for the server refuses to restore where a stream is.

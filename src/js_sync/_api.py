@@ -18,19 +18,21 @@ from js_core.errors import (
     JetStreamError,
     JetStreamOff,
     NoResponders,
+    TwinstreamError,
     Unsupported,
 )
 from js_core.protocol import Frame
 from js_core.pub_ack import AckReader
 from js_core.repeatable import is_repeatable, pause_before_repeat
-from js_core.subjects import ApiSubjects
+from js_core.subjects import ApiSubjects, check_subject
 from js_models import DecodeError, Model, decode, encode
-from js_sync._io import sleep
+from js_sync._io import Handler, sleep
 from js_sync._transport import Transport
 
 if TYPE_CHECKING:
     from js_models import StreamInfoResponse
     from js_sync._open_call import OpenCall
+    from js_sync._replies import Answer
 
 __all__ = ["Api", "ApiCalls"]
 
@@ -126,6 +128,46 @@ class Api:
         with self.told("api", subject, len(payload)) as call:
             return self._members(subject, payload, deadline, repeatable, call)
 
+    def call_through(
+        self,
+        subject: str,
+        body: Mapping[str, Any],
+        undo: Handler[tuple[dict[str, Any], BaseException]],
+    ) -> dict[str, Any]:
+        """Do as `call_raw`, once, for a request whose answer is needed to undo what it did.
+
+        Whoever is cancelled or interrupted waits for the answer all the same, within the timeout
+        of a request, and calls `undo` with it and what cut the call short.
+        """
+        payload = _payload(body)
+        replies, deadline = self.transport.replies, self.deadline()
+        with self.told("api", subject, len(payload)):
+            answer = replies.start(check_subject(subject), b"", payload, deadline)
+            try:
+                replies.wait(answer, deadline)
+            except BaseException as cut:
+                replies.wait(answer, self.deadline())
+                try:
+                    members = self._read(answer, subject)
+                except (JetStreamError, JetStreamOff):
+                    # Nothing was done.
+                    raise cut from None
+                except TwinstreamError as error:
+                    cut.add_note(f"{subject}: whether it was done is not known: {error}")
+                    raise cut from None
+                undo((members, cut))
+                raise
+            finally:
+                replies.forget(answer)
+            return self._read(answer, subject)
+
+    def _read(self, answer: Answer, subject: str) -> dict[str, Any]:
+        try:
+            frame = answer.take(subject)
+        except NoResponders as error:
+            raise self._off(subject) from error
+        return read_answer(frame[3][frame[2] : -2], subject)
+
     def _members(
         self,
         subject: str,
@@ -167,10 +209,13 @@ class Api:
         try:
             return self.transport.ask(subject, b"", payload, deadline, repeatable=again, call=call)
         except NoResponders as error:
-            raise JetStreamOff(
-                f"{subject}: JetStream does not answer; it is off for this server or account,"
-                f" or the prefix {self.subjects.prefix} (its domain) is not served here"
-            ) from error
+            raise self._off(subject) from error
+
+    def _off(self, subject: str) -> JetStreamOff:
+        return JetStreamOff(
+            f"{subject}: JetStream does not answer; it is off for this server or account,"
+            f" or the prefix {self.subjects.prefix} (its domain) is not served here"
+        )
 
 
 class ApiCalls:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from attrs import frozen
 
@@ -18,6 +18,7 @@ from js_core.errors import (
     BadArgument,
     ConnectionLost,
     NoResponders,
+    RequestTimeout,
     StreamNotFound,
     TwinstreamError,
 )
@@ -74,8 +75,26 @@ def restore(
         )
     aside(lambda: verify(backup))
     request = {name: members[name] for name in ("config", "state")}
-    answer = api.call_raw(api.subjects.stream("RESTORE", backup.stream), request)
-    return _Sending(api, backup, wish, str(answer["deliver_subject"])).run()
+
+    subject = api.subjects.stream("RESTORE", backup.stream)
+
+    def sending(answer: dict[str, Any]) -> _Sending:
+        return _Sending(api, backup, wish, str(answer["deliver_subject"]))
+
+    def undo(what: tuple[dict[str, Any], BaseException]) -> None:
+        answer, cut = what
+        sending(answer).give_up(cut)
+
+    try:
+        # Only the answer tells a stream that is half made from one that was there before.
+        answer = api.call_through(subject, request, undo)
+    except (RequestTimeout, ConnectionLost) as error:
+        error.add_note(
+            f"the server may have begun: if {backup.stream} was not there before, delete what is"
+            " there now, and restore anew"
+        )
+        raise
+    return sending(answer).run()
 
 
 class _Sending:
@@ -96,7 +115,7 @@ class _Sending:
         try:
             self._send_all()
         except BaseException as error:
-            self._give_up(error)
+            self.give_up(error)
             if isinstance(error, ConnectionLost):
                 raise self._lost("what had arrived is removed; restore anew") from error
             raise
@@ -124,7 +143,7 @@ class _Sending:
             f" {self._sent:,} of {self._backup.size:,} bytes; {then}"
         )
 
-    def _give_up(self, error: BaseException) -> None:
+    def give_up(self, error: BaseException) -> None:
         """Remove what the server made so far: since 2.15 that is a stream, with a part of it all.
 
         It is ours, for the server refuses to restore where a stream is.

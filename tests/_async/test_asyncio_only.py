@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import math
 import os
 import signal
@@ -41,6 +42,7 @@ from js_models import ConsumerConfig, StreamConfig
 from js_testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually
 from tests._async.streams import waiting
+from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
 
@@ -877,6 +879,77 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path, m
         await stream.delete()
 
 
+@pytest.mark.since("2.15")
+@WAYS
+async def test_a_cancelled_restore_leaves_no_half_made_stream_in_a_cluster(cluster, tmp_path, way):
+    """Its nodes of 2.15 keep a name for ever that a restore was only asked for."""
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = StreamConfig(name="HALF", subjects=["half.>"], num_replicas=3)
+        stream = await jet.create_stream(config)
+        await jet.publish("half.1", os.urandom(50_000))
+        await copied(stream, tmp_path / "copy")
+        await stream.delete()
+        # The request is the third step, those behind it send chunks.
+        for stop_at in range(1, 6):
+            work = jet.restore(tmp_path / "copy", chunk_size=8192)
+            reached, was_cancelled = await cancelled_at(work, stop_at, way)
+            assert (reached, was_cancelled) == (True, True)
+            assert [name async for name in jet.stream_names("half.1")] == []
+        restored = await jet.restore(tmp_path / "copy")
+        assert (await restored.info()).state.messages == 1
+        await restored.delete()
+
+
+EXISTS = {"error": {"code": 400, "err_code": 10130, "description": "stream name in use"}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "undone", "note"),
+    [
+        ({"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"}, True, ""),
+        (EXISTS, False, ""),
+        (None, False, "whether it was done is not known"),
+    ],
+    ids=["begun", "refused", "silent"],
+)
+async def test_who_cancels_a_restore_waits_for_the_word_of_the_server(
+    tmp_path, answer, undone, note
+):
+    (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
+    (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
+    loop, reached = asyncio.get_running_loop(), asyncio.Event()
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
+        loop.call_soon_threadsafe(reached.set)
+        peer.wait_for("cancelled")
+        if answer is not None:
+            peer.answer(asked, answer)
+        if undone:
+            end = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
+            peer.message(end.reply, b"", status="503")
+            peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), {"success": True})
+        peer.until_left()
+        # Another's stream of this name is not to be touched.
+        assert peer.count(r"^PUB .*DELETE") == undone
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=0.5 if answer is None else 20)
+            task = asyncio.create_task(jet.restore(tmp_path))
+            async with asyncio.timeout(30):
+                await reached.wait()
+            task.cancel()
+            await asyncio.sleep(0)
+            server.tell("cancelled")
+            with pytest.raises(asyncio.CancelledError) as caught:
+                await task
+            assert note in "".join(getattr(caught.value, "__notes__", []))
+            assert bool(note) == bool(getattr(caught.value, "__notes__", []))
+
+
 async def test_a_backup_that_is_cancelled_when_it_takes_its_place_is_there(
     server, tmp_path, monkeypatch
 ):
@@ -1049,7 +1122,8 @@ async def test_a_task_that_opens_something_can_be_cancelled():
 
     with FakeServer(script) as server:
         task = asyncio.create_task(js.connect(server.url, connect_timeout=30))
-        await reached.wait()
+        async with asyncio.timeout(30):
+            await reached.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -421,6 +421,23 @@ async def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
             assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
 
+async def test_a_restore_without_an_answer_says_what_may_be_there(tmp_path):
+    (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
+    (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.RequestTimeout) as caught:
+                await connection.jetstream(timeout=0.1).restore(tmp_path)
+            [note] = caught.value.__notes__
+            assert note.startswith("the server may have begun: if S was not there before, delete")
+
+
 async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path):
     (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
     (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))

@@ -11,13 +11,17 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import FrameType
+
+import pytest
 
 import js_sync as js
 from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
 from js_sync._io import spawn
-from js_testing import NatsServer, Proxy
+from js_sync._replies import Answer
+from js_testing import NatsCluster, NatsServer, Proxy
 from tests._sync.flow import eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -200,3 +204,35 @@ def test_a_publisher_is_closed_again_after_an_interrupt_of_its_closing(
 
 def threads_are(count: int) -> bool:
     return threading.active_count() == count
+
+
+@pytest.mark.since("2.15")
+def test_an_interrupt_of_the_request_for_a_restore_leaves_no_half_made_stream(
+    cluster: NatsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = StreamConfig(name="CUT", subjects=["cut.>"], num_replicas=3)
+        stream = jet.create_stream(config)
+        jet.publish("cut.1")
+        stream.backup(tmp_path / "copy")
+        stream.delete()
+        api = jet._api
+        replies, wait = api.transport.replies, api.transport.replies.wait
+        waits: list[Answer] = []
+
+        def interrupted(answer: Answer, deadline: Deadline) -> None:
+            waits.append(answer)
+            if len(waits) == 1:
+                raise KeyboardInterrupt
+            wait(answer, deadline)
+
+        monkeypatch.setattr(replies, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            jet.restore(tmp_path / "copy")
+        monkeypatch.undo()
+        # It was asked for, then ended, then removed.
+        assert b"RESTORE.CUT" in waits[0].subject
+        assert list(jet.stream_names("cut.1")) == []
+        assert jet.restore(tmp_path / "copy").info().state.messages == 1
+        jet.delete_stream("CUT")
