@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument
@@ -51,15 +51,34 @@ class Wire(Protocol):
 
 
 def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """Return a socket with a connection, which never waits; raises OSError."""
-    # A socket's timeout of 0 means "do not block", which is not meant.
-    timeout = max(0.001, min(deadline.remaining(), LONGEST))
-    try:
-        sock = socket.create_connection((host, port), timeout=timeout)
-    except TimeoutError:
+    """Return a socket with a connection, which never waits; raises OSError.
+
+    The addresses of a name share what is left of the time, so that each has its turn.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    trouble = OSError(f"{host} has no address")
+    for turn, (*kind, _, address) in enumerate(found):
+        # A socket's timeout of 0 means "do not block", which is not meant.
+        share = max(0.001, min(deadline.remaining() / (len(found) - turn), LONGEST))
+        try:
+            return _connected_to(kind, address, share)
+        except OSError as error:
+            trouble = error
+    if isinstance(trouble, TimeoutError):
         raise TimeoutError("no connection in time") from None
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setblocking(False)
+    raise trouble
+
+
+def _connected_to(kind: list[int], address: tuple[Any, ...], timeout: float) -> socket.socket:
+    sock = socket.socket(*kind)
+    try:
+        sock.settimeout(timeout)
+        sock.connect(address)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
     return sock
 
 

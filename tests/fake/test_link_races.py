@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -19,6 +19,7 @@ from js_core.deadline import Deadline, monotonic
 from js_sync._io import Signal
 from js_sync._link import Link
 from js_sync._session import Session
+from js_sync._sockets import connected
 from js_sync._tls_socket import TlsSocket
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
@@ -37,6 +38,19 @@ def whole(peer: FakePeer) -> None:
     peer.handshake()
     peer.reach("whole")
     peer.until_left(timeout=30)
+
+
+@contextmanager
+def full():
+    """The address of somebody who takes no connection, nor refuses any."""
+    with socket.socket() as listener, ExitStack() as waiting:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            sock = waiting.enter_context(socket.socket())
+            sock.setblocking(False)
+            sock.connect_ex(listener.getsockname())
+        yield listener.getsockname()
 
 
 @contextmanager
@@ -352,6 +366,37 @@ def linked(kind):
         link._adopt(sock)
         yield link, far
         link.close()
+
+
+def test_the_addresses_of_a_name_share_the_time_for_connecting(monkeypatch):
+    """Together they take no longer than one of them, though none of them answers."""
+    with ExitStack() as stack:
+        addresses = [stack.enter_context(full()) for _ in range(3)]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        given = []
+        settimeout = socket.socket.settimeout
+
+        def noted(sock, value):
+            given.append(value)
+            settimeout(sock, value)
+
+        monkeypatch.setattr(socket.socket, "settimeout", noted)
+        with pytest.raises(TimeoutError, match="no connection in time"):
+            connected("several.example", 4222, Deadline.after(0.3))
+        assert len(given) == 3
+        assert sum(given) <= 0.3
+
+
+def test_a_name_whose_first_address_does_not_answer_is_connected_to(monkeypatch):
+    with full() as silent, FakeServer(whole) as server:
+        good = ("127.0.0.1", server.port)
+        # One that this machine has no sockets for is passed over, too.
+        found = [(-1, socket.SOCK_STREAM, 6, "", good)]
+        found += [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (silent, good)]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        with js.connect("nats://several.example", connect_timeout=1) as connection:
+            assert connection.is_connected
 
 
 def test_what_somebody_writes_while_a_request_is_sent_goes_out_behind_it():
