@@ -40,7 +40,7 @@ class Reasons:
     def __init__(self, api: Api) -> None:
         self._api: Final = api
         self._found: Final[dict[tuple[str, bool], NoResponders]] = {}
-        self._states: Final[dict[str, str]] = {}
+        self._streams: Final[dict[str, js_models.StreamInfo | TwinstreamError]] = {}
         self._silence: RequestTimeout | None = None
 
     def of(self, subject: str, deadline: Deadline, *, silent: bool = False) -> NoResponders:
@@ -65,7 +65,13 @@ class Reasons:
             if name is None:
                 text = f"{subject}: no stream has this subject; create one, or mend the subject"
                 return NoStream(text)
-            return _leaderless(subject, name, self._state(name, deadline), silent=silent)
+            stream = self._stream(name, deadline)
+            if silent and isinstance(stream, js_models.StreamInfo) and stream.config.no_ack:
+                return NoResponders(
+                    f"{subject}: stream {name} has no_ack, so it acknowledges nothing; publish to"
+                    " it with Connection.publish, or set no_ack=False"
+                )
+            return _leaderless(subject, name, _state(stream), silent=silent)
         except NoResponders as error:
             return _because(JetStreamOff(f"{nobody}; {error}"), error)
         except JetStreamError as error:
@@ -90,23 +96,28 @@ class Reasons:
         )
         return names.streams[0] if names.streams else None
 
-    def _state(self, name: str, deadline: Deadline) -> str:
-        """Say what is known of a stream that did not take a message."""
-        state = self._states.get(name)
-        if state is None:
-            state = self._states[name] = self._ask_state(name, deadline)
-        return state
+    def _stream(self, name: str, deadline: Deadline) -> js_models.StreamInfo | TwinstreamError:
+        """Return a stream that did not take a message, or why nothing is known of it."""
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = self._ask_stream(name, deadline)
+        return stream
 
-    def _ask_state(self, name: str, deadline: Deadline) -> str:
+    def _ask_stream(self, name: str, deadline: Deadline) -> js_models.StreamInfo | TwinstreamError:
+        target = self._api.subjects.stream("INFO", name)
         try:
-            target = self._api.subjects.stream("INFO", name)
-            info = self._api.call(
+            return self._api.call(
                 target, None, js_models.StreamInfoResponse, deadline, repeatable=False
             )
         except TwinstreamError as error:
-            return f"it does not answer ({error})"
-        leader = info.cluster.leader if info.cluster is not None else ""
-        return f"its leader is {leader} by now" if leader else "it has no leader"
+            return error
+
+
+def _state(stream: js_models.StreamInfo | TwinstreamError) -> str:
+    if isinstance(stream, TwinstreamError):
+        return f"it does not answer ({stream})"
+    leader = stream.cluster.leader if stream.cluster is not None else ""
+    return f"its leader is {leader} by now" if leader else "it has no leader"
 
 
 def _leaderless(subject: str, name: str, state: str, *, silent: bool) -> NoLeader:

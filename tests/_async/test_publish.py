@@ -115,6 +115,15 @@ async def test_a_subject_without_a_stream_is_told_apart(opened, name):
             await jet.publish(f"{name}.nobody", retry_wait=0.01)
 
 
+async def test_a_stream_that_acknowledges_nothing_is_told_apart(opened, name):
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name], no_ack=True))
+        with pytest.raises(js.RequestTimeout, match=f"stream {name} has no_ack") as caught:
+            await jet.publish(name, timeout=1)
+        assert type(caught.value.__cause__) is js.NoResponders
+        assert (await stream.info()).state.messages == 1
+
+
 async def test_headers_arrive_as_they_were_given(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))

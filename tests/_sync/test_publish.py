@@ -116,6 +116,15 @@ def test_a_subject_without_a_stream_is_told_apart(opened, name):
             jet.publish(f"{name}.nobody", retry_wait=0.01)
 
 
+def test_a_stream_that_acknowledges_nothing_is_told_apart(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name], no_ack=True))
+        with pytest.raises(js.RequestTimeout, match=f"stream {name} has no_ack") as caught:
+            jet.publish(name, timeout=1)
+        assert type(caught.value.__cause__) is js.NoResponders
+        assert (stream.info()).state.messages == 1
+
+
 def test_headers_arrive_as_they_were_given(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
