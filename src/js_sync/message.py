@@ -27,7 +27,8 @@ class Message(CoreMessage):
     """One delivery of a stored message.
 
     Acknowledging is one short publish that the server does not answer; `double_ack` waits for its
-    word. A message that is acknowledged refuses a second word with `AlreadyAcknowledged`.
+    word, and so do the others with `confirm=True`. A message that is acknowledged refuses a second
+    word with `AlreadyAcknowledged`.
     """
 
     __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
@@ -99,29 +100,36 @@ class Message(CoreMessage):
             transport.send(reply, b"", b"", ACK)
         self._done = True
 
-    def nak(self, delay: Seconds | None = None) -> None:
+    def nak(self, delay: Seconds | None = None, *, confirm: bool = False) -> None:
         """Ask for another delivery, `delay` seconds from now; None is at once.
 
-        A NAK without a delay ignores the consumer's backoff.
+        A NAK without a delay ignores the consumer's backoff. `confirm` waits for the server's word,
+        and raises what `double_ack` does.
         """
         word = nak(delay)
         self.check_open()
         # Before it is sent: the delivery that it brings may be here before that returns.
         self._returned = True
-        self._finish(word)
+        self._finish(word, confirm)
 
-    def term(self, reason: str | None = None) -> None:
+    def term(self, reason: str | None = None, *, confirm: bool = False) -> None:
         """Say that the message must not come again; `reason` goes into the advisory (2.10.4).
 
-        There it is one line, whatever it holds.
+        There it is one line, whatever it holds. `confirm` waits for the server's word, and raises
+        what `double_ack` does: where a lost word would bring the message once more.
         """
-        self._finish(term(reason))
+        self._finish(term(reason), confirm)
 
-    def in_progress(self) -> None:
-        """Say that work goes on: the consumer's ack_wait starts anew."""
+    def in_progress(self, *, confirm: bool = False) -> None:
+        """Say that work goes on: the consumer's ack_wait starts anew.
+
+        `confirm` waits for the server's word, and raises what `double_ack` does.
+        """
         self.check_open()
-        self._delivery.transport.send(self._frame[1], b"", b"", IN_PROGRESS)
-        self._told_at: float = monotonic()
+        began = monotonic()
+        self._say(IN_PROGRESS, confirm)
+        # The server may have heard a confirmed word as soon as the call began.
+        self._told_at: float = began if confirm else monotonic()
 
     def double_ack(self, timeout: Seconds | None = None) -> bool:
         """Acknowledge, and return when the server confirms it within `timeout` seconds.
@@ -133,10 +141,13 @@ class Message(CoreMessage):
         message may be acknowledged again then.
         """
         self.check_open()
+        return self.confirmed(self._ask(ACK, timeout))
+
+    def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
         transport = self._delivery.transport
         deadline = Deadline.after(transport.request_timeout if timeout is None else timeout)
         try:
-            frame = transport.ask(self._frame[1].decode(), b"", ACK, deadline)
+            frame = transport.ask(self._frame[1].decode(), b"", word, deadline)
         except (RequestTimeout, ConnectionLost) as error:
             raise type(error)(
                 f"{self.subject}: the acknowledgement is not confirmed, it may count or not; unless"
@@ -145,7 +156,7 @@ class Message(CoreMessage):
             ) from error
         if not _confirms(frame):
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
-        return self.confirmed(frame)
+        return frame
 
     def confirmed(self, answer: Frame | None) -> bool:
         """Take the answer to an acknowledgement; tell whether it is sure to count."""
@@ -162,10 +173,16 @@ class Message(CoreMessage):
         if not self._frame[1]:
             raise NotAcknowledgeable(f"{self.subject}: the message has no reply subject")
 
-    def _finish(self, word: bytes) -> None:
+    def _finish(self, word: bytes, confirm: bool) -> None:
         self.check_open()
-        self._delivery.transport.send(self._frame[1], b"", b"", word)
+        self._say(word, confirm)
         self._done = True
+
+    def _say(self, word: bytes, confirm: bool) -> None:
+        if confirm:
+            self._ask(word)
+        else:
+            self._delivery.transport.send(self._frame[1], b"", b"", word)
 
     @property
     def frame(self) -> Frame:

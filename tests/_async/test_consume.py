@@ -445,6 +445,20 @@ async def test_a_second_word_is_refused(opened, name):
         assert (await consumer.info()).ack_floor.stream_seq == 1
 
 
+async def test_a_confirmed_word_has_its_effect_when_it_returns(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 2)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        [ended, again] = await consumer.fetch(2)
+        await ended.in_progress(confirm=True)
+        await ended.term("no tea", confirm=True)
+        assert (await consumer.info()).ack_floor.stream_seq == 1
+        await again.nak(confirm=True)
+        assert (again.is_acknowledged, again.is_returned) == (True, True)
+        [once_more] = await consumer.fetch(1)
+        assert once_more.metadata.num_delivered == 2
+
+
 async def test_a_batch_is_acknowledged_and_confirmed_at_once(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 100)

@@ -444,6 +444,20 @@ def test_a_second_word_is_refused(opened, name):
         assert (consumer.info()).ack_floor.stream_seq == 1
 
 
+def test_a_confirmed_word_has_its_effect_when_it_returns(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        [ended, again] = consumer.fetch(2)
+        ended.in_progress(confirm=True)
+        ended.term("no tea", confirm=True)
+        assert (consumer.info()).ack_floor.stream_seq == 1
+        again.nak(confirm=True)
+        assert (again.is_acknowledged, again.is_returned) == (True, True)
+        [once_more] = consumer.fetch(1)
+        assert once_more.metadata.num_delivered == 2
+
+
 def test_a_batch_is_acknowledged_and_confirmed_at_once(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 100)

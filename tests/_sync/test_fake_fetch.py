@@ -204,6 +204,36 @@ def test_a_double_ack_without_its_confirmation_says_what_may_come():
                 assert not message.is_acknowledged
 
 
+@pytest.mark.parametrize(
+    ("call", "arguments", "word"),
+    [
+        ("nak", [2.5], b'-NAK {"delay": 2500000000}'),
+        ("term", ["no tea"], b"+TERM no tea"),
+        ("in_progress", [], b"+WPI"),
+    ],
+)
+def test_each_word_may_be_confirmed(call, arguments, word):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.deliver(peer.expect_pull(), 1)
+        told = peer.expect(r"^PUB \$JS\.ACK")
+        assert told.payload == word
+        peer.message(told.reply, status="503")
+        told = peer.expect(r"^PUB \$JS\.ACK")
+        assert told.payload == word
+        peer.answer(told, b"")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            message = (consumer_of(connection)).next(timeout=5)
+            say = getattr(message, call)
+            with pytest.raises(js.NoResponders):
+                say(*arguments, confirm=True)
+            assert not message.is_acknowledged
+            say(*arguments, confirm=True)
+            assert message.is_acknowledged is (call != "in_progress")
+
+
 def test_a_batch_tells_which_acknowledgements_are_not_confirmed():
     def script(peer: FakePeer) -> None:
         peer.handshake()
