@@ -61,6 +61,7 @@ STREAM_COMMANDS: Final = {
     "peer-remove": "js_cli.stream_replicas:peer_remove",
     "purge": "js_cli.stream_remove:purge",
     "rm": "js_cli.stream_remove:rm",
+    "rmm": "js_cli.stream_remove:rmm",
     "seal": "js_cli.stream_remove:seal",
     "step-down": "js_cli.stream_replicas:step_down",
     "subjects": "js_cli.stream_subjects:subjects",

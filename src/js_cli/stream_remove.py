@@ -1,13 +1,14 @@
-"""``twinstream stream rm``, ``purge`` and ``seal``: what cannot be undone."""
+"""``twinstream stream rm``, ``purge``, ``rmm`` and ``seal``: what cannot be undone."""
 
 from __future__ import annotations
 
 import click
 
 from js_cli.lengths import SEQUENCE
-from js_cli.screen import counted, print_json, results
+from js_cli.screen import counted, harmless, print_json, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
+from js_cli.values import in_bytes
 from js_models import StreamInfo
 
 
@@ -65,6 +66,31 @@ def purge(
         print_json({"stream": stream, "purged": count})
     else:
         results().print(f"removed {counted(count, 'message')} from {stream}")
+
+
+@click.command(short_help="Remove one message from a stream.")
+@click.argument("stream")
+@click.argument("seq", type=SEQUENCE)
+@click.option("--erase", is_flag=True, help="Also overwrite its bytes on disk, which is slow.")
+@yes_option
+@json_option
+@server_options
+def rmm(target: Target, stream: str, seq: int, erase: bool, yes: bool, as_json: bool) -> None:
+    """Remove the message at sequence SEQ from STREAM.
+
+    Its sequence stays empty. What it is can be seen with: twinstream get STREAM --seq SEQ
+    """
+    with target.connect() as nc:
+        handle = target.jetstream(nc).bind_stream(stream)
+        if not yes:
+            found = handle.get_message(seq)
+            which = f"{harmless(found.subject)}, {in_bytes(len(found.data))}"
+            sure(f"Remove message {seq:,} of {stream} ({which})?", yes=yes)
+        handle.delete_message(seq, erase=erase)
+    if as_json:
+        print_json({"stream": stream, "removed": seq})
+    else:
+        results().print(f"removed message {seq:,} from {stream}")
 
 
 @click.command(short_help="Make a stream unchangeable, for ever.")

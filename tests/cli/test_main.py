@@ -246,6 +246,7 @@ def test_every_subcommand_loads_with_a_click_whose_types_have_no_parameters() ->
         ["get", "S", "--from"],
         ["consume", "S", "--from"],
         ["stream", "purge", "S", "--before"],
+        ["stream", "rmm", "S"],
         ["consumer", "reset", "S", "c", "--seq"],
         ["dlq", "show", "S"],
         ["pub", "a", "x", "--last-seq"],

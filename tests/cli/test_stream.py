@@ -108,6 +108,24 @@ def test_purge_of_an_empty_subject_is_no_purge_of_all(
     assert jet.get_stream(stream).info().state.messages == 2
 
 
+def test_rmm_removes_one_message_when_told(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+    fill(jet, stream, 3)
+    refused = run("stream", "rmm", stream, "2", input="n\n")
+    assert refused.exit_code == 1
+    assert f"Remove message 2 of {stream} ({stream}.1, 0 B)?" in refused.stderr
+    assert jet.get_stream(stream).cached_info.state.messages == 3
+    done = run("stream", "rmm", stream, "2", input="y\n")
+    assert done.stdout == f"removed message 2 from {stream}\n"
+    assert json_lines(run("stream", "rmm", stream, "1", "--erase", "-y", "--json")) == [
+        {"stream": stream, "removed": 1}
+    ]
+    assert [message.seq for message in jet.get_stream(stream).read()] == [3]
+    for options in ([], ["--yes"]):
+        gone = run("stream", "rmm", stream, "2", *options, input="y\n")
+        assert (gone.exit_code, gone.stdout) == (1, "")
+        assert "error: " in gone.stderr
+
+
 def test_rm_deletes_only_when_told(run: Run, jet: js_sync.JetStream, stream: str) -> None:
     assert run("stream", "rm", stream, input="").exit_code == 1
     assert jet.get_stream(stream).name == stream
@@ -126,6 +144,7 @@ def test_json_asks_no_question(run: Run, stream: str) -> None:
     for command in (
         ("stream", "rm", stream),
         ("stream", "purge", stream),
+        ("stream", "rmm", stream, "1"),
         ("stream", "seal", stream),
         ("stream", "peer-remove", stream, "n1"),
         ("consumer", "rm", stream, "worker"),
