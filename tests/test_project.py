@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -110,6 +111,18 @@ def test_what_is_told_to_install_can_be_installed() -> None:
     for what, names in told:
         assert what == ".", f"{what} is at no index: name the extra, and the clone as the place"
         assert set(names.split(",")) <= set(extras["optional-dependencies"]), names
+
+
+def test_indexes_are_told_what_the_readme_says_is_tested() -> None:
+    told = [str(each).split(" :: ") for each in cast("list[str]", project()["classifiers"])]
+    versions = sorted(
+        int(each[-1].split(".")[1]) for each in told if re.fullmatch(r"3\.\d+", each[-1])
+    )
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    system, low, high = re.findall(r"tested on (\w+) with CPython 3\.(\d+) to 3\.(\d+)", readme)[0]
+    assert versions == list(range(int(low), int(high) + 1))
+    assert ["Operating System", "POSIX", system] in told
+    assert project()["requires-python"] == f">=3.{low}"
 
 
 def test_the_licence_is_whole() -> None:
