@@ -2,7 +2,7 @@
 
 Python blocks print what their ``#>`` lines promise. Of ``sh`` blocks each line is a `twinstream`
 command that must succeed; a page that needs another environment marks its blocks ``console``,
-which are not run here.
+which are not run here; `twinstream` commands in them must have the options that they name.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from js_cli.groups import twinstream
 from js_testing import NatsServer
 from tests.examples import ROOT, blocks, check, run
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+TEXTS = [*sorted(ROOT.glob("*.md")), ROOT / "schema" / "README.md", *PAGES]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -38,6 +41,49 @@ def test_the_examples_do_what_they_say(
 def in_order(page: Path) -> list[tuple[str, str]]:
     text = page.read_text("utf-8")
     return re.findall(r"^```(python|sh)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" in link:
+            continue
+        name, _, heading = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        assert not heading or heading in anchors(target), link
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as code hosts make them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.strip().lower()).replace(" ", "-") for each in headings}
+
+
+def console_commands() -> list[tuple[str, str]]:
+    return [
+        (page.stem, line)
+        for page in PAGES
+        for code in blocks(page, "console")
+        for line in re.findall(r"^(?:\$ )?(twinstream .*?)(?: >.*)?$", code, re.MULTILINE)
+    ]
+
+
+@pytest.mark.parametrize(("page", "command"), console_commands())
+def test_commands_that_are_not_run_have_what_they_name(page: str, command: str) -> None:
+    words = shlex.split(command)[1:]
+    found: click.Command = twinstream
+    while isinstance(found, click.Group):
+        name = words.pop(0)
+        subcommand = found.get_command(click.Context(found), name)
+        assert subcommand is not None, name
+        found = subcommand
+    options = {name for each in found.params for name in each.opts}
+    assert {word for word in words if word.startswith("-")} <= options
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
