@@ -22,6 +22,7 @@ from js_core.errors import (
 from js_core.pin import pin_of
 from js_core.protocol import Frame
 from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
+from js_core.pull_error import of_consumer
 from js_core.pull_request import PullLimits
 from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind
@@ -85,7 +86,8 @@ class Decisions:
                 if priority is not None and self._pins.drop(priority.group):
                     self.report(Unpinned(priority.group))
             case Finish(error):
-                self._mend_or_end(engine, error)
+                where = self._missing
+                self._mend_or_end(engine, of_consumer(error, where.stream, where.name))
 
     async def _pull(
         self, channel: PullChannel, token: bytes, batch: int, max_bytes: int | None

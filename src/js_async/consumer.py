@@ -23,6 +23,7 @@ from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
 from js_core.fetch import Fetch
 from js_core.given import check_kind
 from js_core.pin import pin_of
+from js_core.pull_error import of_consumer
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
 from js_core.reports import PullReport
 
@@ -281,7 +282,7 @@ class Consumer:
         if limits.priority is not None and limits.priority.may_pin:
             self._note_pin(limits.priority.group, fetch)
         if fetch.error is not None:
-            raise fetch.error
+            raise of_consumer(fetch.error, self._stream, self._name)
         return fetch
 
     def _batch(self, fetch: Fetch) -> Batch[Message]:

@@ -417,7 +417,8 @@ class PullRefused(PullError):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (PullRefused, (self.limit, self.asked, self.allowed, self.text))
+        made_of = (self.limit, self.asked, self.allowed, self.text)
+        return (PullRefused, made_of, {"args": self.args})
 
 
 class ConsumerDeleted(PullError):

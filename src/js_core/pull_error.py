@@ -14,7 +14,7 @@ from js_core.errors import (
 from js_core.pull_request import PullLimits
 from js_core.status import Kind, Status
 
-__all__ = ["pull_error", "refused_limit"]
+__all__ = ["of_consumer", "pull_error", "refused_limit"]
 
 
 def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
@@ -23,7 +23,9 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
         case Kind.DELETED:
             return ConsumerDeleted("the consumer was deleted while it was pulled from")
         case Kind.NOT_PULL:
-            return ConsumerIsPush("the consumer is a push consumer: it cannot be pulled from")
+            return ConsumerIsPush(
+                "a push consumer cannot be pulled from; listen to it with Stream.bind_push"
+            )
         case Kind.NO_RESPONDERS:
             return NoResponders(
                 "nobody answered the pull: no such consumer (one that is not durable vanishes when"
@@ -37,6 +39,12 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
             return BadPull(f"the server refuses the pull request: {status}")
         case _:
             return PullError(f"the pull ended with {status}")
+
+
+def of_consumer(error: TwinstreamError, stream: str, name: str) -> TwinstreamError:
+    """Return the error, with its consumer named in front: a program may pull from many."""
+    error.args = (f"{stream}/{name}: {error}",)
+    return error
 
 
 def _refused(status: Status, limits: PullLimits) -> PullRefused:

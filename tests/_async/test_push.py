@@ -29,8 +29,12 @@ async def test_messages_are_pushed_and_acknowledged(opened, name):
             return (await consumer.info()).ack_floor.stream_seq == 50
 
         await eventually(done)
-        with pytest.raises(js.ConsumerIsPush):
+        told = f"^{name}/p: a push consumer cannot be pulled from; .*bind_push"
+        with pytest.raises(js.ConsumerIsPush, match=told):
             await consumer.fetch(1)
+        async with consumer.messages() as messages:
+            with pytest.raises(js.ConsumerIsPush, match=told):
+                await messages.next(10)
 
 
 async def test_flow_control_holds_nothing_up(opened, name):

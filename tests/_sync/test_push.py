@@ -30,8 +30,12 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
             return (consumer.info()).ack_floor.stream_seq == 50
 
         eventually(done)
-        with pytest.raises(js.ConsumerIsPush):
+        told = f"^{name}/p: a push consumer cannot be pulled from; .*bind_push"
+        with pytest.raises(js.ConsumerIsPush, match=told):
             consumer.fetch(1)
+        with consumer.messages() as messages:
+            with pytest.raises(js.ConsumerIsPush, match=told):
+                messages.next(10)
 
 
 def test_flow_control_holds_nothing_up(opened, name):

@@ -10,6 +10,7 @@ import pytest
 from js_core import errors
 from js_core.answers import read_answer
 from js_core.errors import JetStreamError, PullRefused, api_error
+from js_core.pull_error import of_consumer
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,13 @@ def test_an_error_without_members_gives_no_reason() -> None:
         0,
         "JetStream gave no reason (err_code 0)",
     )
+
+
+def test_a_refused_pull_of_a_consumer_pickles_with_its_name() -> None:
+    error = of_consumer(PullRefused("max_batch", 500, "100", "Exceeded"), "S", "c")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert str(again).startswith("S/c: the pull asked for 500, ")
 
 
 def test_a_refused_pull_pickles() -> None:
