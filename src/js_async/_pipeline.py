@@ -21,6 +21,7 @@ from js_core.ack_cutter import AckCutter
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import (
     BadAnswer,
+    BadArgument,
     NoLeader,
     NoResponders,
     OutcomeUnknown,
@@ -188,6 +189,9 @@ class Pipeline:
         try:
             await self._transport.ready(Deadline(self._end(entry)))
             await self._transport.send(entry.subject, entry.reply, entry.headers, entry.data)
+        except BadArgument as error:
+            # Too large for this server; an earlier attempt went to another one perhaps.
+            self._stumble(entry, error)
         except TwinstreamError as error:
             self._finish(entry, PublishFailure(entry.request, error))
 

@@ -149,8 +149,8 @@ def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: in
             return Step.REPEAT if left and repeatable else Step.FAIL
         case JetStreamError() if left and passes(error):
             return Step.REPEAT
-        case JetStreamError() if doubt:
-            # It may be refused because the earlier one is there.
+        case JetStreamError() | BadArgument() if doubt:
+            # It may be refused because the earlier one is there, or be too large for this server.
             return Step.PROVE
         case _:
             return Step.FAIL

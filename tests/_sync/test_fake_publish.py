@@ -459,6 +459,45 @@ def test_a_broken_link_is_survived_by_what_is_safe(way):
 
 
 @both
+def test_what_is_too_large_for_the_next_server_may_be_stored_by_the_last_one(way):
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        peer.reset()
+
+    def second(peer: FakePeer) -> None:
+        # Too little for the question, too.
+        peer.handshake(max_payload=20)
+        peer.until_left()
+
+    with FakeServer(first, second) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            with pytest.raises(js.OutcomeUnknown, match="could not be found out") as caught:
+                way(connection.jetstream(), msg_id="1", timeout=20)
+        assert isinstance(caught.value.__cause__, js.BadArgument)
+
+
+@both
+def test_what_the_next_server_does_not_take_is_found_where_it_is_stored(way):
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        peer.reset()
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake(max_payload=100)
+        question = peer.expect(ORDERS)
+        assert b"Nats-Rollup" in question.headers
+        stored(peer, question, 7, duplicate=True)
+        peer.until_left()
+
+    with FakeServer(first, second) as server:
+        with js.connect(server.url, reconnect=QUICK) as connection:
+            jet = connection.jetstream()
+            assert (way(jet, msg_id="1", headers={"A": 100 * "b"}, timeout=20)).seq == 7
+
+
+@both
 def test_somebody_else_who_answers_first_is_passed_over(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()

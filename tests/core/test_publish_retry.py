@@ -74,6 +74,8 @@ FULL = api(StoreRefused, 10077)
         (PermissionDenied("x"), True, True, 2, Step.FAIL),
         (ConnectionClosed("x"), True, True, 2, Step.FAIL),
         (BadAnswer("x"), True, False, 2, Step.FAIL),
+        (BadArgument("x"), True, False, 2, Step.FAIL),
+        (BadArgument("x"), True, True, 2, Step.PROVE),
     ],
 )
 def test_the_next_step(
