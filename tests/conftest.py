@@ -20,10 +20,10 @@ from js_testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
 
-# They share a session of Spark, which starts slowly; those in the folder below have their own.
+# What starts Java takes longest, and would end last unless it began first. These share a session;
 SPARK = "tests/spark/test_"
-# What starts Java takes longest, and ends last unless it begins first.
-SLOW = ("tests/spark/apart", "tests/test_docs.py", "tests/test_readme.py", "tests/cli/test_demo.py")
+# and these have their own, one after the other: several at once would leave nothing for the rest.
+APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/cli/test_demo.py")
 
 # How fast the machine is just now says nothing about the code.
 hypothesis.settings.register_profile(
@@ -35,10 +35,12 @@ hypothesis.settings.load_profile("any machine")
 
 
 class ByFile(LoadScopeScheduling):
-    """Deals tests to processes file by file, those that share a session of Spark together."""
+    """Deals tests to processes file by file, those that start Java to two of them."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]
+        if nodeid.startswith(SPARK):
+            return SPARK
+        return "apart" if nodeid.startswith(APART) else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
@@ -48,8 +50,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long; otherwise the order stays."""
-    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
-    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
+    for prefix in ("tests/test_docs.py", APART, SPARK):
+        items.sort(key=lambda item: not item.nodeid.startswith(prefix))
 
 
 @pytest.fixture(scope="session")
