@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +13,12 @@ from attrs import frozen
 
 from js_cli.failures import Failure, arguments_judged
 from js_cli.interrupts import asked_to_stop
-from js_cli.lengths import LAST_SEQUENCE, Finite
+from js_cli.lengths import Finite
 from js_cli.link_watch import LinkWatch, Patience
 from js_cli.message_source import Durable, InOrder, MessageSource
 from js_cli.message_view import as_json as message_as_json
 from js_cli.message_view import print_message
+from js_cli.moments import moment
 from js_cli.screen import counted, notes, print_json, results
 from js_cli.target import Target, json_option, server_options
 from js_cli.values import in_time
@@ -35,19 +36,21 @@ _SHORTEST: Final = 0.05
 
 @frozen(kw_only=True)
 class Start:
-    """Where a new consumer starts: ``all``, ``new``, ``last``, or a sequence."""
+    """Where a new consumer starts: ``all``, ``new``, ``last``, a sequence or a time."""
 
     policy: str
     sequence: int | None = None
+    time: datetime | None = None
 
 
 def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     """Return the start that an argument names; a callback of click."""
     if text in ("all", "new", "last"):
         return Start(policy=text)
-    if not text.isdecimal() or not 0 < int(text) <= LAST_SEQUENCE:
-        raise click.BadParameter(f"{text!r} is neither all, new, last nor a sequence from 1")
-    return Start(policy="by_start_sequence", sequence=int(text))
+    where = moment(text, or_else="all, new, last, ")
+    if isinstance(where, datetime):
+        return Start(policy="by_start_time", time=where)
+    return Start(policy="by_start_sequence", sequence=where)
 
 
 @click.command(short_help="Read the messages of a stream through a consumer.")
@@ -62,7 +65,7 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     "start",
     callback=start_of,
     default="all",
-    metavar="all|new|last|SEQ",
+    metavar="all|new|last|SEQ|TIME",
     show_default=True,
     help="Where a new consumer starts.",
 )
@@ -101,10 +104,11 @@ def consume(
     CONSUMER is a durable one; each message is acknowledged after it was printed. Without it
     the stream is read in order, each message once, and nothing is left behind. Ctrl-C ends in
     good order. A link that breaks is mended, however long that takes, unless --wait ends first.
-    With --json there is one line for each message.
+    --from takes a time with its zone. With --json there is one line for each message.
 
     \b
     twinstream consume ORDERS --from last --wait 1
+    twinstream consume ORDERS --from 2026-01-31T08:00:00Z
     twinstream consume ORDERS worker --create --count 10 --json
     """  # noqa: D301  # click wants the character
     if consumer is None and (create or group):
@@ -157,8 +161,9 @@ def _in_order(stored: Stream, subjects: tuple[str, ...], start: Start) -> Ordere
     with arguments_judged():
         return stored.ordered(
             subjects=list(subjects) or None,
-            deliver_policy=None if start.sequence else start.policy,
+            deliver_policy=None if start.sequence or start.time else start.policy,
             start_seq=start.sequence,
+            start_time=start.time,
         )
 
 
@@ -201,6 +206,7 @@ def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfi
         ack_policy="explicit",
         deliver_policy=start.policy,
         opt_start_seq=start.sequence,
+        opt_start_time=start.time,
         filter_subjects=list(subjects) or None,
     )
 

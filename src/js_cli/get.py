@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from js_cli.lengths import LAST_SEQUENCE, SEQUENCE
+from js_cli.lengths import SEQUENCE
 from js_cli.message_view import print_stored, stored_as_json
+from js_cli.moments import moment
 from js_cli.screen import counted, notes, print_json, results
 from js_cli.target import Target, json_option, server_options
-from js_models import Timestamp
 
 if TYPE_CHECKING:
     from js_sync import Stream, StreamMessage, StreamRead
 
 
-def moment(_: click.Context, __: click.Parameter, text: str | None) -> int | datetime | None:
+def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | datetime | None:
     """Return the sequence or time that an argument names; a callback of click."""
-    if text is None:
-        return None
-    if text.isdecimal() and 0 < int(text) <= LAST_SEQUENCE:
-        return int(text)
-    time = _time(text)
-    if time is None:
-        raise click.BadParameter(f"{text!r} is neither a sequence from 1 nor a time")
-    if time.tzinfo is None:
-        hint = "add Z for UTC, or an offset, as in 2026-01-31T08:00:00+01:00"
-        raise click.BadParameter(f"{text!r} has no zone; {hint}")
-    return time
-
-
-def _time(text: str) -> datetime | None:
-    """Read a time, to the nanosecond where it is written like those that `get` prints."""
-    for read in (Timestamp.parse, datetime.fromisoformat):
-        with suppress(ValueError):
-            return read(text)
-    return None
+    return None if text is None else moment(text)
 
 
 @click.command(short_help="Look at stored messages, without a consumer.")
@@ -48,10 +30,10 @@ def _time(text: str) -> datetime | None:
 @click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
 @click.option("--each", is_flag=True, help="The last message of each subject.")
 @click.option(
-    "--from", "start", callback=moment, metavar="SEQ|TIME", help="Messages from here on …"
+    "--from", "start", callback=moment_of, metavar="SEQ|TIME", help="Messages from here on …"
 )
 @click.option(
-    "--to", "end", callback=moment, metavar="SEQ|TIME", help="… up to, but without, this one."
+    "--to", "end", callback=moment_of, metavar="SEQ|TIME", help="… up to, but without, this one."
 )
 @click.option(
     "--subject",

@@ -110,6 +110,18 @@ def test_where_a_new_consumer_starts(
     assert [line["seq"] for line in json_lines(result)] == sequences
 
 
+@pytest.mark.parametrize("worker", [(), ("worker", "--create")], ids=["in order", "durable"])
+def test_a_new_consumer_starts_at_a_time(
+    run: Run, jet: js_sync.JetStream, filled: str, worker: tuple[str, ...]
+) -> None:
+    third = jet.get_stream(filled).get_message(3).time.rfc3339()
+    result = run("consume", filled, *worker, "--from", third, "-n", "3", "--json")
+    assert [line["seq"] for line in json_lines(result)] == [3, 4, 5]
+    refused = run("consume", filled, "--from", "2026-01-31T08:00:00")
+    assert refused.exit_code == 2
+    assert "has no zone" in refused.stderr
+
+
 def test_filters_pick_subjects(run: Run, filled: str) -> None:
     arguments = ("--subject", f"{filled}.s2", "--subject", f"{filled}.s4")
     result = run("consume", filled, *arguments, "--wait", "0.3", "--json")
