@@ -216,7 +216,8 @@ class PublishFailures(TwinstreamError):
         self.failures = tuple(failures)
         self.count = count
         shown = "; ".join(str(each.error) for each in self.failures[:3])
-        super().__init__(f"{count} messages were not acknowledged: {shown}")
+        messages = "1 message was" if count == 1 else f"{count} messages were"
+        super().__init__(f"{messages} not acknowledged: {shown}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (PublishFailures, (self.failures, self.count))

@@ -164,3 +164,4 @@ def test_failures_name_the_first_of_them_and_survive_pickling() -> None:
     assert str(error) == "7 messages were not acknowledged: s0; s1; s2"
     assert (error.count, len(error.failures)) == (7, 5)
     assert error.failures[4].request == failures[4].request
+    assert str(PublishFailures(failures[:1], 1)) == "1 message was not acknowledged: s0"
