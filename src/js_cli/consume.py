@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 from attrs import frozen
+from click.core import ParameterSource
 
 from js_cli.failures import Failure, arguments_judged
 from js_cli.interrupts import asked_to_stop
@@ -174,6 +175,7 @@ def _bound(
 
     try:
         found = stored.get_consumer(name)
+        _check_given(found, subjects, start)
         _tell_of_pause(found)
         return found
     except ConsumerNotFound as error:
@@ -183,6 +185,30 @@ def _bound(
                 f" or see `twinstream stream info {stored.name}`"
             ) from error
         return stored.create_consumer(_config(name, subjects, start))
+
+
+def _check_given(consumer: Consumer, subjects: tuple[str, ...], start: Start) -> None:
+    """Refuse a start and subjects that are not those of a consumer which exists."""
+    config = consumer.cached_info.config if consumer.cached_info is not None else None
+    if config is None:
+        return
+    others: list[str] = []
+    source = click.get_current_context().get_parameter_source("start")
+    begins = (config.deliver_policy, config.opt_start_seq, config.opt_start_time)
+    if source is not ParameterSource.DEFAULT and begins != (
+        start.policy,
+        start.sequence,
+        start.time,
+    ):
+        others.append("--from")
+    filters = config.filter_subjects or ([config.filter_subject] if config.filter_subject else [])
+    if subjects and sorted(subjects) != sorted(filters):
+        others.append("--subject")
+    if others:
+        raise Failure(
+            f"{consumer.name} exists, with another {' and '.join(others)}, which only a new"
+            " consumer takes: leave it out, or give another name and --create"
+        )
 
 
 def _tell_of_pause(consumer: Consumer) -> None:

@@ -122,6 +122,18 @@ def test_a_new_consumer_starts_at_a_time(
     assert "has no zone" in refused.stderr
 
 
+def test_what_only_a_new_consumer_takes_is_not_passed_over(run: Run, filled: str) -> None:
+    start, subject = ("--from", "4"), ("--subject", f"{filled}.*")
+    worker = ("consume", filled, "worker", "-n", "1", "--json")
+    (first,) = json_lines(run(*worker, "--create", *start, *subject))
+    (second,) = json_lines(run(*worker, "--create", *start, *subject))
+    assert [first["seq"], second["seq"]] == [4, 5]
+    for other in (["--from", "2"], ["--from", "all"], ["--subject", f"{filled}.s1"]):
+        refused = run(*worker, *other)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert f"worker exists, with another {other[0]}" in refused.stderr
+
+
 def test_filters_pick_subjects(run: Run, filled: str) -> None:
     arguments = ("--subject", f"{filled}.s2", "--subject", f"{filled}.s4")
     result = run("consume", filled, *arguments, "--wait", "0.3", "--json")
