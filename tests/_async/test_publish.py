@@ -429,7 +429,7 @@ async def test_an_error_of_the_source_comes_through_and_nothing_is_lost(opened, 
 
         with pytest.raises(KeyError) as caught:
             await run()
-        assert any("1 messages" in note for note in caught.value.__notes__)
+        assert any("1 message was" in note for note in caught.value.__notes__)
         assert (await stream.info()).state.messages == 1
 
 

@@ -197,7 +197,7 @@ def test_leaving_early_waits_and_tells_what_failed(opened, name):
         assert len(stored) >= 500
         requests = messages(f"{name}.a", 600)
         requests[499] = js.PublishRequest(subject=f"{name}.a", expected_last_seq=1)
-        with pytest.raises(js.PublishFailures, match=r"1 messages .*wrong last sequence"):
+        with pytest.raises(js.PublishFailures, match=r"1 message was .*wrong last sequence"):
             leave(requests)
 
         def stumble():

@@ -428,7 +428,7 @@ def test_an_error_of_the_source_comes_through_and_nothing_is_lost(opened, name):
 
         with pytest.raises(KeyError) as caught:
             run()
-        assert any("1 messages" in note for note in caught.value.__notes__)
+        assert any("1 message was" in note for note in caught.value.__notes__)
         assert (stream.info()).state.messages == 1
 
 

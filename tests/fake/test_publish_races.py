@@ -64,7 +64,7 @@ def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
             eventually(lambda: server.reached("sent"))
             server.tell("answer")
             assert noted.wait(30)
-            with pytest.raises(js.PublishFailures, match="1 messages"):
+            with pytest.raises(js.PublishFailures, match="1 message was"):
                 close()
             listening.close()
 
