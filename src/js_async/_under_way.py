@@ -73,7 +73,7 @@ def under_way(
 ) -> UnderWay:
     """Return a message that is about to be sent.
 
-    No constructor, which would take 0.7 µs for each message in place of 0.35 (Python 3.11 and
+    No constructor, which would take 0.7 µs for each message in place of 0.5 (Python 3.11 and
     3.13): the interpreter calls one function of Python from another without leaving Python.
     """
     entry = UnderWay()

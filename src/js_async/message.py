@@ -226,12 +226,7 @@ def message_of(frame: Frame, delivery: Delivery) -> Message:
 
 
 def messages_of(frames: Iterable[Frame], deliveries: Iterable[Delivery]) -> list[Message]:
-    """Return the messages that frames are, each of its delivery; as `message_of`, less the call."""
-    messages: list[Message] = []
-    for frame, delivery in zip(frames, deliveries, strict=False):
-        message = _bare()
-        message._frame = frame
-        message._delivery = delivery
-        message._done = False
-        messages.append(message)
-    return messages
+    """Return the messages that frames are, each of its delivery."""
+    return [
+        message_of(frame, delivery) for frame, delivery in zip(frames, deliveries, strict=False)
+    ]
