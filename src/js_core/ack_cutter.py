@@ -72,5 +72,5 @@ class AckCutter:
         if any(parts[:-1:3]):
             self._aside = _ASIDE
             return data
-        self._deliver(parts[1::3], shape.acks(parts[2::3]))
+        self._deliver(parts[1::3], [shape.ack(seq) for seq in parts[2::3]])
         return parts[-1]

@@ -40,8 +40,7 @@ _blank: Final = cast("Callable[[], Any]", _Blank)
 
 def is_pub_ack(frame: Frame) -> bool:
     """Tell whether an answer may be a stream's, which somebody else's rarely looks like."""
-    _, _, header_size, body = frame
-    return bool(header_size) or b'"stream"' in body or b'"error"' in body
+    return b'"stream"' in frame[3] or frame[2] > 0 or b'"error"' in frame[3]
 
 
 def is_of(ack: PubAck, stream: str, domain: str | None) -> bool:
@@ -97,22 +96,14 @@ class AckShape:
 
     def ack(self, seq: bytes) -> PubAck:
         """Return the acknowledgement with a sequence, in digits."""
-        return self.acks([seq])[0]
-
-    def acks(self, seqs: list[bytes]) -> list[PubAck]:
-        """Return an acknowledgement for each sequence."""
-        stream, domain = self.stream, self.domain
-        acks: list[PubAck] = []
-        for seq in map(int, seqs):
-            ack = _blank()
-            ack.unknown = {}
-            ack.stream = stream
-            ack.seq = seq
-            ack.domain = domain
-            ack.duplicate = ack.val = ack.batch = ack.count = None
-            ack.__class__ = PubAck
-            acks.append(ack)
-        return acks
+        ack = _blank()
+        ack.unknown = {}
+        ack.stream = self.stream
+        ack.seq = int(seq)
+        ack.domain = self.domain
+        ack.duplicate = ack.val = ack.batch = ack.count = None
+        ack.__class__ = PubAck
+        return ack  # type: ignore[no-any-return]
 
 
 class AckReader:
