@@ -51,10 +51,11 @@ async def publish(
         return await _told(api, request, policy, timeout)
     headers = publish_headers(request)
     subject = known_subject(request.subject)
-    deadline = api.deadline(timeout)
+    given = None if timeout is None else api.deadline(timeout)
     transport = api.transport
     # Sent first: whatever else is needed is made while the server works on it.
     answer = transport.replies.try_start(subject, headers, request.data, is_pub_ack)
+    deadline = given or api.deadline()
     repeatable = bool(headers) and request.is_repeatable
     end = _end(policy, deadline, repeatable, 0)
     if answer is not None:
