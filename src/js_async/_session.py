@@ -300,6 +300,9 @@ class Session:
 
     def _receive(self, data: bytes) -> int:
         """Take what came; return how long what came in part is (bytes), 0 if that is not known."""
+        last = self.replies.last
+        if data.startswith(last.start) and self._parser.at_rest and self.replies.take(last, data):
+            return 0
         touched, events = self._parser.feed(data)
         if touched:
             now = monotonic()

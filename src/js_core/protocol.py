@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PING",
     "PONG",
+    "TOTALS",
     "Frame",
     "Info",
     "Ok",
@@ -122,6 +123,11 @@ class Parser:
             return self._bulk.size
         return self._needed if self._pieces else 0
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether what comes next begins with a line of its own."""
+        return not self._pieces and self._bulk is None
+
     def hold_back(self, bulk: BulkAnswer) -> None:
         """Show the bulk answer what comes first; not if an earlier one is under way."""
         if self._bulk is None:
@@ -168,7 +174,7 @@ class Parser:
         stream = BytesIO(data)
         read = stream.read
         sinks, silent = self._sinks, self._silent
-        totals = _TOTALS
+        totals = TOTALS
         for line in stream:
             parts = line.split(b" ")
             try:
@@ -234,7 +240,8 @@ class _Totals(dict[bytes, int]):
         return total
 
 
-_TOTALS: Final = _Totals()
+TOTALS: Final = _Totals()
+"""The sizes of all lines so far, up to a number."""
 
 
 def _with_headers(parts: list[bytes]) -> tuple[bytes, bytes, bytes, int, int]:
@@ -244,7 +251,7 @@ def _with_headers(parts: list[bytes]) -> tuple[bytes, bytes, bytes, int, int]:
     else:
         _, subject, sid, header, size = parts
         reply = b""
-    header_size, total = int(header), _TOTALS[size]
+    header_size, total = int(header), TOTALS[size]
     if not 0 <= header_size <= total - 2:
         raise ValueError(f"headers of {header_size} bytes in {total - 2}")
     return subject, sid, reply, header_size, total

@@ -1,0 +1,180 @@
+"""The answer to a request however it arrives: alone in a read, in parts, beside others."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_async._replies import Replies
+from js_testing import FakePeer, FakeServer
+from js_testing.fake_wire import message_frame
+
+ORDERS = r"^H?PUB orders "
+
+
+def ack(seq: int) -> bytes:
+    return b'{"stream":"S", "seq":%d}' % seq
+
+
+def frame(peer: FakePeer, request, seq: int) -> bytes:
+    return message_frame(request.reply, peer._sid(request.reply), "", b"", ack(seq))
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Whether each read that begins as the answer was that alone."""
+    found = []
+    take = Replies.take
+
+    def noted(replies, answer, data):
+        found.append(take(replies, answer, data))
+        return found[-1]
+
+    monkeypatch.setattr(Replies, "take", noted)
+    return found
+
+
+def learn(peer: FakePeer) -> None:
+    """Acknowledge one, so that what follows looks familiar."""
+    peer.handshake()
+    peer.send(frame(peer, peer.expect(ORDERS), 1))
+
+
+def alone(peer: FakePeer, request) -> None:
+    peer.send(frame(peer, request, 2))
+
+
+def after_a_ping(peer: FakePeer, request) -> None:
+    peer.send(b"PING\r\n" + frame(peer, request, 2))
+    peer.expect("^PONG")
+
+
+def before_a_ping(peer: FakePeer, request) -> None:
+    peer.send(frame(peer, request, 2) + b"PING\r\n")
+    peer.expect("^PONG")
+
+
+def in_two_parts(peer: FakePeer, request) -> None:
+    whole = frame(peer, request, 2)
+    peer.send(b"PING\r\n" + whole[:-9])
+    peer.expect("^PONG")
+    peer.send(whole[-9:])
+
+
+def byte_by_byte(peer: FakePeer, request) -> None:
+    peer.split(1)
+    peer.send(frame(peer, request, 2))
+    peer.split(None)
+
+
+def twice(peer: FakePeer, request) -> None:
+    for seq in (2, 9):
+        peer.send(frame(peer, request, seq))
+
+
+def behind_a_stray(peer: FakePeer, request) -> None:
+    stray = b"x" * len(ack(2))
+    peer.answer(request, stray)
+    # Nobody asks who that was before it was taken.
+    peer.expect(r"STREAM\.NAMES")
+    peer.send(frame(peer, request, 2))
+
+
+def of_another_length(peer: FakePeer, request) -> None:
+    peer.answer(request, b'{"stream":"S","seq":2,"domain":"' + 997 * b"d" + b'"}')
+
+
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        (alone, [True]),
+        (after_a_ping, []),
+        (before_a_ping, [False]),
+        (in_two_parts, []),
+        (byte_by_byte, None),
+        (twice, None),
+        (behind_a_stray, [True]),
+        (of_another_length, None),
+    ],
+    ids=lambda way: way.__name__ if callable(way) else "",
+)
+async def test_an_acknowledgement_is_the_same_however_it_arrives(taken, way, told):
+    def script(peer: FakePeer) -> None:
+        learn(peer)
+        way(peer, peer.expect(ORDERS))
+        peer.send(frame(peer, peer.expect(ORDERS), 3))
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=30)
+            assert (await jet.publish("orders", b"a")).seq == 1
+            taken.clear()
+            assert (await jet.publish("orders", b"b")).seq == 2
+            # The second of two answers may come while the next one is waited for.
+            assert (await jet.publish("orders", b"c")).seq == 3
+            assert connection.stats.open_requests == 0
+    if told is not None:
+        assert taken[: len(told)] == told
+
+
+async def test_what_looks_like_the_answer_inside_a_message_is_none(taken):
+    def script(peer: FakePeer) -> None:
+        learn(peer)
+        request = peer.expect(ORDERS)
+        inside = frame(peer, request, 9)
+        size = len(b"first " + inside) - 2
+        line = f"MSG news {peer._sid('news')} {size}\r\n".encode()
+        peer.send(b"PING\r\n" + line + b"first ")
+        peer.expect("^PONG")
+        peer.send(inside)
+        peer.fence()
+        peer.send(frame(peer, request, 2))
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=30)
+            news = await connection.subscribe("news")
+            assert (await jet.publish("orders")).seq == 1
+            assert (await jet.publish("orders")).seq == 2
+            message = await news.next(timeout=10)
+            assert message.data.startswith(b"first MSG _INBOX.")
+            assert message.data.endswith(ack(9))
+    assert taken == [True]
+
+
+async def test_who_listens_to_everything_gets_the_answer_too():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        everything, inbox = peer.expect("^SUB > "), peer.expect("^SUB _INBOX")
+        for seq in (1, 2, 3):
+            request = peer.expect(ORDERS)
+            for listener in (everything, inbox):
+                peer.send(message_frame(request.reply, listener.sid, "", b"", ack(seq)))
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=30)
+            everything = await connection.subscribe(">")
+            for seq in (1, 2, 3):
+                assert (await jet.publish("orders")).seq == seq
+            heard = [(await everything.next(timeout=10)).data for _ in range(3)]
+    assert heard == [ack(1), ack(2), ack(3)]
+
+
+async def test_an_answer_without_its_end_breaks_the_link():
+    def script(peer: FakePeer) -> None:
+        learn(peer)
+        whole = frame(peer, peer.expect(ORDERS), 2)
+        peer.send(whole[:-2] + b"!!")
+
+    def again(peer: FakePeer) -> None:
+        learn(peer)
+
+    quick = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
+    with FakeServer(script, again) as server:
+        async with js.connect(server.url, reconnect=quick) as connection:
+            jet = connection.jetstream(timeout=30)
+            assert (await jet.publish("orders")).seq == 1
+            with pytest.raises(js.ConnectionLost, match="wrong size"):
+                await jet.publish("orders")
+            assert (await jet.publish("orders")).seq == 1
