@@ -39,8 +39,9 @@ class _Screen(Console):
 
 
 def counted(number: int, noun: str) -> str:
-    """Return how many there are of something: ``1 message``, ``2,000 messages``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return how many there are of something: ``1 message``, ``2,000 messages``, ``2 batches``."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def harmless(text: str) -> str:

@@ -10,6 +10,7 @@ from js_cli.screen import counted, plain_table, print_json, results
 from js_cli.sizing import Estimate, Planned, calculated, measured
 from js_cli.target import Target, json_option, server_options
 from js_cli.values import in_bytes
+from js_core.subjects import check_subject
 
 _WHOLE = click.IntRange(min=0)
 _SOME = click.IntRange(min=1)
@@ -56,6 +57,8 @@ def size(
             jet = target.jetstream(nc)
             estimate = measured(jet.get_stream(stream).info(), planned)
     else:
+        if subject:
+            check_subject(subject)
         pairs = parse_headers(headers)
         estimate = calculated(subject, payload or 0, pairs, storage or "file", planned)
     if as_json:

@@ -1,4 +1,4 @@
-"""What strangers wrote is shown as it is, and does nothing to the screen."""
+"""What the screen shows: strangers' text as it is, doing nothing to it, and numbers in words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from js_cli.screen import counted
 from js_models import StreamConfig
 from js_testing import NatsServer
 from tests.cli.output import Run
@@ -64,3 +65,9 @@ def test_names_of_headers_are_harmless(
     for shown in (run("get", stream), run("consume", stream, "--count", "1")):
         assert shown.exit_code == 0, shown.output
         assert shown.stdout.splitlines()[1] == "  A\\u001b[31m: b"
+
+
+def test_things_are_counted_in_words() -> None:
+    counts = [(1, "message"), (2000, "message"), (0, "dead letter"), (1, "batch"), (2, "batch")]
+    told = [counted(number, noun) for number, noun in counts]
+    assert told == ["1 message", "2,000 messages", "0 dead letters", "1 batch", "2 batches"]

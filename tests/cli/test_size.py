@@ -74,6 +74,12 @@ def test_an_empty_stream_says_what_to_try(run: Run, stream: str) -> None:
     assert result.stderr == f"error: stream {stream} is empty; describe a message with --payload\n"
 
 
+def test_a_subject_that_no_message_can_have_is_refused(run: Run) -> None:
+    result = run("size", "--subject", "a..b", "--payload", "5")
+    assert result.exit_code == 1
+    assert result.stderr == "error: subject 'a..b' has an empty token\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from js_cli.demo.chart import Bar, Series, bars, legend, stacked_areas
+from js_cli.screen import counted
 from js_cli.values import in_bytes
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _header(name: str, sink: str, batches: Sequence[_Batch]) -> str:
         first, last = (
             each.ended.strftime("%Y-%m-%d %H:%M:%S") for each in (batches[0], batches[-1])
         )
-        told += f" {len(batches):,} batches from {first} to {last} UTC."
+        told += f" {counted(len(batches), 'batch')} from {first} to {last} UTC."
     return f"<header><h1>Pipeline {escape(name)}</h1><p>{told}</p></header>\n"
 
 
@@ -73,7 +74,7 @@ def _tiles(logs: Mapping[str, Sequence[BatchEntry]]) -> str:
     tiles = (
         ("landed", f"{messages:,}", f"{messages / seconds:,.0f} a second" if seconds else ""),
         ("dead letters", f"{dead:,}", f"{dead / messages:.2%} of all" if messages else ""),
-        ("written", in_bytes(sum(each.bytes for each in entries)), f"{len(entries):,} batches"),
+        ("written", in_bytes(sum(each.bytes for each in entries)), counted(len(entries), "batch")),
         ("lag", f"{lag:,}", "after the last batches"),
     )
     cells = (

@@ -9,7 +9,7 @@ from attrs import asdict
 
 from js_cli.lengths import SEQUENCE
 from js_cli.pipeline.options import config_options, pick, spark_of
-from js_cli.screen import notes, print_json, progress, results
+from js_cli.screen import counted, notes, print_json, progress, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import json_option
 
@@ -51,7 +51,8 @@ def replay(
     if not yes:
         first, last = due[0], due[-1]
         notes().print(
-            f"{len(due)} batches of {chosen.name}, sequences {first.start:,} to {last.end - 1:,}",
+            f"{counted(len(due), 'batch')} of {chosen.name},"
+            f" sequences {first.start:,} to {last.end - 1:,}",
         )
         sure("Land them again?", yes=yes)
     with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
@@ -63,5 +64,6 @@ def replay(
     messages = sum(each.messages for each in done)
     dead = sum(each.dead_letters for each in done)
     results().print(
-        f"landed {messages:,} messages in {len(done)} batches again, {dead:,} dead letters"
+        f"landed {counted(messages, 'message')} in {counted(len(done), 'batch')} again,"
+        f" {counted(dead, 'dead letter')}"
     )
