@@ -26,6 +26,7 @@ from js_core.errors import (
     MessageIdInProcess,
     NoLeader,
     NoResponders,
+    PermissionDenied,
     RequestTimeout,
     TwinstreamError,
 )
@@ -149,8 +150,9 @@ def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: in
             return Step.REPEAT if left and repeatable else Step.FAIL
         case JetStreamError() if left and passes(error):
             return Step.REPEAT
-        case JetStreamError() | BadArgument() if doubt:
-            # It may be refused because the earlier one is there, or be too large for this server.
+        case JetStreamError() | BadArgument() | PermissionDenied() if doubt:
+            # It may be refused because the earlier one is there, be too large for this server, or
+            # be permitted no more.
             return Step.PROVE
         case _:
             return Step.FAIL

@@ -63,8 +63,8 @@ class PublishCalls(ApiCalls):
         Raises `NoStream`, `NoLeader`, `JetStreamOff` or another `NoResponders` when no stream took
         it; `WrongLastSequence`, `WrongLastMessageId`, `WrongStream`, `StoreRefused`,
         `MessageExists` or another `JetStreamError`; `PermissionDenied`, `BadArgument`;
-        `RequestTimeout`, `ConnectionLost`, `BadAnswer` or `OutcomeUnknown` when it may be stored
-        and may be not.
+        `RequestTimeout`, `ConnectionLost`, `ConnectionClosed`, `BadAnswer` or `OutcomeUnknown`
+        when it may be stored and may be not.
         """
         request = request_of(
             (

@@ -228,6 +228,24 @@ async def test_a_denied_subject_is_told_at_once(way):
 
 
 @both
+async def test_what_is_denied_after_silence_may_be_stored(way):
+    """Permissions can be changed at any time, and hold for what comes from then on."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        for _ in ("again", "the question whether it is there"):
+            peer.expect(ORDERS)
+            peer.error('Permissions Violation for Publish to "orders"')
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.OutcomeUnknown, match="could not be found out") as caught:
+                await way(connection.jetstream(), timeout=3, msg_id="1")
+            assert isinstance(caught.value.__cause__, js.PermissionDenied)
+
+
+@both
 async def test_a_plain_message_without_an_answer_is_sent_once(way):
     """Whether it was stored is unknown, and sending it again could store it twice."""
 
