@@ -11,7 +11,7 @@ from js_async._transport import Box, Transport
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
 from js_core.handshake import Denied
-from js_core.protocol import TOTALS, Frame, Sink
+from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
 from js_core.status import is_unserved
 from js_core.subjects import check_filter
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from js_async._open_call import OnCall, OpenCall
 
 __all__ = ["Answer", "Replies", "Watcher"]
-
-
-# No line begins like this.
-_NEVER: Final = b"\n"
 
 
 class Watcher(Protocol):
@@ -44,11 +40,10 @@ class Watcher(Protocol):
 class Answer:
     """The place of one answer; `signal` may serve several answers.
 
-    `fits` tells an answer from what somebody else may send first; `start` is how the line begins
-    that brings one, as far as `Replies.take` is to look for it.
+    `fits` tells an answer from what somebody else may send first.
     """
 
-    __slots__ = ("error", "fits", "frame", "signal", "start", "stray", "subject", "token")
+    __slots__ = ("error", "fits", "frame", "signal", "stray", "subject", "token")
 
     def __init__(
         self,
@@ -61,7 +56,6 @@ class Answer:
         self.token = token
         self.signal: Final = signal
         self.fits: Final = fits
-        self.start = _NEVER
         self.frame: Frame | None = None
         self.stray: Frame | None = None
         self.error: TwinstreamError | None = None
@@ -91,14 +85,13 @@ class Replies:
         # For the layers above, which know what a call is.
         self.on_call: Final = on_call
         self._prefix: Final = transport.tokens.inbox().encode() + b"."
+        self._behind_prefix: Final = slice(len(self._prefix), None)
         self._token: Final = transport.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
         self.idle_inboxes: Final = IdleInboxes()
         self._box: Box | None = None
         self._opening: Final = Lock()
-        self.last = Answer(b"", b"", Signal())
-        """The place of the answer to what was sent last, of all that goes out at once."""
 
     async def open(self) -> None:
         """Subscribe to the inbox, once. Raises `PermissionDenied` when the server refuses it."""
@@ -126,31 +119,16 @@ class Replies:
         return self._deliver
 
     def _deliver(self, frame: Frame) -> None:
-        answer = self._answers.get(frame[0][len(self._prefix) :])
+        token = frame[0][self._behind_prefix]
+        answer = self._answers.get(token)
         # A late answer has no place any more: its request gave up and said so.
-        if answer is not None:
-            self._put(answer, frame)
-
-    def _put(self, answer: Answer, frame: Frame) -> None:
+        if answer is None:
+            return
         if answer.fits is not None and not answer.fits(frame):
             answer.stray = frame
-        elif self._answers.pop(answer.token, None) is not None:
+        elif self._answers.pop(token, None) is not None:
             answer.frame = frame
         answer.signal.set()
-
-    def take(self, answer: Answer, data: bytes) -> bool:
-        """Take a read that begins with `start` of an answer; tell whether there is no more in it.
-
-        Who asks and waits nearly always gets a read that is the answer and nothing else. To see
-        that, and no more than that, makes a publish that is waited for 3 to 5 % quicker.
-        """
-        start = len(answer.start)
-        line_end = data.find(b"\n", start) + 1
-        is_whole = TOTALS.get(data[start:line_end]) == len(data) - line_end
-        if not is_whole or not data.endswith(b"\r\n"):
-            return False
-        self._put(answer, (self._prefix + answer.token, b"", 0, data[line_end:]))
-        return True
 
     async def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
         """Send a request and return the place of its answer."""
@@ -193,9 +171,6 @@ class Replies:
             if box is not None and box.error is None:
                 reply = self._prefix + token
                 if self._transport.try_send(subject, reply, headers, payload, True):
-                    # Not before: this is made while the server works on it.
-                    answer.start = b"MSG %b %b " % (reply, box.sid)
-                    self.last = answer
                     return answer
         except BaseException:
             self.forget(answer)

@@ -301,20 +301,26 @@ class Session:
 
     def _receive(self, data: bytes) -> int:
         """Take what came; return how long what came in part is (bytes), 0 if that is not known."""
-        last = self.replies.last
-        if data.startswith(last.start) and self._parser.at_rest and self.replies.take(last, data):
+        sid = self._parser.feed_whole(data)
+        if sid is not None:
+            if sid:
+                self._touch(sid, monotonic())
             return 0
         touched, events = self._parser.feed(data)
         if touched:
             now = monotonic()
             for sid in touched:
-                box = self._boxes.get(sid)
-                if box is not None:
-                    box.heard_at = now
-                    box.signal.set()
+                self._touch(sid, now)
         for event in events:
             self._handle(event)
         return self._parser.needed
+
+    def _touch(self, sid: bytes, now: float) -> None:
+        """Wake who waits at a mailbox that got something, if it is there still."""
+        box = self._boxes.get(sid)
+        if box is not None:
+            box.heard_at = now
+            box.signal.set()
 
     def _handle(self, event: Info | Ping | Pong | Ok | Refusal) -> None:
         match event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_async._replies import Replies
+from js_core.protocol import Parser
 from js_testing import FakePeer, FakeServer
 from js_testing.fake_wire import message_frame
 
@@ -22,15 +22,17 @@ def frame(peer: FakePeer, request, seq: int) -> bytes:
 
 @pytest.fixture
 def taken(monkeypatch):
-    """Whether each read that begins as the answer was that alone."""
+    """Whether each read that begins with a message was that alone."""
     found = []
-    take = Replies.take
+    feed_whole = Parser.feed_whole
 
-    def noted(replies, answer, data):
-        found.append(take(replies, answer, data))
-        return found[-1]
+    def noted(parser, data):
+        sid = feed_whole(parser, data)
+        if data.startswith(b"MSG "):
+            found.append(sid is not None)
+        return sid
 
-    monkeypatch.setattr(Replies, "take", noted)
+    monkeypatch.setattr(Parser, "feed_whole", noted)
     return found
 
 
@@ -139,7 +141,7 @@ async def test_what_looks_like_the_answer_inside_a_message_is_none(taken):
             message = await news.next(timeout=10)
             assert message.data.startswith(b"first MSG _INBOX.")
             assert message.data.endswith(ack(9))
-    assert taken == [True]
+    assert taken[-2:] == [False, True]
 
 
 async def test_who_listens_to_everything_gets_the_answer_too():
