@@ -167,8 +167,6 @@ def publish_headers(request: PublishRequest) -> bytes:
     """
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
-    if request[2:] == PLAIN:
-        return b""
     if request[3:] == _NO_PROMISES:
         return encode_headers(request.headers)
     promises = _promises(request)
