@@ -63,15 +63,12 @@ class Sender(ABC):
 
     def _send_past(self, data: bytes) -> bool:
         """Send at once, in a third of the steps, while nothing else is to be sent; tell whether."""
-        sock, me = self._socket, get_ident()
+        sock = self._socket
         try:
-            # As `_take_turn` and `_end_turn` do, without the calls.
-            if sock is None or self._sender == me or not self._sending.acquire(blocking=False):
+            if sock is None or not self._take_turn(block=False):
                 return False
-            self._sender = me
             sent = not self._out and self._send_one(sock, data)
-            self._sender = 0
-            self._sending.release()
+            self._end_turn()
             return sent
         except BaseException:
             self._end_turn()
