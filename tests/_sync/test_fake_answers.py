@@ -40,11 +40,11 @@ def taken(monkeypatch):
 def learn(peer: FakePeer) -> None:
     """Acknowledge one, so that what follows looks familiar."""
     peer.handshake()
-    peer.send(frame(peer, peer.expect(ORDERS), 1))
+    peer.answer(peer.expect(ORDERS), ack(1))
 
 
 def alone(peer: FakePeer, request) -> None:
-    peer.send(frame(peer, request, 2))
+    peer.answer(request, ack(2))
 
 
 def after_a_ping(peer: FakePeer, request) -> None:
@@ -66,13 +66,13 @@ def in_two_parts(peer: FakePeer, request) -> None:
 
 def byte_by_byte(peer: FakePeer, request) -> None:
     peer.split(1)
-    peer.send(frame(peer, request, 2))
+    peer.answer(request, ack(2))
     peer.split(None)
 
 
 def twice(peer: FakePeer, request) -> None:
     for seq in (2, 9):
-        peer.send(frame(peer, request, seq))
+        peer.answer(request, ack(seq))
 
 
 def behind_a_stray(peer: FakePeer, request) -> None:
@@ -80,7 +80,7 @@ def behind_a_stray(peer: FakePeer, request) -> None:
     peer.answer(request, stray)
     # Nobody asks who that was before it was taken.
     peer.expect(r"STREAM\.NAMES")
-    peer.send(frame(peer, request, 2))
+    peer.answer(request, ack(2))
 
 
 def of_another_length(peer: FakePeer, request) -> None:
@@ -105,7 +105,7 @@ def test_an_acknowledgement_is_the_same_however_it_arrives(taken, way, told):
     def script(peer: FakePeer) -> None:
         learn(peer)
         way(peer, peer.expect(ORDERS))
-        peer.send(frame(peer, peer.expect(ORDERS), 3))
+        peer.answer(peer.expect(ORDERS), ack(3))
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
@@ -131,7 +131,7 @@ def test_what_looks_like_the_answer_inside_a_message_is_none(taken):
         peer.expect("^PONG")
         peer.send(inside)
         peer.fence()
-        peer.send(frame(peer, request, 2))
+        peer.answer(request, ack(2))
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
