@@ -140,7 +140,7 @@ class Pipeline:
         plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
         if not plain:
             given = as_request(given)
-            plain = given[2:] == PLAIN and type(given.data) is bytes
+            plain = given[2] is None and given[2:] == PLAIN and type(given.data) is bytes
         try:
             headers = b"" if plain else publish_headers(as_request(given))
             try:

@@ -231,6 +231,23 @@ async def listening(jet, name):
     return [*good, js.PublishRequest(subject="bad subject"), js.PublishRequest(subject="nobody.x")]
 
 
+async def test_headers_that_cannot_be_compared_are_refused_as_what_they_are(opened, name):
+    class Table:
+        def __eq__(self, other):
+            raise ValueError("the truth value is ambiguous")
+
+        __hash__ = None
+
+    async with opened() as jet:
+        await listening(jet, name)
+        odd = js.PublishRequest(f"{name}.x", b"1", headers=Table())
+        with pytest.raises(js.BadArgument, match="a mapping of names"):
+            await jet.publish(odd.subject, odd.data, headers=odd.headers)
+        outcomes = [outcome async for outcome in jet.publish_many([odd, (f"{name}.x", b"2")])]
+        assert isinstance(outcomes[0].error, js.BadArgument)
+        assert outcomes[1].seq == 1
+
+
 async def test_what_is_no_bytes_is_refused_by_its_name(opened, name):
     async with opened() as jet:
         await listening(jet, name)
