@@ -50,7 +50,8 @@ class BackupWriter:
         names = {each.name for each in self._target.iterdir()}
         if names and not self._overwrite:
             raise BadArgument(
-                f"{self._target} is not empty; choose another folder, or overwrite the backup in it"
+                f"{self._target} is not empty: choose another folder, or replace the backup in it"
+                " with overwrite=True (--overwrite on the command line)"
             )
         foreign = sorted(names - {DATA_FILE, META_FILE, SUMS_FILE})
         if foreign:

@@ -72,7 +72,8 @@ def _apply(
     """Carry out the steps that are due and print each; stop at a failure and return it."""
     due = [step for step in steps if step.is_due]
     sure("Carry this out?", yes=yes or not due)
-    with asked_to_stop() as stop:  # never between a removal and what replaces it
+    # Not stopped between a removal and the creation that replaces it.
+    with asked_to_stop("finishing the current step") as stop:
         for step in due:
             if stop.is_set():
                 return _stopped("interrupted", done, due)

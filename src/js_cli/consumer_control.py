@@ -58,7 +58,7 @@ def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
     _done(handle, "delivers again", as_json, paused_until=None)
 
 
-@click.command(short_help="Start a consumer again from a sequence.")
+@click.command(short_help="Restart a consumer from a sequence.")
 @click.argument("stream")
 @click.argument("consumer")
 @click.option("--seq", type=lengths.SEQUENCE, help="The first to deliver.")
@@ -68,19 +68,19 @@ def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
 def reset(
     target: Target, stream: str, consumer: str, seq: int | None, yes: bool, as_json: bool
 ) -> None:
-    """Let CONSUMER of STREAM forget what is pending, and start again (server 2.14).
+    """Restart CONSUMER of STREAM from an earlier or later message (server 2.14).
 
-    It starts at --seq, or after the last message up to which all are acknowledged. Messages that
-    programs have in hand are delivered again.
+    Delivery continues at --seq, or after the acknowledgement floor. Messages that are pending
+    acknowledgement are delivered again.
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).get_consumer(stream, consumer)
-        where = f"from sequence {seq:,}" if seq else "above what is acknowledged"
-        sure(f"Start {_described(handle)} again {where}?", yes=yes)
+        where = f"at sequence {seq:,}" if seq else "after its acknowledgement floor"
+        sure(f"Restart {_described(handle)} {where}?", yes=yes)
         left = handle.reset(seq).num_pending
     _done(
         handle,
-        f"starts again, {counted(left or 0, 'message')} before it",
+        f"was reset and has {counted(left or 0, 'message')} to deliver",
         as_json,
         num_pending=left,
     )

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.text import Text
 
+from js_cli.escapes import harmless
 from js_cli.failures import Failure
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import SEQUENCE
 from js_cli.link_watch import LinkWatch, Patience
 from js_cli.message_view import payload, printable
-from js_cli.screen import counted, harmless, notes, plain_table, print_json, progress, results
+from js_cli.screen import counted, notes, plain_table, print_json, progress, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 
@@ -288,7 +289,8 @@ def _each(
     """Act on one letter after the other; a failure, or Ctrl-C, tells how many were ``done``."""
     from js_core.errors import TwinstreamError
 
-    with asked_to_stop() as stop, progress(notes(), shown=shown) as display:
+    stopping = asked_to_stop("finishing the current dead letter")
+    with stopping as stop, progress(notes(), shown=shown) as display:
         for number, letter in enumerate(display.track(letters, description="letters")):
             how_far = f"{number:,} of {counted(len(letters), 'dead letter')} {done}"
             if stop.is_set():

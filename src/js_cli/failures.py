@@ -5,7 +5,6 @@ For machines, that is after `--json`, the line is a JSON document.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Generator
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from typing import Final
 
 import click
+
+from js_cli.escapes import harmless, json_line
 
 JSON_ASKED: Final = "js_cli.json"
 """Under this key the context of a command notes whether it got `--json`."""
@@ -39,9 +40,10 @@ class Failure(click.ClickException):
             about = failure_as_json(self.message, self.__cause__)
             if self._kind is not None:
                 about |= {"kind": self._kind, "err_code": self._err_code}
-            click.echo(json.dumps(about, separators=(",", ":")), err=True)
+            click.echo(json_line(about), err=True)
         else:
-            click.echo(f"{click.style('error:', fg='red', bold=True)} {self.message}", err=True)
+            message = harmless(self.message)
+            click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
 
 
 def _json_asked() -> bool:
@@ -63,11 +65,17 @@ def reported() -> Generator[None]:
     """Turn the errors that a user can act on into :class:`Failure`; others stay as they are."""
     try:
         yield
-    except (click.ClickException, click.exceptions.Exit):
+    except click.exceptions.Exit:
         raise
-    except BrokenPipeError:  # the reader of a pipe, say `head`, has seen enough
-        sys.stderr.close()
+    except click.ClickException as error:
+        # By its dictionary: click declares the attribute final.
+        error.__dict__["message"] = harmless(error.message)
         raise
+    except BrokenPipeError:
+        # The reader of the output, say `head`, has all it wanted: for a command that only prints
+        # that is success. One that does work while it prints uses `needs_its_reader`.
+        _discard_output()
+        raise click.exceptions.Exit(0) from None
     except KeyboardInterrupt as error:
         if not _json_asked():  # click says so, in text
             raise
@@ -89,14 +97,29 @@ def arguments_judged() -> Generator[None]:
         raise click.UsageError(str(error)) from error
 
 
+@contextmanager
+def needs_its_reader(work: str) -> Generator[None]:
+    """Fail when standard output is closed while the command does its `work`, and name the work."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        _discard_output()
+        raise Failure(f"standard output was closed before {work}") from error
+
+
 def _drop_unwritten() -> None:
     """Keep Python from writing at its end, in vain once more, what a full disk did not take."""
     try:
         sys.stdout.flush()
     except OSError:
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
-        os.close(nothing)
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """Send what is still to be printed to the null device."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
 
 
 def _expected(error: Exception) -> bool:

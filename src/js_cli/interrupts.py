@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Generator, Iterable
@@ -16,13 +17,19 @@ def asks_for_json(words: Iterable[str]) -> bool:
 
 
 @contextmanager
-def asked_to_stop() -> Generator[threading.Event]:
-    """Give an event that Ctrl-C or SIGTERM sets; a second Ctrl-C interrupts as usual."""
+def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
+    """Give an event that Ctrl-C or SIGTERM sets; a second Ctrl-C interrupts as usual.
+
+    `finishing` says what the command still does after the first one; it is shown on a terminal.
+    """
     asked = threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
         asked.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if finishing and os.isatty(2):
+            # Not by a console: the handler may have interrupted one in the middle of a line.
+            os.write(2, f"\nstopping: {finishing}; Ctrl-C again aborts\n".encode())
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

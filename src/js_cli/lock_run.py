@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 _LOOK: Final = 0.05
 
 
+class _NotFound(Failure):
+    exit_code = 127  # as a shell exits
+
+
+class _NotRunnable(Failure):
+    exit_code = 126
+
+
 @click.command(short_help="Run a command while holding a lock.")
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -52,8 +60,9 @@ def run(
 ) -> None:
     """Run COMMAND while holding the lock NAME, and exit with its exit code.
 
-    The exit code is 1, too, when the lock was not to be had in time, or was lost. If it is lost,
-    COMMAND and all that it started get SIGTERM, and SIGKILL before another can have the lock.
+    The exit code is 1 when the lock could not be acquired in time or was lost, 127 when COMMAND
+    does not exist, and 126 when it cannot be run. If the lock is lost, COMMAND and all processes
+    that it started get SIGTERM, and SIGKILL before another client can acquire the lock.
     COMMAND finds the fencing token in the variable TWINSTREAM_LOCK_TOKEN.
 
     \b
@@ -88,7 +97,8 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
             # A group of its own: what the command started is ended with it.
             process = subprocess.Popen(command, env=environment, process_group=0)
         except OSError as error:
-            raise Failure(f"{command[0]} cannot be started: {error.strerror}") from error
+            failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
+            raise failure(f"{command[0]} cannot be started: {error.strerror}") from error
         process_group(process.pid)
         try:
             _watch(process, lease, asked, grace)

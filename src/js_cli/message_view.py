@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from js_cli.screen import harmless
+from js_cli.escapes import harmless
 
 if TYPE_CHECKING:
     from js_sync import Message, StreamMessage

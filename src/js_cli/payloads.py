@@ -6,13 +6,14 @@ from 1.
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from io import BytesIO
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import click
 from attrs import frozen
@@ -62,25 +63,32 @@ Separator = bytes | None
 """What stands between two messages: a line end, NUL, or None where all data is one message."""
 
 _READ_SIZE: Final = 1 << 16
+_STOP_CHECK: Final = 0.1
+"""Seconds between two looks at whether the command was asked to stop."""
 
 
 def payloads(
-    data: str | None, files: Sequence[Path], separator: Separator, count: int
+    data: str | None,
+    files: Sequence[Path],
+    separator: Separator,
+    count: int,
+    stop: threading.Event,
 ) -> Iterator[bytes]:
     """Yield the payload of each message.
 
-    Without ``data`` and ``files`` (or with ``-``) standard input is read; a separator cuts it, as
-    it comes, into several messages. All of it is sent ``count`` times.
+    Without ``data`` and ``files`` (or with ``-``) standard input is read, until its end or until
+    ``stop`` is set; a separator cuts it, as it comes, into several messages. All of it is sent
+    ``count`` times.
     """
     if data is not None and data != "-":
         sources = [argument(data)]
     elif files:
         sources = [file.read_bytes() for file in files]
     elif separator is not None and count == 1:
-        yield from _numbered(_cut(sys.stdin.buffer, separator))
+        yield from _numbered(_cut(standard_input(stop), separator))
         return
     else:
-        sources = [sys.stdin.buffer.read()]
+        sources = [b"".join(standard_input(stop))]
     parts = [part for source in sources for part in _parts(source, separator)]
     yield from _numbered(part for _ in range(count) for part in parts)
 
@@ -90,23 +98,44 @@ def argument(data: str) -> bytes:
     return data.encode(errors="surrogateescape")
 
 
-def _parts(source: bytes, separator: Separator) -> list[bytes]:
-    return [source] if separator is None else list(_cut(BytesIO(source), separator))
+def standard_input(stop: threading.Event) -> Iterator[bytes]:
+    """Yield what standard input has, until its end or until ``stop`` is set.
 
-
-def _cut(source: BinaryIO, separator: bytes) -> Iterator[bytes]:
-    """Cut the data while it comes, so that a pipe that never ends is sent, too."""
-    if separator == b"\n":
-        yield from (line.rstrip(b"\r\n") for line in source)
+    A plain read cannot be stopped: Python resumes it after the handler of a signal. So this waits
+    for input with a time limit and looks at ``stop`` in between.
+    """
+    try:
+        number = sys.stdin.fileno()
+    except (OSError, ValueError):  # not a file: a test put text in its place
+        yield sys.stdin.buffer.read()
         return
-    rest = b""
-    # read1() where there is one: read() would wait until the buffer is full.
-    read = getattr(source, "read1", source.read)
-    while piece := read(_READ_SIZE):
-        *parts, rest = (rest + piece).split(separator)
-        yield from parts
-    if rest:
-        yield rest
+    while not stop.is_set():
+        ready, _, _ = select.select([number], [], [], _STOP_CHECK)
+        if not ready:
+            continue
+        piece = os.read(number, _READ_SIZE)
+        if not piece:
+            return
+        yield piece
+
+
+def _parts(source: bytes, separator: Separator) -> list[bytes]:
+    return [source] if separator is None else list(_cut((source,), separator))
+
+
+def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
+    """Cut the data while it comes, so that a pipe that never ends is sent, too."""
+    ending = b"\r" if separator == b"\n" else b""
+    rest: list[bytes] = []
+    for piece in pieces:
+        first, *more = piece.split(separator)
+        rest.append(first)
+        for part in more:
+            yield b"".join(rest).rstrip(ending)
+            rest = [part]
+    last = b"".join(rest)
+    if last:
+        yield last.rstrip(ending)
 
 
 def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:

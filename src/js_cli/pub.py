@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from js_cli.failures import Failure, arguments_judged, failure_as_json
+from js_cli.failures import Failure, arguments_judged, failure_as_json, needs_its_reader
 from js_cli.interrupts import asked_to_stop
 from js_cli.lengths import LAST_SEQUENCE, Finite
 from js_cli.payloads import Draft, Separator, at_rate, parse_headers, payloads
@@ -133,15 +133,18 @@ def pub(
     shown = (count > 1 or len(files) > 1 or streaming) and not as_json
     with (
         target.connect() as nc,
-        asked_to_stop() as asked,
+        asked_to_stop("waiting for the acknowledgements of messages in flight") as asked,
         progress(notes(), shown=shown) as display,
     ):
         total = None if streaming else count * max(1, len(files))
         task = display.add_task("publish", total=total)
         jet = target.jetstream(nc)
-        parts = at_rate(payloads(data, files, separator, count), rate, asked)
+        parts = at_rate(payloads(data, files, separator, count, asked), rate, asked)
         requests = _requests(draft, parts, promises, asked)
-        with jet.publish_many(requests, window=WINDOW) as outcomes:
+        with (
+            needs_its_reader("all messages were published"),
+            jet.publish_many(requests, window=WINDOW) as outcomes,
+        ):
             for outcome in outcomes:
                 tally.enter(outcome)
                 display.advance(task)
@@ -184,6 +187,8 @@ def _raise_unless_all_stored(tally: Tally, *, interrupted: bool) -> None:
         raise Failure(
             f"{tally.failed:,} of {tally.sent:,} not stored; the first: {tally.error}"
         ) from tally.error
+    if interrupted and not tally.sent:
+        raise Failure("interrupted, nothing was published")
     if interrupted:
         raise Failure(f"interrupted after {tally.sent:,} messages, all of which are stored")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import Any, Final, TextIO
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
 from rich.progress import (
     BarColumn,
@@ -21,39 +20,41 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from js_cli.escapes import harmless, json_line
 
 PIPE_WIDTH: Final = 120
 
 
 class _Screen(Console):
-    """Prints text as it is, without markup: names, notes and subjects come from strangers.
+    """A console that prints text without markup, and with escapes for control characters.
 
-    Markup is for those who ask for it and print no stranger's text.
+    Names, notes and subjects come from servers and other clients. Callers ask for markup only
+    where they print nothing of those.
     """
 
     def render_str(self, text: str, *args: Any, **options: Any) -> Text:
-        """Escape what would act on a terminal."""
+        """Escape before the text is measured, so that tables stay aligned."""
         return super().render_str(harmless(text), *args, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Escape whatever is printed: also `Text`, progress bars and live displays pass here."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(harmless(segment.text), segment.style)
 
 
 def counted(number: int, noun: str) -> str:
     """Return how many there are of something: ``1 message``, ``2,000 messages``, ``2 batches``."""
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{ending}"
-
-
-def harmless(text: str) -> str:
-    """Return a stranger's text with escapes for every character that would act on a terminal."""
-    return "\n".join(map(_harmless_line, text.split("\n")))
-
-
-def _harmless_line(line: str) -> str:
-    # Most lines need nothing, and a look at each of their characters takes its time.
-    if line.replace("\t", "").isprintable():
-        return line
-    return "".join(c if c.isprintable() or c == "\t" else json.dumps(c)[1:-1] for c in line)
 
 
 def results(*, markup: bool = False) -> Console:
@@ -85,7 +86,7 @@ def notes(*, markup: bool = False) -> Console:
 def print_json(value: object) -> None:
     """Print one JSON document on one line of standard output."""
     _write_anything(sys.stdout)
-    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    click.echo(json_line(value))
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from js_cli.escapes import harmless
 from js_cli.lengths import SEQUENCE
-from js_cli.screen import counted, harmless, print_json, results
+from js_cli.screen import counted, print_json, results
 from js_cli.sure import sure, yes_option
 from js_cli.target import Target, json_option, server_options
 from js_cli.values import in_bytes

@@ -27,22 +27,25 @@ def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) ->
         results().print(f"the leader of {stream} steps down")
 
 
-@click.command("peer-remove", short_help="Take a copy of a stream from a server.")
+@click.command("peer-remove", short_help="Remove a replica of a stream from a server.")
 @click.argument("stream")
 @click.argument("peer", metavar="SERVER")
 @yes_option
 @json_option
 @server_options
 def peer_remove(target: Target, stream: str, peer: str, yes: bool, as_json: bool) -> None:
-    """Take the copy of STREAM from SERVER (a name or a peer id); another server gets one.
+    """Remove the replica of STREAM that SERVER (a name or a peer id) has; another server gets one.
 
-    Until that one has caught up, the stream has one copy fewer.
+    The stream has one replica fewer until the new one has caught up.
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_stream(stream)
-        sure(f"Take the copy of {stream} from {peer}?", yes=yes)
+        sure(f"Remove the replica of {stream} on {peer}?", yes=yes)
         handle.replicas.remove(peer)
     if as_json:
         print_json({"stream": stream, "removed": peer})
     else:
-        results().print(f"{peer} holds {stream} no longer; `twinstream stream info` shows who does")
+        results().print(
+            f"{peer} has no replica of {stream} now; `twinstream stream info {stream}` shows which"
+            " servers have one"
+        )

@@ -9,7 +9,8 @@ from typing import Final
 import click
 from rich.cells import cell_len
 
-from js_cli.screen import harmless, notes, plain_table, print_json, results, write_lines
+from js_cli.escapes import harmless
+from js_cli.screen import notes, plain_table, print_json, results, write_lines
 from js_cli.target import Target, json_option, server_options
 
 SHOWN: Final = 20

@@ -22,8 +22,8 @@ Kind = Literal["stream", "consumer"]
 @click.command(short_help="Check configuration files without a server.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--server",
-    "-s",
+    "--server-version",
+    "server",
     metavar="VERSION",
     help="Judge as this version of the server would, such as 2.12.  [default: the newest]",
 )
@@ -57,7 +57,7 @@ def validate(
     try:
         parse_version(server)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--server") from error
+        raise click.BadParameter(str(error), param_hint="--server-version") from error
     found = _load(files, server, kind, pedantic)
     good = not found.errors and not (strict and found.warnings)
     if sarif:

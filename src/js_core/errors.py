@@ -47,6 +47,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
+from js_core.api_target import api_target
 from js_core.atomic_outcome import AtomicOutcome
 from js_core.difference import Difference
 from js_core.hole import Hole
@@ -238,7 +239,7 @@ class JetStreamError(TwinstreamError):
         self.code = code
         self.err_code = err_code
         self.subject = subject
-        where = f" [{subject}]" if subject else ""
+        where = f" [{api_target(subject)}]" if subject else ""
         super().__init__(f"{description} (err_code {err_code}){where}")
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from attrs import field, frozen
 
+from js_core.api_target import api_names
 from js_core.errors import BadArgument
 from js_core.given import check_kind
 
@@ -34,9 +35,6 @@ _MAX_NAME: Final = 255
 _MAX_SUBJECT: Final = 3000
 _MAX_QUEUE: Final = 500
 _MAX_PREFIX: Final = 200
-# Where a stream's name stands in the API's subjects: behind a verb, which some have of two words.
-_OF_STREAMS: Final = frozenset({"STREAM", "CONSUMER", "DIRECT"})
-_TWO_WORDS: Final = frozenset({"MSG", "LEADER", "PEER", "DURABLE"})
 
 
 def check_subject(subject: str) -> bytes:
@@ -139,11 +137,8 @@ class ApiSubjects:
         """Return the stream that an API subject names, None where it names none."""
         if not subject.startswith(self.prefix + "."):
             return None
-        kind, *words = subject[len(self.prefix) + 1 :].split(".")
-        if kind not in _OF_STREAMS:
-            return None
-        place = 2 if words and words[0] in _TWO_WORDS else 1
-        return words[place] if place < len(words) else None
+        names = api_names(subject[len(self.prefix) + 1 :])
+        return names[0] if names else None
 
     def account_info(self) -> str:
         """Return the subject of the account's limits and usage."""

@@ -134,3 +134,13 @@ def test_advisories_are_described_from_their_typed_members() -> None:
     )
     assert isinstance(made, StreamAction)
     assert describe(made) == "stream S was created"
+
+
+@pytest.mark.parametrize("highest", [1, 2, 3, 4, 5, 9, 26, 250, 7300, 0.02])
+def test_no_two_lines_of_a_grid_have_the_same_label(highest: float) -> None:
+    ceiling = chart.nice_ceiling(highest)
+    labels = [chart.axis_label(ceiling * quarter / 4) for quarter in range(5)]
+    assert len(set(labels)) == 5
+    assert [float(label.replace(",", "")) for label in labels] == pytest.approx(
+        [ceiling * quarter / 4 for quarter in range(5)]
+    )

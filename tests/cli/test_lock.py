@@ -140,8 +140,11 @@ def test_a_command_that_is_not_there_is_named(
     server: NatsServer, locks: js_sync.Coordination
 ) -> None:
     done = lock(server, "run", "a", "--stream", locks.stream, "--", "/no/such/thing")
-    assert done.returncode == 1
+    assert done.returncode == 127
     assert "/no/such/thing cannot be started" in done.stderr
+    done = lock(server, "a", "--stream", locks.stream, "--", "/")
+    assert done.returncode == 126
+    assert "/ cannot be started" in done.stderr
     assert locks.lock("a").holder() is None
 
 

@@ -147,8 +147,8 @@ def test_standard_input_is_read(run: Run) -> None:
 
 
 def test_a_version_of_the_server_decides(run: Run) -> None:
-    assert "filter_subjetc" in run("validate", BROKEN, "--server", "2.12").stdout
-    older = run("validate", BROKEN, "--server", "2.11")  # takes what it does not know
+    assert "filter_subjetc" in run("validate", BROKEN, "--server-version", "2.12").stdout
+    older = run("validate", BROKEN, "--server-version", "2.11")  # takes what it does not know
     assert older.exit_code == 1
     assert "warning: filter_subjetc: there is no such setting; it is dropped." in older.stdout
     assert "backoff" in older.stdout
@@ -181,7 +181,7 @@ def test_a_missing_file_is_a_problem(run: Run) -> None:
     [
         (),
         ("-", BROKEN),
-        ("--server", "yesterday", BROKEN),
+        ("--server-version", "yesterday", BROKEN),
         ("--kind", "x", BROKEN),
         ("--json", "--sarif", BROKEN),
     ],

@@ -87,3 +87,26 @@ def test_every_error_is_in_the_tree_of_the_modules_text() -> None:
         if name[0].isupper():
             assert issubclass(getattr(errors, name), errors.TwinstreamError)
             assert name in errors.__doc__
+
+
+@pytest.mark.parametrize(
+    ("subject", "named"),
+    [
+        ("$JS.API.STREAM.INFO.ORDERS", "stream ORDERS"),
+        ("$JS.API.STREAM.MSG.GET.ORDERS", "stream ORDERS"),
+        ("$JS.hub.API.STREAM.PEER.REMOVE.API", "stream API"),
+        ("$JS.API.DIRECT.GET.ORDERS.orders.new", "stream ORDERS"),
+        ("$JS.API.CONSUMER.INFO.ORDERS.worker", "consumer worker of stream ORDERS"),
+        ("$JS.API.CONSUMER.CREATE.ORDERS.worker.orders.new", "consumer worker of stream ORDERS"),
+        ("$JS.API.CONSUMER.DURABLE.CREATE.ORDERS.worker", "consumer worker of stream ORDERS"),
+        ("$JS.API.CONSUMER.LIST.ORDERS", "stream ORDERS"),
+        ("$JS.API.STREAM.NAMES", "$JS.API.STREAM.NAMES"),
+        ("$JS.API.INFO", "$JS.API.INFO"),
+        ("JS.app.API.STREAM.INFO.ORDERS", "JS.app.API.STREAM.INFO.ORDERS"),
+        ("orders.API.STREAM.INFO.X", "orders.API.STREAM.INFO.X"),
+    ],
+)
+def test_an_error_names_the_stream_or_consumer(subject: str, named: str) -> None:
+    error = api_error({"err_code": 10059, "description": "not found"}, subject=subject)
+    assert str(error) == f"not found (err_code 10059) [{named}]"
+    assert error.subject == subject

@@ -111,6 +111,11 @@ def nice_ceiling(value: float) -> float:
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= value)
 
 
+def axis_label(value: float) -> str:
+    """Return the label of a grid line, exact enough that no two lines have the same one."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
+
+
 def _ticks(end: float) -> list[float]:
     every = nice_ceiling(end / 8)
     return [round(every * number, 9) for number in range(int(end / every) + 1)]
@@ -124,7 +129,7 @@ def _grid(y: Callable[[float], float], ceiling: float, left: int, right: int) ->
             f'<line x1="{left}" x2="{right}" y1="{y(value):.1f}" y2="{y(value):.1f}"'
             ' stroke="var(--line)"/>'
         )
-        lines.append(_text(left - 8, y(value) + 4, f"{value:,.0f}", anchor="end"))
+        lines.append(_text(left - 8, y(value) + 4, axis_label(value), anchor="end"))
     return "".join(lines)
 
 

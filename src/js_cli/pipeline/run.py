@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from js_cli.failures import Failure
+from js_cli.failures import Failure, needs_its_reader
 from js_cli.interrupts import asked_to_stop
 from js_cli.pipeline.board import Board, JsonLines, Lines, Watcher
 from js_cli.pipeline.options import config_options, parse_seconds, spark_of
@@ -61,9 +61,9 @@ def run(
     # Before and after: a Java process whose start is interrupted is left behind, and Spark takes
     # Ctrl-C for itself when it has started.
     with (
-        asked_to_stop() as early,
+        asked_to_stop("waiting until Spark has started") as early,
         spark_of(config, verbose=verbose) as spark,
-        asked_to_stop() as asked,
+        asked_to_stop("finishing the current batches") as asked,
     ):
         if early.is_set():
             asked.set()
@@ -75,7 +75,7 @@ def run(
             if isinstance(happening, Failed) and happening.retry_in is None:
                 ended.append(happening)
 
-        with watcher:
+        with watcher, needs_its_reader("the pipeline ended"):
             run_pipeline(spark, config, once=once, recover=recover, tell=tell, asked=asked)
         if ended:
             text = "\n".join(f"source {each.source}: {each.error}" for each in ended)
