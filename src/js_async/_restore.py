@@ -13,6 +13,7 @@ from js_async._api import Api
 from js_async._backup_files import read_backup, verify
 from js_async._io import Signal, aside, sleep
 from js_async._replies import Answer
+from js_async.disk import open_regular
 from js_core.answers import read_answer
 from js_core.backup import DATA_FILE, Backup, TransferProgress
 from js_core.deadline import Deadline, Seconds, seconds
@@ -164,7 +165,7 @@ class _Sending:
     async def _send_all(self) -> None:
         try:
             # Not aside: nobody would close what a thread opens for a task that is cancelled.
-            with open(self._backup.path / DATA_FILE, "rb") as file:
+            with open_regular(self._backup.path / DATA_FILE) as file:
                 await self._send_chunks(file)
         finally:
             for answer, _ in self._under_way:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from typing import Final
 
+from js_async.disk import make_private
 from js_core.errors import BadArgument
 from js_core.header_names import MSG_ID
 from js_core.headers import HeaderValues, encode_headers, header_pairs
@@ -127,6 +128,7 @@ class SqliteOutbox:
             db.execute(text, (number,))
 
     def _connect(self) -> sqlite3.Connection:
+        make_private(self._path)
         # One call at a time, but each perhaps in another thread.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
         try:
@@ -142,6 +144,7 @@ class SqliteOutbox:
     def claim(self) -> bool:
         """Make this relay the only one, until `release` or the end of the process."""
         path = f"{self._path}.{self._table}.relay"
+        make_private(path)
         lock = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             lock.execute("BEGIN EXCLUSIVE")
@@ -152,7 +155,7 @@ class SqliteOutbox:
             return False
         try:
             self._own = self._connect()
-        except sqlite3.Error:
+        except BaseException:
             lock.close()
             raise
         self._lock = lock

@@ -17,7 +17,7 @@ from js_core.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from js_core.errors import BadArgument
 from js_core.s2_frames import S2Frames
 from js_models import DecodeError, StreamConfig, StreamState, decode
-from js_sync.disk import make_folders, sync
+from js_sync.disk import create_private, make_folders, open_regular, sync
 
 __all__ = ["BackupWriter", "folder_of", "read_backup", "verify"]
 
@@ -41,7 +41,7 @@ class BackupWriter:
         parent = self._target.parent
         make_folders(parent)
         self._folder = Path(tempfile.mkdtemp(prefix=f".{self._target.name}.part-", dir=parent))
-        self._file = open(self._folder / DATA_FILE, "xb")  # noqa: SIM115  # closed by finish
+        self._file = create_private(self._folder / DATA_FILE)
 
     def _check_target(self) -> None:
         if not self._target.exists():
@@ -91,7 +91,7 @@ class BackupWriter:
         sync([self._target.parent])
 
     def _add(self, path: Path, text: str) -> None:
-        with self._named(path.name), open(path, "xb") as file:
+        with self._named(path.name), create_private(path) as file:
             file.write(text.encode())
             _sync(file)
 
@@ -134,10 +134,11 @@ def read_backup(path: str | os.PathLike[str]) -> Backup:
     """
     folder = folder_of(path)
     try:
-        size = (folder / DATA_FILE).stat().st_size
-        loaded: object = json.loads((folder / META_FILE).read_bytes())
+        with open_regular(folder / DATA_FILE) as data:
+            size = os.fstat(data.fileno()).st_size
+        loaded: object = json.loads(_content(folder / META_FILE))
         sums = folder / SUMS_FILE
-        line = sums.read_text() if sums.exists() else ""
+        line = _content(sums).decode() if sums.exists() else ""
     except (OSError, ValueError) as error:
         raise BadArgument(f"{folder} is no backup of a stream: {error}") from error
     members = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
@@ -160,11 +161,16 @@ def read_backup(path: str | os.PathLike[str]) -> Backup:
     )
 
 
+def _content(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
+
+
 def verify(backup: Backup) -> None:
     """Read the archive, and raise `BadArgument` when it is damaged or cut short."""
     file_path = backup.path / DATA_FILE
     found, frames = hashlib.sha256(), S2Frames()
-    with open(file_path, "rb") as file:
+    with open_regular(file_path) as file:
         while piece := file.read(_PIECE):
             found.update(piece)
             frames.feed(piece)

@@ -31,6 +31,7 @@ from js_sync._api import Api
 from js_sync._backup_files import read_backup, verify
 from js_sync._io import Signal, aside, sleep
 from js_sync._replies import Answer
+from js_sync.disk import open_regular
 
 __all__ = ["restore"]
 
@@ -165,7 +166,7 @@ class _Sending:
     def _send_all(self) -> None:
         try:
             # Not aside: nobody would close what a thread opens for a task that is cancelled.
-            with open(self._backup.path / DATA_FILE, "rb") as file:
+            with open_regular(self._backup.path / DATA_FILE) as file:
                 self._send_chunks(file)
         finally:
             for answer, _ in self._under_way:

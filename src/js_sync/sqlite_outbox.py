@@ -17,6 +17,7 @@ from js_core.headers import HeaderValues, encode_headers, header_pairs
 from js_core.outbox import OutboxEvent
 from js_core.publish import check_data
 from js_core.subjects import check_subject
+from js_sync.disk import make_private
 
 __all__ = ["SqliteOutbox"]
 
@@ -128,6 +129,7 @@ class SqliteOutbox:
             db.execute(text, (number,))
 
     def _connect(self) -> sqlite3.Connection:
+        make_private(self._path)
         # One call at a time, but each perhaps in another thread.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
         try:
@@ -143,6 +145,7 @@ class SqliteOutbox:
     def claim(self) -> bool:
         """Make this relay the only one, until `release` or the end of the process."""
         path = f"{self._path}.{self._table}.relay"
+        make_private(path)
         lock = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             lock.execute("BEGIN EXCLUSIVE")
@@ -153,7 +156,7 @@ class SqliteOutbox:
             return False
         try:
             self._own = self._connect()
-        except sqlite3.Error:
+        except BaseException:
             lock.close()
             raise
         self._lock = lock

@@ -135,6 +135,33 @@ async def test_nothing_is_overwritten_unawares(opened, name, tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["copy"]
 
 
+async def test_only_the_owner_can_read_a_backup(opened, name, tmp_path):
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        await stream.backup(tmp_path / "copy")
+        modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "copy").iterdir()}
+        assert modes == dict.fromkeys(["SHA256SUMS", "backup.json", "stream.tar.s2"], 0o600)
+        assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("spoiled", ["SHA256SUMS", "backup.json", "stream.tar.s2"])
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+async def test_a_backup_that_would_block_is_refused(opened, name, tmp_path, spoiled, kind):
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        await stream.backup(tmp_path / "copy")
+        await jet.delete_stream(name)
+        (tmp_path / "copy" / spoiled).unlink()
+        if kind == "fifo":
+            os.mkfifo(tmp_path / "copy" / spoiled)
+        else:
+            (tmp_path / "copy" / spoiled).symlink_to("/dev/zero")
+        with pytest.raises(js.BadArgument, match=f"{spoiled} is not a regular file"):
+            js.read_backup(tmp_path / "copy")
+        with pytest.raises(js.BadArgument, match=f"{spoiled} is not a regular file"):
+            await jet.restore(tmp_path / "copy")
+
+
 @pytest.mark.parametrize("sizes", [[200_000], [3_000], [1_200, 200_000]])
 async def test_what_the_disk_does_not_take_is_named_and_leaves_nothing(tmp_path, sizes):
     writer = BackupWriter(tmp_path / "copy", overwrite=False)

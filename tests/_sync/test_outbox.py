@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
@@ -43,6 +44,15 @@ def stored(stream):
     """Return what a stream holds, in order."""
     last = (stream.info()).state.last_seq
     return [stream.get_message(seq) for seq in range(1, last + 1)]
+
+
+def test_files_that_a_relay_creates_are_private(opened, name, path):
+    with opened() as jet:
+        made(jet, name)
+        relay = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
+        assert relay.drain(60) == 0
+    modes = {each: os.stat(each).st_mode & 0o777 for each in (path, f"{path}.outbox.relay")}
+    assert modes == dict.fromkeys(modes, 0o600)
 
 
 @BY
