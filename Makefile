@@ -23,10 +23,10 @@ FIRST := pip|setuptools
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup gen check fresh lint types equal test demo bench soak versions fuzz goldens build lock format clean
+.PHONY: help setup gen check fresh lint types equal test demo bench soak versions fuzz fuzz-wire goldens build lock format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## make .venv with the pinned packages (the other targets do this first)
 
@@ -86,6 +86,9 @@ versions: setup ## the scenarios of both twins on each older server that is supp
 
 fuzz: setup ## compare validation with real servers of four versions on random configurations
 	$(BIN)/python tests/models/differential.py $(ARGS)
+
+fuzz-wire: setup ## feed mutated bytes to the parser and to both clients; ARGS="--seconds 600"
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 goldens: setup ## record anew what real servers of several versions answer
 	$(BIN)/python tests/models/capture.py $(ARGS)

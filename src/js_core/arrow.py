@@ -79,11 +79,19 @@ def text_array(values: pa.Array) -> pa.Array:
 
 
 def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:
-    """Return the names of a stored header block with all their values, None when it is empty."""
+    """Return the names of a stored header block with all their values, None when it is empty.
+
+    A block that is not one of NATS (see `Headers.malformed`) stands under the empty name, bytes
+    that are no text as escapes.
+    """
     if not block:
         return None
     headers = Headers.parse(block)
-    return [(_clean(name), [_clean(each) for each in headers.get_all(name)]) for name in headers]
+    pairs = [(_clean(name), [_clean(each) for each in headers.get_all(name)]) for name in headers]
+    if not headers.malformed:
+        return pairs
+    raw = headers.malformed.decode("utf-8", "backslashreplace")
+    return [("", [raw]), *(pair for pair in pairs if pair[0])]
 
 
 def _clean(text: str) -> str:

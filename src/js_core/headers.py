@@ -26,6 +26,7 @@ HeaderValues = Mapping[str, str | Iterable[str]]
 """What a publisher may pass: one value or several under each name."""
 
 _VERSION: Final = "NATS/1.0"
+_VERSION_BYTES: Final = _VERSION.encode()
 _ONE_VALUE: Final = (str, bytes)
 _BAD_NAME: Final = re.compile(r"[^!-9;-~]")
 _BAD_VALUE: Final = re.compile(r"[\r\n\0]")
@@ -35,12 +36,17 @@ class Headers(Mapping[str, str]):
     """Headers of a received message; `headers[name]` is the first value, `get_all` gives each.
 
     The mapping's length and iteration count names; `pairs` keeps every line in order.
+
+    A server stores any bytes that a publisher calls a header block. `malformed` holds those of a
+    block that does not begin with `NATS/1.0`; it is empty for all others. From a direct get it
+    lacks the last two bytes, which the server cuts off there.
     """
 
-    __slots__ = ("_first", "pairs")
+    __slots__ = ("_first", "malformed", "pairs")
 
-    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]] = (), *, malformed: bytes = b"") -> None:
         self.pairs: Final = tuple(pairs)
+        self.malformed: Final = malformed
         self._first: dict[str, str] = dict(self.pairs)
         if len(self._first) < len(self.pairs):
             # The last of several under a name is the one that `dict` took.
@@ -48,9 +54,13 @@ class Headers(Mapping[str, str]):
 
     @classmethod
     def parse(cls, block: bytes) -> Headers:
-        """Read a header block as it came, from `NATS/1.0` to the empty line."""
+        """Read a header block as it came, from `NATS/1.0` to the empty line.
+
+        Of a malformed block this reads what looks like headers.
+        """
         lines = block.decode("utf-8", "surrogateescape").split("\r\n")[1:]
-        return cls([_pair(line) for line in lines if line])
+        malformed = b"" if block.startswith(_VERSION_BYTES) else block
+        return cls([_pair(line) for line in lines if line], malformed=malformed)
 
     def __getitem__(self, name: str) -> str:
         return self._first[name]
@@ -67,13 +77,14 @@ class Headers(Mapping[str, str]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Headers):
-            return self.pairs == other.pairs
+            return self.pairs == other.pairs and self.malformed == other.malformed
         return super().__eq__(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Headers({list(self.pairs)!r})"
+        malformed = f", malformed={self.malformed!r}" if self.malformed else ""
+        return f"Headers({list(self.pairs)!r}{malformed})"
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -36,40 +36,29 @@ __all__ = [
 ]
 
 # What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
-# Stored headers may hold the same names (a republished message does): the last block counts.
+# Stored headers may hold the same names (a republished message does): the last block counts. Its
+# values cannot contain the text by which it is found, since names and subjects have no blanks.
 _TAIL: Final = re.compile(
     rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)\r\n"
     rb"Nats-Time-Stamp: ([^\r]*)\r\n(Nats-Num-Pending: \d+\r\n)?"
     rb"(?:Nats-Last-Sequence: \d+\r\n)?\r\n"
 )
-_TAIL_START: Final = b"\r\nNats-Stream: "
-_NO_HEADERS: Final = len(b"NATS/1.0\r\n")
+_TAIL_START: Final = b"Nats-Stream: "
+_NO_HEADERS: Final = b"NATS/1.0\r\n"
 
 
 def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
     """Return what the server appended to the stored headers: subject, sequence, time, pending.
 
-    The match begins where the stored headers end, behind the `NATS/1.0` line at least. It also
-    tells a stored message from a status: its publisher may have begun the headers as one begins,
-    and servers before 2.12 keep that.
+    The match also tells a stored message from a status: its publisher may have begun the headers
+    as a status begins, and servers before 2.12 keep that.
+
+    A server takes any bytes as headers from a publisher. It cuts the last two, which should be the
+    empty line, and appends its own lines, which may so begin in the middle of a line.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
-    found = _TAIL.match(body, start + 2) if start >= 0 else None
-    return found if found is not None else _glued_tail(body[:header_size])
-
-
-def _glued_tail(block: bytes) -> re.Match[bytes] | None:
-    """Do as `direct_tail` where the stored headers lack their empty line.
-
-    Servers take such headers from any publisher. They cut the last two bytes of every block and
-    append their own lines, which then begin in the middle of a line.
-    """
-    start = block.rfind(_TAIL_START[2:])
-    if start < _NO_HEADERS:
-        return None
-    mended = block[:start] + b"\r\n" + block[start:]
-    found = _TAIL.match(mended, start + 2)
-    return found if found is not None and found.end() == len(mended) else None
+    found = _TAIL.match(body, start) if start >= 0 else None
+    return found if found is not None and found.end() == header_size else None
 
 
 def is_from(found: re.Match[bytes], stream: bytes) -> bool:
@@ -83,13 +72,18 @@ def is_from(found: re.Match[bytes], stream: bytes) -> bool:
 
 def answering(found: re.Match[bytes]) -> bytes:
     """Return the name of the stream that gave such an answer."""
-    return found[0][len(_TAIL_START) - 2 : found[0].index(b"\r")]
+    return found[0][len(_TAIL_START) : found[0].index(b"\r")]
 
 
 def stored_headers(found: re.Match[bytes]) -> bytes:
-    """Return the stored header block before such a match, empty when the message has none."""
-    start = found.start()
-    return found.string[:start] if start > _NO_HEADERS else b""
+    """Return the stored header block before such a match, empty when the message has none.
+
+    It ends with a line end, also where the stored one has none.
+    """
+    block = found.string[: found.start()]
+    if not block.endswith(b"\r\n"):
+        block += b"\r\n"
+    return block if block != _NO_HEADERS else b""
 
 
 @frozen
@@ -118,7 +112,7 @@ class StoredPage:
         self.seqs.append(int(stored["seq"]))
         self.subjects.append(str(stored["subject"]).encode("utf-8", "surrogateescape"))
         self.times.append(str(stored["time"]).encode())
-        self.headers.append(block[:-2])
+        self.headers.append(block.removesuffix(b"\r\n"))
         self.payloads.append(b64decode(stored.get("data") or ""))
 
     @property
@@ -275,7 +269,7 @@ class PullAnswer:
             page.seqs.append(metadata.stream_seq)
             page.subjects.append(subject)
             page.times.append(metadata.timestamp_ns)
-            page.headers.append(body[: header_size - 2] if header_size else b"")
+            page.headers.append(body[:header_size].removesuffix(b"\r\n"))
             page.payloads.append(body[header_size:-2])
         return metadata.num_pending
 

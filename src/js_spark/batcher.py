@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
-from attrs import frozen
+import pyarrow.compute as pc
+from attrs import evolve, frozen
 from pyspark.sql.types import StructType
 
 from js_core.arrow_page import ArrowPage
@@ -18,6 +19,8 @@ from js_spark.options import SourceOptions
 from js_spark.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
 
 __all__ = ["Batcher"]
+
+_VERSION: Final = b"NATS/1.0"
 
 
 @frozen
@@ -44,6 +47,7 @@ class Batcher:
         self._mode: Final = options.mode
         self._decoder: Final = _decoder(options, layout, requested)
         self._builders: Final = [_builder(layout, name) for name in requested.names]
+        self._judges_headers: Final = options.include_headers
 
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
@@ -51,7 +55,7 @@ class Batcher:
         Raises :class:`~js_spark.errors.DecodeFailure` for a message that does not fit when the
         mode is FAILFAST.
         """
-        payload = None if self._decoder is None else self._decoder.decode(page.payloads)
+        payload = None if self._decoder is None else self._decoded(self._decoder, page)
         block = _Block(page, stream, payload)
         if payload is not None and payload.misfits and self._mode == "FAILFAST":
             at, reason = min(payload.misfits.items())
@@ -62,6 +66,31 @@ class Batcher:
             fitting = [at not in payload.misfits for at in range(len(page))]
             batch = batch.filter(pa.array(fitting, pa.bool_()))
         return batch
+
+    def _decoded(self, decoder: PayloadDecoder, page: ArrowPage) -> Payload:
+        """Decode payloads; a message whose wanted headers are unreadable does not fit, either."""
+        bad = _malformed_headers(page) if self._judges_headers else {}
+        if not bad:
+            return decoder.decode(page.payloads)
+        rows = page.payloads.to_pylist()
+        payloads = pa.array([b"" if at in bad else row for at, row in enumerate(rows)], pa.binary())
+        found = decoder.decode(payloads)
+        return evolve(found, misfits={**found.misfits, **bad})
+
+
+def _malformed_headers(page: ArrowPage) -> dict[int, str]:
+    """Return why headers cannot be read, by the position of the message."""
+    if pc.all(pc.or_(_is_empty(page.headers), pc.starts_with(page.headers, _VERSION))).as_py():
+        return {}
+    return {
+        at: f"headers: not a header block of NATS: {block[:40]!r}"
+        for at, block in enumerate(page.headers.to_pylist())
+        if block and not block.startswith(_VERSION)
+    }
+
+
+def _is_empty(blocks: pa.Array) -> pa.Array:
+    return pc.equal(pc.binary_length(blocks), 0)
 
 
 def _decoder(

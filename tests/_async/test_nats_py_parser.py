@@ -12,6 +12,7 @@ from nats.protocol.parser import Parser as TheirParser
 import js_async as js
 from js_async._nats_py_parser import OwnParser, take_over
 from js_models import ConsumerConfig, StreamConfig
+from tests.odd_messages import publish_raw
 
 COUNT = 300
 
@@ -156,3 +157,18 @@ async def test_an_unknown_release_keeps_its_parser(server, name, monkeypatch):
         assert isinstance(client._ps, TheirParser)
         consumer = await filled(jet, name)
         assert len(await consumer.fetch(COUNT, timeout=10)) == COUNT
+
+
+async def test_messages_that_no_client_would_send_are_read(server, name):
+    """The parser of nats-py fails at some of them, and loses the connection."""
+    async with connected(server) as client:
+        jet = js.from_nats(client, timeout=10, own_parser=True)
+        stream = await jet.create_stream(
+            StreamConfig(name=name, subjects=[name], allow_direct=True)
+        )
+        messages = publish_raw(server.port, name)
+        await jet.publish(name, b"last")
+        payloads = [each.data for each in messages] + [b"last"]
+        assert [message.data async for message in stream.read(via="direct")] == payloads
+        async with stream.ordered() as ordered:
+            assert [(await ordered.next(10)).data for _ in payloads] == payloads

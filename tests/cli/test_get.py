@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import js_sync
+from js_testing import NatsServer
 from tests.cli.output import Run, json_lines
+from tests.odd_messages import publish_raw
 
 
 @pytest.fixture
@@ -103,3 +105,20 @@ def test_what_is_not_there_is_an_error(run: Run, filled: str) -> None:
         assert result.exit_code == 1
         assert "no message found" in result.stderr
     assert run("get", "NO_SUCH_STREAM").exit_code == 1
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_messages_that_no_client_would_send_are_shown(
+    run: Run, server: NatsServer, stream: str, form: tuple[str, ...]
+) -> None:
+    messages = publish_raw(server.port, f"{stream}.odd")
+    assert run("pub", f"{stream}.odd", "last").exit_code == 0
+    count = len(messages) + 1
+    for command in (
+        ("get", stream),
+        ("get", stream, "--each"),
+        ("consume", stream, "--count", str(count)),
+    ):
+        shown = run(*command, *form)
+        assert shown.exit_code == 0, shown.output
+        assert "last" in shown.stdout

@@ -1,0 +1,26 @@
+"""One minute of fuzzing, with seeds of the day: `make fuzz-wire` runs longer."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from tests.fuzz.__main__ import run_target
+from tests.fuzz.client import CLIENTS, client_rounds
+from tests.fuzz.wire import TARGETS
+
+SECONDS = float(os.environ.get("TWINSTREAM_FUZZ_SECONDS", "15"))
+# A finding names its seed, so that it can be repeated.
+SEED = time.time_ns() % 1_000_000_000
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_bytes_of_any_kind_give_messages_or_errors_of_ours(name: str) -> None:
+    assert run_target(name, SEED, SECONDS) > 1000
+
+
+@pytest.mark.parametrize("twin", CLIENTS)
+def test_a_server_that_lies_is_answered_with_errors_of_ours(twin: str) -> None:
+    assert client_rounds(twin, SEED, SECONDS) > 40
