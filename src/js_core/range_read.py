@@ -28,6 +28,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from attrs import frozen
 
+from js_core.errors import BadAnswer
 from js_core.read_report import ReadEnd
 
 #: Messages asked for in one page. Direct get reaches most of its speed at some thousands a page,
@@ -210,13 +211,16 @@ class RangeRead:
             self._wait()
 
     def leader_has(self, seq: int | None) -> None:
-        """Report the leader's next message at or after the asked sequence, ``None`` for nothing."""
+        """Report the leader's next message at or after the asked sequence, ``None`` for nothing.
+
+        Raises `BadAnswer` for a sequence below the asked one.
+        """
         asked = self._expect(AskLeader)
         if seq is None or seq >= self._end:
             self._finish(ReadEnd.LEADER)
             return
         if seq < asked.seq:
-            raise ValueError(f"the leader answered sequence {seq}, below the asked {asked.seq}")
+            raise BadAnswer(f"the leader answered sequence {seq}, below the asked {asked.seq}")
         self._next = seq
         self._wait()
 
