@@ -12,6 +12,7 @@ from typing import Final
 
 from js_async._io import Forks
 from js_core.errors import ConnectionClosed, PublishFailures
+from js_core.log import Log
 from js_core.publish import PublishFailure
 
 __all__ = [
@@ -88,15 +89,24 @@ class WorksBeside:
     _error: BaseException | None = None
     _what = ""
     _forks = 0
+    # The area of the log.
+    _area = "consumer"
 
-    def keep_error(self, error: BaseException, what: str) -> None:
-        """Keep the first error for who waits for the end; `what` says in a warning what ended."""
+    def _keep_error(self, error: BaseException, what: str) -> None:
+        """Keep the first error for the call that waits for the end, and log it.
+
+        `what` names in the log, and in a warning, what ended.
+        """
         if self._error is None:
             self._what = what
             self._forks = Forks.count
             self._error = error
+            if _is_news(error):
+                from js_core.log_events import WorkEnded
 
-    def raise_kept(self) -> None:
+                Log(self._area)(WorkEnded(what, error))
+
+    def _raise_kept(self) -> None:
         """Raise the error that is kept, if there is one; it is seen then."""
         error, self._error = self._error, None
         if error is not None:
@@ -104,14 +114,21 @@ class WorksBeside:
 
     def __del__(self) -> None:
         error = self._error
-        # In a forked process it is the parent's. A cancellation is no news to who did it.
-        if self._forks != Forks.count or not isinstance(error, _NEWS):
-            return
-        if isinstance(error, ConnectionClosed) and error.__cause__ is None:
-            # By the program itself, which is how it ended this.
+        # In a forked process it is the parent's.
+        if error is None or self._forks != Forks.count or not _is_news(error):
             return
         text = f"{self._what} ended by an error that nobody waited for: {error!r}"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _is_news(error: BaseException) -> bool:
+    """Tell whether the program does not know of an error that ended its work.
+
+    It knows of a cancellation, and that it closed the connection.
+    """
+    if isinstance(error, ConnectionClosed) and error.__cause__ is None:
+        return False
+    return isinstance(error, _NEWS)
 
 
 def raise_failures(outcomes: Iterable[object]) -> None:

@@ -15,7 +15,7 @@ from js_async._io import Signal, aside, sleep
 from js_async._replies import Answer
 from js_core.answers import read_answer
 from js_core.backup import DATA_FILE, Backup, TransferProgress
-from js_core.deadline import Deadline, Seconds, seconds
+from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     BadAnswer,
     BadArgument,
@@ -25,6 +25,8 @@ from js_core.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from js_core.log import Log
+from js_core.log_events import Restored
 from js_core.protocol import Frame
 from js_core.s2_frames import S2Frames
 from js_core.subjects import check_subject
@@ -32,6 +34,8 @@ from js_core.told import check_told
 from js_models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
 
 __all__ = ["restore"]
+
+_LOG: Final = Log()
 
 #: Bytes under way: enough for a link of some milliseconds at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
@@ -60,6 +64,7 @@ async def restore(
 ) -> StreamCreateResponse:
     """Bring a stream back and return the server's description of it."""
     check_told(on_progress, "on_progress")
+    began = monotonic()
     limit = api.transport.server_info.max_payload
     wish = _Wish(min(chunk_size, limit), seconds(timeout), on_progress)
     if chunk_size < 1024:
@@ -93,7 +98,9 @@ async def restore(
             " there now, and restore anew"
         )
         raise
-    return await sending(answer).run()
+    made = await sending(answer).run()
+    _LOG(Restored(backup.stream, backup.size, monotonic() - began))
+    return made
 
 
 class _Sending:

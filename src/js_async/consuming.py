@@ -144,7 +144,7 @@ class Consuming(WorksBeside):
         for task in self._tasks:
             if not task.is_current() and not await task.join(deadline):
                 raise RequestTimeout(still)
-        self.raise_kept()
+        self._raise_kept()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -196,7 +196,7 @@ class Consuming(WorksBeside):
 
     def fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        self.keep_error(error, f"{self._consumer}: the consumption")
+        self._keep_error(error, f"{self._consumer}: the consumption")
         self._stopping = True
 
     async def end(self) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
@@ -12,13 +11,14 @@ from attrs import frozen
 
 from js_core.announcer import Announcer
 from js_core.auth import Credentials
-from js_core.deadline import Deadline, Seconds
+from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import BadArgument, ConnectionClosed
-from js_core.events import Closed, ConnectionEvent
+from js_core.events import Closed, ConnectionEvent, Disconnected
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
 from js_core.options import ConnectOptions
 from js_core.publish import check_data
+from js_core.reporter import GuardedReporter
 from js_core.servers import ReconnectPolicy
 from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
@@ -82,7 +82,8 @@ def connect(
 
     With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
     `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
-    quick, and must not use the connection; what it raises goes to `sys.excepthook`.
+    quick, and must not use the connection; what it raises is logged, with its traceback, by the
+    logger `twinstream.connection`. The same events are logged, see `docs/logging.md`.
 
     `on_call` is told, with a `Call`, of each request to JetStream's API and each message that a
     stream acknowledges, when it is over; otherwise it is as `on_event`. Whoever made the call also
@@ -160,9 +161,11 @@ class Connection:
         on_call: Callable[[Call], None] | None = None,
     ) -> None:
         self._options: Final = options
-        check_told(on_event, "on_event")
         check_told(on_call, "on_call")
-        self._on_event: Final = on_event
+        self._report: Final[GuardedReporter[ConnectionEvent]] = GuardedReporter(
+            on_event, "on_event"
+        )
+        self._broke_at = 0.0
         # Weakly: one that nobody has any more is told nothing, and not kept.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
@@ -186,13 +189,9 @@ class Connection:
             listener = each()
             if listener is not None:
                 listener.tell(event)
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception as error:
-            # Whoever reads or mends the link must not take it for trouble of the link's.
-            sys.excepthook(type(error), error, error.__traceback__)
+        if isinstance(event, Disconnected):
+            self._broke_at = monotonic()
+        self._report(event, outage=monotonic() - self._broke_at)
 
     # ---- state
 

@@ -145,7 +145,7 @@ class Consuming(WorksBeside):
         for task in self._tasks:
             if not task.is_current() and not task.join(deadline):
                 raise RequestTimeout(still)
-        self.raise_kept()
+        self._raise_kept()
 
     def __enter__(self) -> Self:
         self.start()
@@ -197,7 +197,7 @@ class Consuming(WorksBeside):
 
     def fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        self.keep_error(error, f"{self._consumer}: the consumption")
+        self._keep_error(error, f"{self._consumer}: the consumption")
         self._stopping = True
 
     def end(self) -> None:
