@@ -160,7 +160,7 @@ async def begun(works):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed):
+async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed, unlogged):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -174,7 +174,7 @@ async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, 
             let_go(works)
 
 
-async def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name):
+async def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name, unlogged):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))

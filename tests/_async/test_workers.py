@@ -545,7 +545,7 @@ async def test_settings_that_cannot_be(opened, name):
             await jet.worker(name, "n", print).start()
 
 
-async def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name):
+async def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name, unlogged):
     async def leave(_):
         raise SystemExit(3)
 

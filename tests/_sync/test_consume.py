@@ -159,7 +159,7 @@ def begun(works):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed):
+def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed, unlogged):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -173,7 +173,7 @@ def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed
             let_go(works)
 
 
-def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name):
+def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name, unlogged):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))

@@ -546,7 +546,7 @@ def test_settings_that_cannot_be(opened, name):
             jet.worker(name, "n", print).start()
 
 
-def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name):
+def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name, unlogged):
     def leave(_):
         raise SystemExit(3)
 
