@@ -18,13 +18,34 @@ if TYPE_CHECKING:
 
     from js_core.log_table import Row
 
-__all__ = ["Log"]
+__all__ = ["MINOR", "Log"]
 
 _DEBUG: Final = 10
 _WARNING: Final = 30
 # A repeat is logged as such once in so many seconds; the others are counted.
 _QUIET: Final = 60.0
 _MOST_KINDS: Final = 200
+#: What is logged below WARNING in every case: without `logging`, the table need not be loaded.
+MINOR: Final = frozenset(
+    {
+        "BackedUp",
+        "Call",
+        "Connected",
+        "Elected",
+        "Ended",
+        "LameDuck",
+        "NoDeadLetter",
+        "Pinned",
+        "PullSent",
+        "Released",
+        "Restored",
+        "ServersDiscovered",
+        "Started",
+        "Unpinned",
+        "WorkerStarted",
+        "WorkerStopped",
+    }
+)
 
 
 class Log:
@@ -65,11 +86,14 @@ class Log:
 
         `kind` is what its repeats have in common, if that is not what the table says.
         """
+        is_configured = "logging" in sys.modules
+        if not is_configured and type(report).__name__ in MINOR:
+            return
         from js_core.log_table import row_of
 
         row = row_of(report)
         level = max(_DEBUG, row.level - 10) if self._lower else row.level
-        if level < _WARNING and "logging" not in sys.modules:
+        if level < _WARNING and not is_configured:
             return
         logger = _logger(self._area or row.area)
         if not logger.isEnabledFor(level):

@@ -6,6 +6,7 @@ import ast
 import importlib
 import logging
 import pkgutil
+import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ from js_core.events import (
     ServersDiscovered,
 )
 from js_core.log import Log
-from js_core.log_table import EXTRAS, ROWS, row_of
+from js_core.log_table import EXTRAS, ROWS, Row, row_of
 from js_core.outbox import OutboxEvent, OutboxReport
 from js_core.processing import ProcessReport, Reject
 from js_core.reporter import GuardedReporter, Reporter
@@ -184,6 +185,30 @@ def test_it_is_one_level_lower_where_the_program_has_a_callback(
     [record] = caplog.records
     assert record.levelno == max(logging.DEBUG, row_of(report).level - 10)
     assert got == [report]
+
+
+def test_the_page_shows_the_table() -> None:
+    page = (SOURCE.parent / "docs" / "logging.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `twinstream.")]
+    assert rows == [shown(row) for row in ROWS]
+    assert set(EXTRAS) <= set(re.findall(r"^\| `(nats_\w+)` \|", page, re.MULTILINE))
+
+
+def shown(row: Row) -> str:
+    """Return a row as `docs/logging.md` shows it."""
+    text = re.sub(r"%\(([\w.]+)\)[\d.]*[a-z]", lambda found: named_value(found[1]), row.text)
+    return (
+        f"| `twinstream.{row.area}` | {logging.getLevelName(row.level)} | `{row.name}` | {text} |"
+    )
+
+
+def named_value(name: str) -> str:
+    return "{" + name.rpartition(".")[2] + "}"
+
+
+def test_what_is_minor_has_no_row_that_warns() -> None:
+    loud = {row.name for row in ROWS if row.level >= log_table.WARNING}
+    assert {row.name for row in ROWS} - loud == log.MINOR
 
 
 def test_the_levels_are_those_of_logging() -> None:
