@@ -86,6 +86,12 @@ def _text(report: Any) -> Hashable:
     return text.translate(_NO_DIGITS)
 
 
+def _is_wish(error: Exception) -> bool:
+    from js_core.retry import TryLater
+
+    return isinstance(error, TryLater)
+
+
 ROWS: Final = (
     # ---- connection
     Row(
@@ -197,6 +203,13 @@ ROWS: Final = (
         limit="traceback",
         same=_error,
         traceback=True,
+    ),
+    Row(
+        "HandlerFailed",
+        "worker",
+        INFO,
+        "the handler wants message %(stream_seq)d (%(subject)s) again in %(retry_in)g s: %(error)s",
+        when=lambda report: _is_wish(report.error),
     ),
     Row(
         "HandlerFailed",

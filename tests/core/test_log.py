@@ -33,6 +33,7 @@ from js_core.outbox import OutboxEvent, OutboxReport
 from js_core.processing import ProcessReport, Reject
 from js_core.reporter import GuardedReporter, Reporter
 from js_core.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
+from js_core.retry import TryLater
 from js_spark.pipeline import happenings
 from js_spark.pipeline.batch_log import BatchEntry
 
@@ -85,6 +86,7 @@ SAMPLES: tuple[object, ...] = (
     log_events.WorkerStarted(4),
     log_events.WorkerStopped(10, 2, 1),
     failed(),
+    failed(1.5, TryLater(1.5)),
     failed(1.5),
     log_events.WorkEnded("the worker on S", ValueError("no")),
     ProcessReport(subject="s.1", seq=7, error=Reject("no"), rejected=True),
