@@ -8,7 +8,7 @@ from weakref import ref
 
 from attrs import frozen
 
-from js_async._io import Opening, opening
+from js_async._opening import Opening, opening
 from js_async._session import Session
 from js_async.connection_events import ConnectionEvents
 from js_async.core_message import CoreMessage

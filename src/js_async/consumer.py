@@ -12,8 +12,9 @@ from js_async import _control
 from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
 from js_async._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bounds
-from js_async._io import Handler, Opening, opening
+from js_async._io import Handler
 from js_async._missing import Missing, OnDeleted
+from js_async._opening import Opening, opening
 from js_async._pulls import PullChannels
 from js_async.message import Message, message_of, messages_of
 from js_async.messages import Messages

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from js_async._asking import Asking, NumberedAsking, SlotAsking
-from js_async._io import Opening, opening
+from js_async._opening import Opening, opening
 from js_async._slot import Place, Slots
 from js_async.lease import Lease, OnLost
 from js_core.deadline import Deadline, Seconds

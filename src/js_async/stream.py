@@ -9,8 +9,8 @@ import js_models
 from js_async import _control, _create
 from js_async._api import Api
 from js_async._confirmed import confirmed_info
-from js_async._io import Opening, opening
 from js_async._io import Stream as Generated
+from js_async._opening import Opening, opening
 from js_async.consumer import Consumer
 from js_async.listing import Listing
 from js_async.replicas import Replicas

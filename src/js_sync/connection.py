@@ -24,7 +24,7 @@ from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
-from js_sync._io import Opening, opening
+from js_sync._opening import opening
 from js_sync._session import Session
 from js_sync.connection_events import ConnectionEvents
 from js_sync.core_message import CoreMessage
@@ -60,7 +60,7 @@ def connect(
     inbox_prefix: str = INBOX,
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
-) -> Opening[Connection]:
+) -> Connection:
     """Connect to one of the servers.
 
     `servers` is a URL (`nats://[user:password@]host:port`, `tls://…`), several separated by
@@ -119,7 +119,7 @@ def connect_with(
     *,
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
-) -> Opening[Connection]:
+) -> Connection:
     """Connect with options that were made before, in another process perhaps."""
     return opening(_connect(options, on_event, on_call))
 
@@ -332,7 +332,7 @@ class Connection:
 
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
-    ) -> Opening[Subscription]:
+    ) -> Subscription:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
