@@ -53,23 +53,23 @@ class SentWhileRead(Leaving):
     _unread = ""
     _forks = 0
 
-    def expect_reader(self, what: str) -> None:
+    def _expect_reader(self, what: str) -> None:
         """Have a warning at the end that `what` sent nothing, unless somebody reads by then."""
         self._unread = what
         self._forks = Forks.count
 
     @property
-    def is_inherited(self) -> bool:
+    def _is_inherited(self) -> bool:
         """Tell whether it is the business of the process that this one was forked off."""
         return self._forks != Forks.count
 
-    def is_read(self) -> None:
+    def _is_read(self) -> None:
         """Note that somebody reads, or has a reason not to."""
         self._unread = ""
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self.is_read()
+            self._is_read()
         self._warn_of_unread()
         await super().__aexit__(kind, error, trace)
 
@@ -78,7 +78,7 @@ class SentWhileRead(Leaving):
 
     def _warn_of_unread(self) -> None:
         what, self._unread = self._unread, ""
-        if what and not self.is_inherited:
+        if what and not self._is_inherited:
             text = f"{what} sent nothing: it sends while its outcomes are gone through"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 

@@ -124,7 +124,7 @@ class Outcomes:
 
     def _warn(self, job: Job, what: str, error: TwinstreamError) -> None:
         warning = PullWarning(f"{job.message.subject}: could not be {what}: {error}")
-        self.report(warning, kind=(what, type(error)))
+        self.report(warning, kind=(what, type(error).__name__))
 
 
 def _reason(error: Exception) -> str:

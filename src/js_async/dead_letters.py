@@ -177,7 +177,7 @@ class DeadLetters(WorksBeside):
                 await self._keep(found)
         except _TRANSIENT as error:
             text = f"no dead letter yet for an advisory: {error}"
-            self._report(PullWarning(text), kind=type(error))
+            self._report(PullWarning(text), kind=type(error).__name__)
             await self._later(advisory)
             return False
         await advisory.ack()

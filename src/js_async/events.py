@@ -57,7 +57,7 @@ class Events(Iteration[Event]):
         """Events that arrived and were not taken."""
         return len(self._frames)
 
-    async def open(self) -> None:
+    async def _open(self) -> None:
         """Listen; `JetStream.events` does it."""
         self._epoch = self._transport.epoch
         try:
@@ -90,7 +90,7 @@ class Events(Iteration[Event]):
         if not self.dropped & (self.dropped - 1):
             self._report(MessagesDropped(frame[0].decode(), self.dropped))
 
-    async def take(self, deadline: Deadline) -> Event | None:
+    async def _take(self, deadline: Deadline) -> Event | None:
         """Return the next event, or None when the iteration was closed."""
         while True:
             # The flag goes down before the queue is looked into: nothing is missed.
@@ -139,5 +139,5 @@ async def listen(
 ) -> Events:
     """Return the iteration over the events of some subjects, listening already."""
     events = Events(transport, subjects, max_pending, on_drop)
-    await events.open()
+    await events._open()
     return events

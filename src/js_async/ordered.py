@@ -74,7 +74,7 @@ class OrderedMessages(Iteration[Message]):
 
     # ---- iterating
 
-    async def take(self, deadline: Deadline) -> Message | None:
+    async def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message in order, or None when the iteration was closed."""
         while not self._closed:
             messages = self._messages
@@ -82,7 +82,7 @@ class OrderedMessages(Iteration[Message]):
                 await self._begin(deadline)
                 continue
             try:
-                message = await messages.take(deadline)
+                message = await messages._take(deadline)
             except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
                 await self._reset(str(error))
                 continue

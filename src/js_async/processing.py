@@ -135,7 +135,7 @@ class Processing:
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
             # A bound consumer did not know it, and another one perhaps not as it is now.
-            self._consuming.messages.learn(ack_wait)
+            self._consuming.messages._learn(ack_wait)
         await self._consuming.start()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:

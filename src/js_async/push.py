@@ -88,7 +88,7 @@ class PushMessages(Iteration[Message]):
         """The consumer's name; empty before it was made."""
         return self._info.name if self._info is not None else ""
 
-    async def open(self, info: ConsumerInfo | None = None) -> None:
+    async def _open(self, info: ConsumerInfo | None = None) -> None:
         """Listen first, then create the consumer, unless it is there already."""
         transport = self._api.transport
         if self._config.deliver_subject is None:
@@ -107,7 +107,7 @@ class PushMessages(Iteration[Message]):
 
     # ---- iterating
 
-    async def take(self, deadline: Deadline) -> Message | None:
+    async def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None when the iteration was closed."""
         box = self._box
         while box is not None and not self._closed:

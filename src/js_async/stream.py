@@ -409,7 +409,7 @@ class Stream:
         if info is None:
             config = with_heartbeats(config)
         messages = PushMessages(self._api, self._name, config, on_report)
-        await messages.open(info)
+        await messages._open(info)
         return messages
 
     async def update_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:

@@ -110,7 +110,7 @@ ROWS: Final = (
         "reconnect attempt %(attempt)d was refused: %(error)s",
         when=lambda event: event.is_refusal,
         limit="record",
-        same=lambda event: type(event),
+        same=lambda event: "refused",
     ),
     Row(
         "ReconnectFailed",

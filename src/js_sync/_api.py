@@ -71,7 +71,7 @@ class Api:
         from js_core.log_events import WillRetry
 
         event = WillRetry(f"publishing to {subject}", error, subject)
-        self._retries(event, kind=type(error))
+        self._retries(event, kind=type(error).__name__)
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
         """Return the deadline of a call: `timeout` seconds from now, or the default."""

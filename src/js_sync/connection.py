@@ -130,7 +130,7 @@ def _connect(
     on_call: Callable[[Call], None] | None,
 ) -> Connection:
     connection = Connection(options, on_event, on_call)
-    connection.open()
+    connection._start()
     return connection
 
 
@@ -174,7 +174,7 @@ class Connection:
         self._subscriptions: dict[int, Subscription] = {}
         self._sweep_at = _FIRST_SWEEP
 
-    def open(self) -> None:
+    def _start(self) -> None:
         """Make the first link; `connect` does it, and it is done once."""
         if self.is_closed:
             raise ConnectionClosed("a closed connection stays closed: make another with `connect`")
@@ -188,7 +188,7 @@ class Connection:
         for each in list(self._listeners):
             listener = each()
             if listener is not None:
-                listener.tell(event)
+                listener._tell(event)
         if isinstance(event, Disconnected):
             self._broke_at = monotonic()
         self._report(event, outage=monotonic() - self._broke_at)
@@ -229,7 +229,7 @@ class Connection:
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
             # It is told to those who were listed before.
-            listener.tell(self._last_event)
+            listener._tell(self._last_event)
         return listener
 
     def __repr__(self) -> str:
@@ -257,15 +257,15 @@ class Connection:
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
         subscriptions = list(listed.values())
-        boxes = [box for each in subscriptions if (box := each.box) is not None]
+        boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
             # All at once: one by one, each would wait for the server.
             self._session.close_mailbox(*boxes, settle=True)
         finally:
             for subscription in subscriptions:
-                subscription.end()
+                subscription._end()
         for subscription in subscriptions:
-            subscription.emptied(deadline)
+            subscription._wait_emptied(deadline)
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -344,7 +344,7 @@ class Connection:
         return opening(self._open(subscription))
 
     def _open(self, subscription: Subscription) -> Subscription:
-        subscription.open()
+        subscription._open()
         self._subscriptions[id(subscription)] = subscription
         if len(self._subscriptions) >= self._sweep_at:
             self._sweep()

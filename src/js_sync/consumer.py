@@ -244,8 +244,8 @@ class Consumer:
         if message.is_acknowledged:
             raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
         limits = fetch_limits(max_messages, None, timeout, wait, priority)
-        fetch = self._fetch(limits, limits.expires or 0.0, message.reply_bytes)
-        message.finished()
+        fetch = self._fetch(limits, limits.expires or 0.0, message._reply_bytes)
+        message._finished()
         return fetch
 
     def double_ack(
@@ -362,7 +362,7 @@ class Consumer:
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
         messages = Messages(missing, limits, ack_wait, on_report, self._wants_acks())
-        messages.held.keep_all = is_for_nobody_else(self.cached_info)
+        messages._held.keep_all = is_for_nobody_else(self.cached_info)
         return messages
 
     def consume(

@@ -178,7 +178,7 @@ class DeadLetters(WorksBeside):
                 self._keep(found)
         except _TRANSIENT as error:
             text = f"no dead letter yet for an advisory: {error}"
-            self._report(PullWarning(text), kind=type(error))
+            self._report(PullWarning(text), kind=type(error).__name__)
             self._later(advisory)
             return False
         advisory.ack()

@@ -192,7 +192,7 @@ class Leader(WorksBeside):
 
     def _lead(self, lease: Lease) -> None:
         self._lease = lease
-        lease.start()
+        lease._start()
         self.terms += 1
         self._log(Elected(self._name, lease.token))
         self._term = term = _Term(self._on_elected, lease)

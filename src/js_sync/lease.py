@@ -40,14 +40,14 @@ class Lease:
         self._error: LeaseLost | None = None
         self._task: Task | None = None
 
-    def start(self) -> None:
+    def _start(self) -> None:
         """Begin to renew; what hands the lease out does it."""
         self._task = spawn(self._keep, f"twinstream-lease-{self.name}")
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """Give up what was asked for and may have been given, without waiting."""
         self._leaving = True
-        self.start()
+        self._start()
 
     # ---- what it says
 

@@ -53,7 +53,7 @@ class Leasing(ABC):
 
     def _acquire(self, deadline: Deadline) -> Lease:
         lease = Lease(self._asking().wait(deadline), self._on_lost)
-        lease.start()
+        lease._start()
         return lease
 
     def try_acquire(self) -> Lease | None:
@@ -62,7 +62,7 @@ class Leasing(ABC):
         if slot is None:
             return None
         lease = Lease(slot, self._on_lost)
-        lease.start()
+        lease._start()
         return lease
 
     @abstractmethod

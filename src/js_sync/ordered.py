@@ -75,7 +75,7 @@ class OrderedMessages(Iteration[Message]):
 
     # ---- iterating
 
-    def take(self, deadline: Deadline) -> Message | None:
+    def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message in order, or None when the iteration was closed."""
         while not self._closed:
             messages = self._messages
@@ -83,7 +83,7 @@ class OrderedMessages(Iteration[Message]):
                 self._begin(deadline)
                 continue
             try:
-                message = messages.take(deadline)
+                message = messages._take(deadline)
             except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
                 self._reset(str(error))
                 continue

@@ -408,7 +408,7 @@ class Stream:
         if info is None:
             config = with_heartbeats(config)
         messages = PushMessages(self._api, self._name, config, on_report)
-        messages.open(info)
+        messages._open(info)
         return messages
 
     def update_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:

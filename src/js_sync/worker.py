@@ -156,7 +156,7 @@ class Worker(WorksBeside):
             priority=self._settings.priority,
             on_report=self._settings.on_report,
         )
-        messages.held.keep_all |= self._settings.is_ordered
+        messages._held.keep_all |= self._settings.is_ordered
         if self._settings.dead_letters is not None:
             self._settings.dead_letters.start()
             self._letters = self._settings.dead_letters
@@ -261,12 +261,12 @@ class Worker(WorksBeside):
             return
         try:
             while self._has_room():
-                message = messages.take(NEVER)
+                message = messages._take(NEVER)
                 if message is None:
                     return
                 if self._is_known(messages, message):
                     continue
-                messages.held.hold(message)
+                messages._held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
                 with self._lock:
@@ -309,7 +309,7 @@ class Worker(WorksBeside):
         ack_wait = ack_wait_of(info)
         if info.config is not None and ack_wait is not None:
             self._outcomes.config = info.config
-            messages.hurry(ack_wait)
+            messages._hurry(ack_wait)
 
     def _has_room(self) -> bool:
         """Return once there is room for another message; False when none is wanted any more."""
@@ -393,7 +393,7 @@ class Worker(WorksBeside):
 
     def _release(self, job: Job) -> None:
         if self._messages is not None:
-            self._messages.held.release(job.message)
+            self._messages._held.release(job.message)
 
 
 def _place(job: Job) -> int:

@@ -403,7 +403,7 @@ async def test_what_is_late_is_not_given_back(opened, name, late):
         await worker._outcomes.give_back(Job(arrived()))
         consuming = jet.bind_consumer(name, "c").consume(handler)
         await consuming.stop()
-        await consuming.handle(arrived())
+        await consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)
 
 

@@ -404,7 +404,7 @@ def test_what_is_late_is_not_given_back(opened, name, late):
         worker._outcomes.give_back(Job(arrived()))
         consuming = jet.bind_consumer(name, "c").consume(handler)
         consuming.stop()
-        consuming.handle(arrived())
+        consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)
 
 
