@@ -10,6 +10,7 @@ from js_core.errors import BadArgument
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
+Entered = TypeVar("Entered")
 
 
 class Iteration(Generic[T]):
@@ -46,7 +47,8 @@ class Iteration(Generic[T]):
             raise BadArgument("the iteration has ended: it was drained or closed")
         return item
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self: Entered) -> Entered:
+        # Not `Self`: jedi would complete what the base has, not what the subclass has.
         return self
 
     async def __aexit__(self, *_: object) -> None:

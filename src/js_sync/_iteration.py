@@ -11,6 +11,7 @@ from js_core.errors import BadArgument
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
+Entered = TypeVar("Entered")
 
 
 class Iteration(Generic[T]):
@@ -47,7 +48,8 @@ class Iteration(Generic[T]):
             raise BadArgument("the iteration has ended: it was drained or closed")
         return item
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Entered) -> Entered:
+        # Not `Self`: jedi would complete what the base has, not what the subclass has.
         return self
 
     def __exit__(self, *_: object) -> None:
