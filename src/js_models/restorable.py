@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from copyreg import __newobj__  # type: ignore[attr-defined]
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 __all__ = ["Restorable"]
+
+E = TypeVar("E", bound=BaseException)
 
 
 class Restorable(Exception):
@@ -25,21 +26,20 @@ class Restorable(Exception):
                 state["__cause__"] = cause
             else:
                 state.setdefault("__notes__", []).append(f"caused by {cause!r}")
-        return (*self._made_of(), state)
+        return _new, (type(self), *self._arguments()), state
 
     def __copy__(self) -> Self:
-        make, arguments = self._made_of()
-        copied: Self = make(*arguments)
+        copied = _new(type(self), *self._arguments())
         copied.__setstate__(self._state())
         copied.__cause__ = self.__cause__
         copied.__context__ = self.__context__
         copied.__suppress_context__ = self.__suppress_context__
         return copied.with_traceback(self.__traceback__)
 
-    def _made_of(self) -> tuple[Any, tuple[Any, ...]]:
+    def _arguments(self) -> tuple[Any, ...]:
         # An OSError has more arguments than it shows in `args`.
-        arguments = super().__reduce__()[1]
-        return __newobj__, (type(self), *arguments)  # pyright: ignore[reportReturnType]
+        arguments: Any = super().__reduce__()[1]
+        return tuple(arguments)
 
     def _state(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -47,6 +47,11 @@ class Restorable(Exception):
             # A list of its own: `add_note` appends to it.
             state["__notes__"] = list(state["__notes__"])
         return state
+
+
+def _new(cls: type[E], *arguments: Any) -> E:
+    """Return an error of a class without calling its `__init__`."""
+    return cls.__new__(cls, *arguments)
 
 
 def _is_picklable(cause: BaseException) -> bool:

@@ -234,13 +234,25 @@ async def test_work_that_an_error_ended_is_logged_at_once(opened, name, caplog):
     assert text.endswith("the consumption was ended by an error: LookupError('not my day')")
 
 
-async def test_a_lost_lock_is_logged(opened, name, caplog):
+async def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, name, caplog):
+    def on_lost(lease):
+        raise LookupError(lease.name)
+
+    caplog.set_level(logging.INFO, "twinstream")
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
-        lease = await coordination.lock("job", ttl=2).acquire(timeout=10)
+        lock = coordination.lock("job", ttl=2, on_lost=on_lost)
+        lease = await lock.acquire(timeout=10)
         await jet.delete_stream(name)
         assert await lease.wait_lost(timeout=30)
-    assert texts(caplog, "coordination", logging.WARNING)[-1].startswith("lost: job (token ")
+
+        async def is_logged():
+            return levels(caplog, "coordination")[-1:] == ["ERROR"]
+
+        await eventually(is_logged)
+    lost, failed = texts(caplog, "coordination", logging.INFO)[-2:]
+    assert lost.startswith("lost: job (token ")
+    assert failed == "on_lost raised LookupError('job')"
 
 
 @pytest.mark.parametrize("way", ["one", "many"])

@@ -233,13 +233,25 @@ def test_work_that_an_error_ended_is_logged_at_once(opened, name, caplog):
     assert text.endswith("the consumption was ended by an error: LookupError('not my day')")
 
 
-def test_a_lost_lock_is_logged(opened, name, caplog):
+def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, name, caplog):
+    def on_lost(lease):
+        raise LookupError(lease.name)
+
+    caplog.set_level(logging.INFO, "twinstream")
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
-        lease = coordination.lock("job", ttl=2).acquire(timeout=10)
+        lock = coordination.lock("job", ttl=2, on_lost=on_lost)
+        lease = lock.acquire(timeout=10)
         jet.delete_stream(name)
         assert lease.wait_lost(timeout=30)
-    assert texts(caplog, "coordination", logging.WARNING)[-1].startswith("lost: job (token ")
+
+        def is_logged():
+            return levels(caplog, "coordination")[-1:] == ["ERROR"]
+
+        eventually(is_logged)
+    lost, failed = texts(caplog, "coordination", logging.INFO)[-2:]
+    assert lost.startswith("lost: job (token ")
+    assert failed == "on_lost raised LookupError('job')"
 
 
 @pytest.mark.parametrize("way", ["one", "many"])

@@ -6,6 +6,7 @@ import ast
 import importlib
 import logging
 import pkgutil
+import queue
 import re
 import typing
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ from js_core.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpin
 from js_core.retry import TryLater
 from js_spark.pipeline import happenings
 from js_spark.pipeline.batch_log import BatchEntry
+from js_spark.pipeline.runner import _pass_on
+from tests.logged import texts
 
 SOURCE = Path(js_core.__file__).parents[1]
 LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}
@@ -282,6 +285,15 @@ def test_what_a_guarded_callback_raises_is_logged_and_goes_no_further(
     assert record.getMessage() == "on_event raised LookupError('not my day')"
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], LookupError)
+
+
+def test_what_happens_in_a_pipeline_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    heard: queue.SimpleQueue[happenings.Happening] = queue.SimpleQueue()
+    heard.put(happenings.Failed("orders", "no", None, "ValueError"))
+    told: list[happenings.Happening] = []
+    _pass_on(heard, Reporter(told.append, "tell"))
+    assert len(told) == 1
+    assert texts(caplog, "pipeline", logging.WARNING) == ["source orders has ended: no"]
 
 
 def test_no_handler_is_installed() -> None:
