@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TREES = {
     ("src/js_async", "src/js_sync"): {
         "_io.py": "the seam: waiting, tasks and locks",
+        "_opening.py": "the seam: what is awaited, or used in `async with`",
         "_keeping.py": "system calls of sockets, which asyncio makes by itself",
         "_tls_socket.py": "TLS of sockets, which asyncio has by itself",
         "_link.py": "the seam: the bytes of a connection",
@@ -56,6 +57,9 @@ WORDS = (
     (re.compile(r"\bawait "), ""),
     (re.compile(r"\bjs_async\b"), "js_sync"),
 )
+
+# What is open when the call returns: its plain type, which is what editors complete.
+OPENING = re.compile(r"\bOpening\[(\w+)\]")
 
 ONLY = re.compile(r"^.*# asyncio only\n", re.MULTILINE)
 LEAKS = re.compile(
@@ -117,7 +121,7 @@ def render(folder: Path) -> dict[str, str]:
     shutil.copy(ROOT / "pyproject.toml", folder)
     for source, twin in pairs.items():
         path = folder / twin
-        text = without_words(path.read_text())
+        text = OPENING.sub(r"\1", without_words(path.read_text()))
         path.write_text(HEADER.format(source=source) + text)
     twins = [str(folder / twin) for twin in pairs.values()]
     for command in (["check", "--select", "I,F401,PYI016", "--fix", "-q"], ["format", "-q"]):

@@ -7,6 +7,7 @@ an older release for all of them (`make versions`).
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -52,6 +53,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long; otherwise the order stays."""
     for prefix in ("tests/test_docs.py", APART, SPARK):
         items.sort(key=lambda item: not item.nodeid.startswith(prefix))
+
+
+@pytest.fixture
+def unlogged() -> Iterator[None]:
+    """Nothing is logged: pytest keeps the records, and with a traceback what the test lets go."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from js_testing import NatsServer
+
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 # Which of our packages each package may import.
@@ -49,7 +51,7 @@ OUTSIDE_WORLD = {
     "uuid",
 }
 # Only what the file's one job is.
-ALLOWED_OUTSIDE = {("js_core", "deadline.py"): {"time"}}
+ALLOWED_OUTSIDE = {("js_core", "deadline.py"): {"time"}, ("js_core", "log.py"): {"logging"}}
 
 # What a bare install lacks.
 EXTRAS = {"click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
@@ -149,3 +151,23 @@ def test_a_program_starts_without_what_it_does_not_use() -> None:
     assert not found & heavy
     features = {"js_sync.coordination", "js_sync.dead_letters", "js_sync.worker", "js_core.health"}
     assert not found & features
+
+
+QUIET = """
+import sys
+import js_sync
+from js_models import ConsumerConfig, StreamConfig
+
+with js_sync.connect(sys.argv[1]) as nc:
+    jet = nc.jetstream()
+    stream = jet.create_stream(StreamConfig(name="QUIET", subjects=["quiet"]))
+    jet.publish("quiet", b"x")
+    consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+    for message in consumer.fetch(1, timeout=5):
+        message.ack()
+assert "logging" not in sys.modules
+"""
+
+
+def test_a_blocking_program_without_trouble_does_not_import_logging(server: NatsServer) -> None:
+    subprocess.run([sys.executable, "-c", QUIET, server.url], check=True)

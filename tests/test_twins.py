@@ -46,6 +46,8 @@ def modules(package: str) -> Iterator[ModuleType]:
 def plain(annotation: Any) -> str:
     """Return an annotation without what makes it asynchronous."""
     text = str(annotation).replace("js_async", "js_sync").replace("Async", "")
+    # What the blocking twin returns is open.
+    text = re.sub(r"\bOpening\[(.*)\]", r"\1", text)
     return " | ".join(dict.fromkeys(text.split(" | ")))
 
 

@@ -17,12 +17,15 @@ from js_async._backup_files import BackupWriter, read_backup
 from js_async._io import aside, whole
 from js_async._transport import Box
 from js_core.backup import Backup, SnapshotChunks, TransferProgress
-from js_core.deadline import Deadline
+from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
+from js_core.log import Log
+from js_core.log_events import BackedUp
 from js_core.told import check_told
 
 __all__ = ["BackupWish", "back_up"]
 
+_LOG: Final = Log()
 _WINDOW_SINCE: Final = (2, 12, 5)
 
 
@@ -43,6 +46,7 @@ class BackupWish:
 async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
     """Copy a stream into a folder, whole or not at all."""
     check_told(wish.on_progress, "on_progress")
+    began = monotonic()
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
     box = await api.transport.open_mailbox(request["deliver_subject"].encode())
@@ -56,7 +60,9 @@ async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
         members = await api.call_raw(target, request, Deadline.after(wish.timeout))
         await _Receiving(api, stream, wish, writer, box, epoch, members).run()
         await whole(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
-        return await aside(lambda: read_backup(wish.target))
+        made = await aside(lambda: read_backup(wish.target))
+        _LOG(BackedUp(stream, made.size, monotonic() - began))
+        return made
     finally:
         writer.discard()
         await api.transport.close_mailbox(box)

@@ -22,13 +22,13 @@ async def double_ack(
 ) -> list[Message]:
     """Acknowledge messages; return those for which that is not sure to count."""
     for message in messages:
-        message.check_open()
+        message._check_open()
     await transport.ready(deadline)
     replies, signal = transport.replies, Signal()
     answers: list[Answer] = []
     try:
         for message in messages:
-            answers.append(await replies.send(message.reply_bytes, b"", ACK, signal))
+            answers.append(await replies.send(message._reply_bytes, b"", ACK, signal))
         await _all_here(transport, answers, signal, deadline)
     finally:
         for answer in answers:
@@ -36,7 +36,7 @@ async def double_ack(
     return [
         message
         for message, answer in zip(messages, answers, strict=True)
-        if not message.confirmed(answer.frame)
+        if not message._confirmed(answer.frame)
     ]
 
 

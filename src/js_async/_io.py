@@ -18,13 +18,12 @@ from collections.abc import (
     Awaitable,
     Callable,
     Coroutine,
-    Generator,
     Iterable,
 )
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
@@ -37,7 +36,6 @@ __all__ = [
     "Home",
     "Interrupts",
     "Lock",
-    "Opening",
     "Signal",
     "Stream",
     "Task",
@@ -45,7 +43,6 @@ __all__ = [
     "call",
     "check_handler",
     "here",
-    "opening",
     "portions",
     "set_from_anywhere",
     "shielded",
@@ -61,51 +58,6 @@ Handler = Callable[[T], Awaitable[object]]
 
 Stream = AsyncGenerator[T]
 """What a generator function of the SDK returns."""
-
-
-class Opening(Coroutine[Any, Any, T]):
-    """Something being opened: await it, or use it in `async with`, which closes it.
-
-    It is a coroutine, so that `create_task` and `asyncio.run` take it as well.
-    """
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work = work
-        self._opened: Any = None
-
-    def __await__(self) -> Generator[Any, None, T]:
-        return self._work.__await__()
-
-    def send(self, value: Any) -> Any:
-        """Go on with the work; as of a coroutine."""
-        return self._work.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        """Go on with an error; as of a coroutine."""
-        return self._work.throw(*error)
-
-    def close(self) -> None:
-        """End the work where it is; as of a coroutine. Nothing that was opened is closed."""
-        self._work.close()
-
-    async def __aenter__(self) -> T:
-        self._opened = await self._work
-        return self._opened  # type: ignore[no-any-return]
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._opened.close()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            raise AttributeError(
-                f"{name} is not there before this is open: await it, or use it in `async with`"
-            )
-
-
-def opening(work: Coroutine[Any, Any, T]) -> Opening[T]:
-    """Return the thing being opened."""
-    return Opening(work)
 
 
 async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iterable[T]]:

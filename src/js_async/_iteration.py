@@ -10,12 +10,13 @@ from js_core.errors import BadArgument
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
+Entered = TypeVar("Entered")
 
 
 class Iteration(Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one."""
 
-    async def take(self, deadline: Deadline) -> T | None:
+    async def _take(self, deadline: Deadline) -> T | None:
         """Return the next one, or None when the iteration has ended.
 
         Raises `RequestTimeout` when none came before the deadline.
@@ -31,7 +32,7 @@ class Iteration(Generic[T]):
 
     async def __anext__(self) -> T:
         """Return the next one; the iteration ends after `close`."""
-        item = await self.take(NEVER)
+        item = await self._take(NEVER)
         if item is None:
             raise StopAsyncIteration
         return item
@@ -41,12 +42,13 @@ class Iteration(Generic[T]):
 
         Raises `RequestTimeout`, and `BadArgument` when the iteration has ended.
         """
-        item = await self.take(Deadline.after(timeout))
+        item = await self._take(Deadline.after(timeout))
         if item is None:
             raise BadArgument("the iteration has ended: it was drained or closed")
         return item
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self: Entered) -> Entered:
+        # Not `Self`: jedi would complete what the base has, not what the subclass has.
         return self
 
     async def __aexit__(self, *_: object) -> None:

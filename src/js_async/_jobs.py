@@ -28,7 +28,7 @@ class Job:
     @property
     def is_over(self) -> bool:
         """Whether the message was acknowledged or terminated, and must not be worked on again."""
-        return self.message.is_acknowledged and not self.message.is_returned
+        return self.message.is_acknowledged and not self.message._is_returned
 
     @property
     def attempt(self) -> int:
@@ -98,7 +98,7 @@ class JobsHere:
         """
         about = message.metadata
         job = self._jobs.get(_key(about))
-        if job is None or job.message.is_returned or job.message.is_acknowledged:
+        if job is None or job.message._is_returned or job.message.is_acknowledged:
             return None
         # A consumer that was reset, or made anew, counts from 1 again.
         if about.num_delivered <= job.message.metadata.num_delivered:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
 from js_core.calls import Call
 from js_core.deadline import monotonic
 from js_core.errors import BadArgument, OutcomeUnknown, TwinstreamError
+from js_core.log import Log
+from js_core.log_events import CallbackFailed
 from js_core.publish import PublishFailure
 
 if TYPE_CHECKING:
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["OnCall", "OpenCall", "telling"]
 
+_CALLS: Final = Log("api")
+_FAILURES: Final = Log("connection")
+
 OnCall = Callable[[Call], None]
 
 
 class OpenCall:
-    """A call under way: a context that tells of it at its end, whichever way it is left.
+    """A call under way: a context that logs and reports it at its end, however it is left.
 
     What is refused before anything is sent (`BadArgument`) is no call, and not told.
     Whoever makes the call notes meanwhile what is known of it: `attempts`, `stream`.
@@ -29,7 +33,7 @@ class OpenCall:
     __slots__ = ("_began", "_kind", "_on_call", "_size", "_subject", "attempts", "stream")
 
     def __init__(
-        self, on_call: OnCall, kind: str, subject: str, size: int, stream: str | None
+        self, on_call: OnCall | None, kind: str, subject: str, size: int, stream: str | None
     ) -> None:
         self._on_call: Final = on_call
         self._kind: Final = kind
@@ -54,7 +58,9 @@ class OpenCall:
             stream=self.stream,
             error=self._known(error),
         )
-        _tell(self._on_call, call)
+        _CALLS(call)
+        if self._on_call is not None:
+            _tell(self._on_call, call)
 
     def _known(self, error: BaseException | None) -> TwinstreamError | None:
         if error is None or isinstance(error, TwinstreamError):
@@ -117,5 +123,5 @@ def _tell(on_call: OnCall, call: Call) -> None:
     try:
         on_call(call)
     except Exception as error:
-        # What was done is done; and whoever reads must not take it for trouble of the link's.
-        sys.excepthook(type(error), error, error.__traceback__)
+        # The call is done, and a thread that reads must not take this for a fault of the socket.
+        _FAILURES(CallbackFailed("on_call", error))

@@ -433,6 +433,7 @@ class Pipeline:
         entry.attempts += 1
         entry.doubt = entry.doubt or leaves_doubt(trouble[0])
         entry.sent_at = monotonic()
+        self._api.log_retry(entry.request.subject, trouble[0])
         try:
             if not self.try_send(entry):
                 await self._send(entry)

@@ -216,6 +216,7 @@ class _Attempts:
         match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
             case Step.REPEAT:
                 self._doubt = self._doubt or leaves_doubt(error)
+                self._api.log_retry(self._request.subject, error)
                 if wait:
                     await sleep(wait)
                 return None
@@ -244,5 +245,6 @@ class _Attempts:
             return False
         if isinstance(why, NoLeader):
             self._lacks_leader = why
+        self._api.log_retry(self._request.subject, why)
         await sleep(self._policy.wait)
         return True

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from js_async._consumer_calls import ConsumerCalls
-from js_async._io import Handler, Opening, opening
+from js_async._io import Handler
+from js_async._opening import Opening, opening
 from js_core.deadline import Seconds, finite_seconds
 from js_core.retry import RETRY, Retry
 

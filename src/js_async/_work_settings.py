@@ -14,7 +14,6 @@ from js_core.given import check_kind, check_whole
 from js_core.pull_request import Priority
 from js_core.reports import WorkReport
 from js_core.retry import Retry
-from js_core.told import check_told
 
 __all__ = ["KeyOf", "WorkSettings"]
 
@@ -39,7 +38,6 @@ class WorkSettings:
     on_report: Callable[[WorkReport], None] | None
 
     def __attrs_post_init__(self) -> None:
-        check_told(self.on_report, "on_report")
         if self.dead_letters is not None:
             check_kind(
                 self.dead_letters,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
 from attrs import frozen
 
-from js_async._io import Opening, opening
+from js_async._opening import Opening, opening
 from js_async._session import Session
 from js_async.connection_events import ConnectionEvents
 from js_async.core_message import CoreMessage
@@ -17,13 +16,14 @@ from js_async.jetstream import JetStream
 from js_async.subscription import DEFAULT_PENDING, Subscription
 from js_core.announcer import Announcer
 from js_core.auth import Credentials
-from js_core.deadline import Deadline, Seconds
+from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import BadArgument, ConnectionClosed
-from js_core.events import Closed, ConnectionEvent
+from js_core.events import Closed, ConnectionEvent, Disconnected
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
 from js_core.options import ConnectOptions
 from js_core.publish import check_data
+from js_core.reporter import GuardedReporter
 from js_core.servers import ReconnectPolicy
 from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
@@ -81,7 +81,8 @@ def connect(
 
     With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
     `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
-    quick, and must not use the connection; what it raises goes to `sys.excepthook`.
+    quick, and must not use the connection; what it raises is logged, with its traceback, by the
+    logger `twinstream.connection`. The same events are logged, see `docs/logging.md`.
 
     `on_call` is told, with a `Call`, of each request to JetStream's API and each message that a
     stream acknowledges, when it is over; otherwise it is as `on_event`. Whoever made the call also
@@ -128,7 +129,7 @@ async def _connect(
     on_call: Callable[[Call], None] | None,
 ) -> Connection:
     connection = Connection(options, on_event, on_call)
-    await connection.open()
+    await connection._start()
     return connection
 
 
@@ -159,9 +160,11 @@ class Connection:
         on_call: Callable[[Call], None] | None = None,
     ) -> None:
         self._options: Final = options
-        check_told(on_event, "on_event")
         check_told(on_call, "on_call")
-        self._on_event: Final = on_event
+        self._report: Final[GuardedReporter[ConnectionEvent]] = GuardedReporter(
+            on_event, "on_event"
+        )
+        self._broke_at = 0.0
         # Weakly: one that nobody has any more is told nothing, and not kept.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
@@ -170,7 +173,7 @@ class Connection:
         self._subscriptions: dict[int, Subscription] = {}
         self._sweep_at = _FIRST_SWEEP
 
-    async def open(self) -> None:
+    async def _start(self) -> None:
         """Make the first link; `connect` does it, and it is done once."""
         if self.is_closed:
             raise ConnectionClosed("a closed connection stays closed: make another with `connect`")
@@ -184,14 +187,10 @@ class Connection:
         for each in list(self._listeners):
             listener = each()
             if listener is not None:
-                listener.tell(event)
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception as error:
-            # Whoever reads or mends the link must not take it for trouble of the link's.
-            sys.excepthook(type(error), error, error.__traceback__)
+                listener._tell(event)
+        if isinstance(event, Disconnected):
+            self._broke_at = monotonic()
+        self._report(event, outage=monotonic() - self._broke_at)
 
     # ---- state
 
@@ -229,7 +228,7 @@ class Connection:
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
             # It is told to those who were listed before.
-            listener.tell(self._last_event)
+            listener._tell(self._last_event)
         return listener
 
     def __repr__(self) -> str:
@@ -257,15 +256,15 @@ class Connection:
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
         subscriptions = list(listed.values())
-        boxes = [box for each in subscriptions if (box := each.box) is not None]
+        boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
             # All at once: one by one, each would wait for the server.
             await self._session.close_mailbox(*boxes, settle=True)
         finally:
             for subscription in subscriptions:
-                subscription.end()
+                subscription._end()
         for subscription in subscriptions:
-            await subscription.emptied(deadline)
+            await subscription._wait_emptied(deadline)
         await self._session.close()
 
     async def __aenter__(self) -> Self:
@@ -344,7 +343,7 @@ class Connection:
         return opening(self._open(subscription))
 
     async def _open(self, subscription: Subscription) -> Subscription:
-        await subscription.open()
+        await subscription._open()
         self._subscriptions[id(subscription)] = subscription
         if len(self._subscriptions) >= self._sweep_at:
             self._sweep()

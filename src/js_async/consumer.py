@@ -12,8 +12,9 @@ from js_async import _control
 from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
 from js_async._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bounds
-from js_async._io import Handler, Opening, opening
+from js_async._io import Handler
 from js_async._missing import Missing, OnDeleted
+from js_async._opening import Opening, opening
 from js_async._pulls import PullChannels
 from js_async.message import Message, message_of, messages_of
 from js_async.messages import Messages
@@ -242,8 +243,8 @@ class Consumer:
         if message.is_acknowledged:
             raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
         limits = fetch_limits(max_messages, None, timeout, wait, priority)
-        fetch = await self._fetch(limits, limits.expires or 0.0, message.reply_bytes)
-        message.finished()
+        fetch = await self._fetch(limits, limits.expires or 0.0, message._reply_bytes)
+        message._finished()
         return fetch
 
     async def double_ack(
@@ -362,7 +363,7 @@ class Consumer:
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
         messages = Messages(missing, limits, ack_wait, on_report, self._wants_acks())
-        messages.held.keep_all = is_for_nobody_else(self.cached_info)
+        messages._held.keep_all = is_for_nobody_else(self.cached_info)
         return messages
 
     def consume(

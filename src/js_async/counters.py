@@ -59,7 +59,7 @@ class Counters:
         self._matches = matcher(stream.config.subjects or [stream.name])
 
     @classmethod
-    async def open(cls, api: Api, name: str) -> Counters:
+    async def _open(cls, api: Api, name: str) -> Counters:
         """Look at a stream and return its counters."""
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "counters")

@@ -47,10 +47,11 @@ from js_core.errors import (
     StreamNotFound,
     SubjectOverlap,
 )
+from js_core.log_events import DeadLettered, NoDeadLetter
 from js_core.publish import PublishRequest
+from js_core.reporter import Reporter
 from js_core.reports import PullReport, PullWarning
 from js_core.stream_message import StreamMessage
-from js_core.told import check_told
 from js_models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class DeadLetters(WorksBeside):
     `collect`. Several processes may do so at once.
     """
 
+    _area = "dead_letters"
+
     def __init__(
         self,
         jet: JetStream,
@@ -81,8 +84,10 @@ class DeadLetters(WorksBeside):
         self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names
-        check_told(on_report, "on_report")
         self._on_report: Final = on_report
+        self._report: Final[Reporter[PullReport]] = Reporter(
+            on_report, area="dead_letters", stream=names.stream
+        )
         self._kept: Consumer | None = None
         self._messages: Messages | None = None
         self._task: Task | None = None
@@ -167,10 +172,12 @@ class DeadLetters(WorksBeside):
         try:
             if isinstance(found, Skip):
                 self.skipped += 1
+                self._report.log(NoDeadLetter(found.reason))
             else:
                 await self._keep(found)
         except _TRANSIENT as error:
-            self._report(f"no dead letter yet for an advisory: {error}")
+            text = f"no dead letter yet for an advisory: {error}"
+            self._report(PullWarning(text), kind=type(error).__name__)
             await self._later(advisory)
             return False
         await advisory.ack()
@@ -232,6 +239,19 @@ class DeadLetters(WorksBeside):
                 self.stored += 1
             else:
                 self.known += 1
+        if new:
+            self._log(failure, "" if original is None else original.subject)
+
+    def _log(self, failure: Failure, subject: str) -> None:
+        event = DeadLettered(
+            failure.stream,
+            failure.consumer,
+            failure.stream_seq,
+            subject,
+            failure.cause,
+            by_worker=failure.cause == "rejected",
+        )
+        self._report.log(event)
 
     async def _insert(self, letter: PublishRequest) -> bool:
         """Store a dead letter; False when it is there already."""
@@ -276,10 +296,6 @@ class DeadLetters(WorksBeside):
         )
         await self._store(failure, info.created, original, "")
 
-    def _report(self, text: str) -> None:
-        if self._on_report is not None:
-            self._on_report(PullWarning(text))
-
     # ---- beside other work
 
     async def start(self) -> None:
@@ -308,7 +324,7 @@ class DeadLetters(WorksBeside):
             async for advisory in messages:
                 await self._deal_with(advisory)
         except Exception as error:
-            self.keep_error(error, f"{self._names.stream}: the making of dead letters")
+            self._keep_error(error, f"{self._names.stream}: the making of dead letters")
 
     async def close(self, timeout: Seconds = 30.0) -> None:
         """Stop making dead letters, unless others have begun it, too.
@@ -331,7 +347,7 @@ class DeadLetters(WorksBeside):
         """
         if self._task is not None and not await self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("dead letters are still being made")
-        self.raise_kept()
+        self._raise_kept()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -360,7 +376,7 @@ class DeadLetters(WorksBeside):
         try:
             return read_letter(message)
         except BadArgument as error:
-            self._report(str(error))
+            self._report(PullWarning(str(error)))
             return None
 
     async def get(self, seq: int) -> DeadLetter:

@@ -335,7 +335,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         """
         from js_async.counters import Counters
 
-        return await Counters.open(self._api, stream)
+        return await Counters._open(self._api, stream)
 
     def outbox(
         self,
@@ -423,7 +423,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         """
         from js_async.schedules import Schedules
 
-        return await Schedules.open(self._api, stream)
+        return await Schedules._open(self._api, stream)
 
 
 def _name(config: StreamConfig) -> str:

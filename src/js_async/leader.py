@@ -14,6 +14,8 @@ from js_core.deadline import NEVER, Deadline, Seconds, seconds
 from js_core.errors import BadArgument, RequestTimeout, StreamNotFound, TwinstreamError
 from js_core.lease import Terms
 from js_core.lease_record import SlotRecord
+from js_core.log import Log
+from js_core.log_events import Elected, WillRetry
 
 __all__ = ["Leader"]
 
@@ -30,6 +32,8 @@ class Leader(WorksBeside):
 
     Use it in a `with` block, or call `start` and `stop`.
     """
+
+    _area = "coordination"
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class Leader(WorksBeside):
         self._stopping: Final = Signal()
         self._pause = 0.0
         self._gone = False
+        self._log: Final = Log("coordination")
         self.terms = 0
         """How often it was elected."""
 
@@ -130,7 +135,7 @@ class Leader(WorksBeside):
             return
         if not await campaign.join(Deadline.after(timeout)):
             raise RequestTimeout(f"leader {self._name}: the campaign goes on, or a handler runs")
-        self.raise_kept()
+        self._raise_kept()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -148,7 +153,7 @@ class Leader(WorksBeside):
                 pause, self._pause = self._pause, 0.0
                 await self._stopping.sleep(Deadline.after(pause))
         except BaseException as error:
-            self.keep_error(error, f"the campaign for leader {self._name}")
+            self._keep_error(error, f"the campaign for leader {self._name}")
 
     async def _campaign_once(self) -> None:
         asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
@@ -180,13 +185,15 @@ class Leader(WorksBeside):
             self._gone = True
         elif not self._gone or not passes(error):
             return False
+        self._log(WillRetry(f"the campaign for leader {self._name}", error))
         await self._stopping.sleep(Deadline.after(_GONE))
         return True
 
     async def _lead(self, lease: Lease) -> None:
         self._lease = lease
-        lease.start()
+        lease._start()
         self.terms += 1
+        self._log(Elected(self._name, lease.token))
         self._term = term = _Term(self._on_elected, lease)
         term.start()
         if self._stopping.is_set():

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from js_async._asking import Asking, NumberedAsking, SlotAsking
-from js_async._io import Opening, opening
+from js_async._opening import Opening, opening
 from js_async._slot import Place, Slots
 from js_async.lease import Lease, OnLost
 from js_core.deadline import Deadline, Seconds
@@ -52,7 +52,7 @@ class Leasing(ABC):
 
     async def _acquire(self, deadline: Deadline) -> Lease:
         lease = Lease(await self._asking().wait(deadline), self._on_lost)
-        lease.start()
+        lease._start()
         return lease
 
     async def try_acquire(self) -> Lease | None:
@@ -61,7 +61,7 @@ class Leasing(ABC):
         if slot is None:
             return None
         lease = Lease(slot, self._on_lost)
-        lease.start()
+        lease._start()
         return lease
 
     @abstractmethod

@@ -59,7 +59,7 @@ class Message(CoreMessage):
         return self._done
 
     @property
-    def is_returned(self) -> bool:
+    def _is_returned(self) -> bool:
         """Tell whether another delivery was asked for with `nak`, sent or about to be."""
         # Not set before that, for most are acknowledged.
         return getattr(self, "_returned", False)
@@ -92,7 +92,7 @@ class Message(CoreMessage):
         """Say that the message is done."""
         reply = self._frame[1]
         if self._done or not reply:
-            self.check_open()
+            self._check_open()
         # Written out, not through _finish: most messages end here.
         transport = self._delivery.transport
         if not transport.try_write(ACK_COMMAND % reply):
@@ -106,7 +106,7 @@ class Message(CoreMessage):
         and raises what `double_ack` does.
         """
         word = nak(delay)
-        self.check_open()
+        self._check_open()
         # Before it is sent: the delivery that it brings may be here before that returns.
         self._returned = True
         await self._finish(word, confirm)
@@ -124,7 +124,7 @@ class Message(CoreMessage):
 
         `confirm` waits for the server's word, and raises what `double_ack` does.
         """
-        self.check_open()
+        self._check_open()
         began = monotonic()
         await self._say(IN_PROGRESS, confirm)
         # The server may have heard a confirmed word as soon as the call began.
@@ -139,8 +139,8 @@ class Message(CoreMessage):
         Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`; the
         message may be acknowledged again then.
         """
-        self.check_open()
-        return self.confirmed(await self._ask(ACK, timeout))
+        self._check_open()
+        return self._confirmed(await self._ask(ACK, timeout))
 
     async def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
         transport = self._delivery.transport
@@ -157,7 +157,7 @@ class Message(CoreMessage):
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
         return frame
 
-    def confirmed(self, answer: Frame | None) -> bool:
+    def _confirmed(self, answer: Frame | None) -> bool:
         """Take the answer to an acknowledgement; tell whether it is sure to count."""
         if answer is None or not _confirms(answer):
             return False
@@ -165,7 +165,7 @@ class Message(CoreMessage):
         self._done = True
         return not late
 
-    def check_open(self) -> None:
+    def _check_open(self) -> None:
         """Raise `AcknowledgementError` where no word may be sent any more."""
         if self._done:
             raise AlreadyAcknowledged(f"{self.subject}: this delivery is acknowledged already")
@@ -173,7 +173,7 @@ class Message(CoreMessage):
             raise NotAcknowledgeable(f"{self.subject}: the message has no reply subject")
 
     async def _finish(self, word: bytes, confirm: bool) -> None:
-        self.check_open()
+        self._check_open()
         await self._say(word, confirm)
         self._done = True
 
@@ -184,21 +184,11 @@ class Message(CoreMessage):
             await self._delivery.transport.send(self._frame[1], b"", b"", word)
 
     @property
-    def frame(self) -> Frame:
-        """The message as it came over the wire."""
-        return self._frame
-
-    @property
-    def delivery(self) -> Delivery:
-        """What it has in common with those that arrived with it."""
-        return self._delivery
-
-    @property
-    def reply_bytes(self) -> bytes:
+    def _reply_bytes(self) -> bytes:
         """Where acknowledgements go, as it came."""
         return self._frame[1]
 
-    def finished(self) -> None:
+    def _finished(self) -> None:
         """Note that a final word was sent in another way."""
         self._done = True
 

@@ -76,7 +76,7 @@ class Messages(Iteration[Message]):
         self._waited = False
         self._draining = self._drained = False
         self._closed = self._left = False
-        self.held: Final = Held(self._transport, self._ready, ack_wait)
+        self._held: Final = Held(self._transport, self._ready, ack_wait)
         """What is here or with the user, and kept alive."""
         self.late = 0
         """Messages that were dropped because the server had given up on this delivery of them."""
@@ -89,22 +89,22 @@ class Messages(Iteration[Message]):
     @property
     def outstanding(self) -> int:
         """How many messages are asked for and not here."""
-        if self._engine is None or self.held.gave_up:
+        if self._engine is None or self._held.gave_up:
             return 0
         return self._engine.outstanding - (self._passed is not None)
 
-    def learn(self, ack_wait: float) -> None:
+    def _learn(self, ack_wait: float) -> None:
         """Note the consumer's `ack_wait` in seconds, found out before the first pull."""
         self._ack_wait = ack_wait
         decisions = self._decisions
         decisions.limits = evolve(decisions.limits, max_age=ack_wait * AGE_SHARE)
-        self.held.learn(ack_wait)
+        self._held.learn(ack_wait)
 
-    def hurry(self, ack_wait: float) -> None:
+    def _hurry(self, ack_wait: float) -> None:
         """Note that the consumer's `ack_wait` is another one now, in seconds."""
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
-            self.held.hurry(ack_wait)
+            self._held.hurry(ack_wait)
 
     # ---- life
 
@@ -131,7 +131,7 @@ class Messages(Iteration[Message]):
             return
         self._closed = self._left = True
         try:
-            self.held.end()
+            self._held.end()
             if self._channel is not None:
                 # Wakes whoever iterates once the mailbox is left: what is on its way comes first.
                 await shielded(partial(self._leave, self._channel))
@@ -144,7 +144,7 @@ class Messages(Iteration[Message]):
         engine = self._engine
         if engine is None or self._closed or self._transport.is_closed:
             return
-        self.held.abandon()
+        self._held.abandon()
         is_over = self._drained or self._decisions.error is not None or engine.still_wanted == 0
         # In a forked process it is the parent's, which may go on with it.
         if self._give_back and not is_over and self._forks == Forks.count:
@@ -165,7 +165,7 @@ class Messages(Iteration[Message]):
 
     async def _close_mailbox(self, channel: PullChannel) -> None:
         await self._transport.close_mailbox(channel.box, settle=True)
-        await self.held.settled()
+        await self._held.settled()
 
     async def _return_rest(self, channel: PullChannel) -> None:
         """Give back what nobody was given; whoever takes a frame out of the buffer has it."""
@@ -181,12 +181,14 @@ class Messages(Iteration[Message]):
         if self._give_back and self._transport.is_connected:
             now = monotonic()
             # What is late may be with somebody else, who is to have it alone.
-            await channel.give_back([each.frame for each in rest if not each.delivery.is_late(now)])
+            await channel.give_back(
+                [each._frame for each in rest if not each._delivery.is_late(now)]
+            )
 
     def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
         """Return frames out of the mailbox with their deliveries; a status is one, too."""
         fresh = Delivery(self._transport, box.heard_at, self._ack_wait)
-        return messages_of(frames, self.held.deliveries(frames, fresh))
+        return messages_of(frames, self._held.deliveries(frames, fresh))
 
     async def __aenter__(self) -> Self:
         await self._open()
@@ -202,9 +204,9 @@ class Messages(Iteration[Message]):
                 # Before there was anything to stop.
                 self._engine.stop()
             self._epoch = self._transport.epoch
-            self.held.taken_at = now
+            self._held.taken_at = now
             if self._give_back:
-                self.held.start(self._channel.box)
+                self._held.start(self._channel.box)
         return self._channel, self._engine
 
     def _is_stale(self, channel: PullChannel) -> bool:
@@ -213,7 +215,7 @@ class Messages(Iteration[Message]):
 
     def _is_left(self) -> bool:
         """Tell whether the channel was given up, and nobody ends the iteration."""
-        return self.held.gave_up and not (self._draining or self._closed)
+        return self._held.gave_up and not (self._draining or self._closed)
 
     async def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
         """Return the channel to use; the next one is opened where this one was given up."""
@@ -234,7 +236,7 @@ class Messages(Iteration[Message]):
         # The server ended all requests with the mailbox.
         engine.restored(monotonic())
         self._channel = fresh
-        self.held.resume(fresh.box)
+        self._held.resume(fresh.box)
         # For all who wait there: each of them lowers the flag.
         left.box.signal.set()
 
@@ -255,15 +257,15 @@ class Messages(Iteration[Message]):
                 self._granted -= 1
                 if self._ack_wait is None or self._in_time(message):
                     return message
-        taken = await self.take(NEVER)
+        taken = await self._take(NEVER)
         if taken is None:
             raise StopAsyncIteration
         return taken
 
     def _in_time(self, message: Message) -> bool:
         """Note that a granted message was taken; tell whether it is not late."""
-        self.held.taken_at = now = monotonic()
-        if not message.delivery.is_late(now):
+        self._held.taken_at = now = monotonic()
+        if not message._delivery.is_late(now):
             return True
         self.late += 1
         self._missed += 1
@@ -274,7 +276,7 @@ class Messages(Iteration[Message]):
         if self._passed is not None:
             engine.arrived(1, 0)
             engine.note_size(len(self._passed[3]))
-            engine.handed_over(0, self.held.taken_at)
+            engine.handed_over(0, self._held.taken_at)
             self._passed = None
             self._decisions.doubt.clear()
             self._waited = False
@@ -290,7 +292,7 @@ class Messages(Iteration[Message]):
         if engine.still_wanted is not None:
             engine.still_wanted -= given
 
-    async def take(self, deadline: Deadline) -> Message | None:
+    async def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None when the iteration has ended."""
         channel, engine = self._channel, self._engine
         if channel is None or engine is None:
@@ -324,12 +326,12 @@ class Messages(Iteration[Message]):
             wake_at = deadline.earlier(engine.wake_at())
             self._waited = True
             may_pass = engine.may_pass()
-            self.held.waiting.append(None)
+            self._held.waiting.append(None)
             try:
                 came = await self._transport.wait(channel.box.signal, wake_at)
             finally:
-                self.held.waiting.pop()
-                self.held.taken_at = monotonic()
+                self._held.waiting.pop()
+                self._held.taken_at = monotonic()
             if may_pass and (message := self._pass(channel, engine)) is not None:
                 return message
             if not came and deadline.expired():
@@ -358,10 +360,10 @@ class Messages(Iteration[Message]):
         except IndexError:
             # Somebody else closes just now and gives them back.
             return None
-        engine.handed_over(self._size(message.frame), now)
-        self.held.taken_at = now
+        engine.handed_over(self._size(message._frame), now)
+        self._held.taken_at = now
         self._waited = False
-        if message.delivery.is_late(now):
+        if message._delivery.is_late(now):
             self.late += 1
             return None
         self._count(engine, 1)
@@ -386,7 +388,7 @@ class Messages(Iteration[Message]):
             box.frames.appendleft(frame)
             return None
         self._passed = frame
-        self.held.taken_at = now
+        self._held.taken_at = now
         self._count(engine, 1)
         return message_of(frame, delivery)
 
@@ -417,7 +419,7 @@ class Messages(Iteration[Message]):
         put, take = self._ready.append, frames.popleft
         count = size = 0
         frame = _NO_FRAME
-        for delivery in self.held.deliveries(frames, fresh):
+        for delivery in self._held.deliveries(frames, fresh):
             try:
                 frame = take()
             except IndexError:

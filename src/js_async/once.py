@@ -78,7 +78,7 @@ class Once:
         if slot is None:
             return _result(asking.holder or await self._record())
         lease = Lease(slot)
-        lease.start()
+        lease._start()
         try:
             data = _bytes(await call(work, lease))
             self._check_size(data)

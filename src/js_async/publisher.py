@@ -47,7 +47,7 @@ class PublishHandle:
 
         A failure that is raised here is not told again when the publisher closes.
         """
-        return await self._publisher.result_of(self._entry)
+        return await self._publisher._result_of(self._entry)
 
 
 class Publisher(Leaving):
@@ -202,7 +202,7 @@ class Publisher(Leaving):
             self._failed.pop()
             self._unlisted += 1
 
-    async def result_of(self, entry: UnderWay) -> PubAck:
+    async def _result_of(self, entry: UnderWay) -> PubAck:
         """Return the result of a message; `PublishHandle.result` calls it."""
         outcome = await self._pipeline.until(entry)
         if not isinstance(outcome, PublishFailure):

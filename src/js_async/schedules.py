@@ -42,7 +42,7 @@ class Schedules:
         self._stream: Final = stream
 
     @classmethod
-    async def open(cls, api: Api, name: str) -> Schedules:
+    async def _open(cls, api: Api, name: str) -> Schedules:
         """Look at a stream and return its schedules."""
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "message scheduling")

@@ -9,8 +9,8 @@ import js_models
 from js_async import _control, _create
 from js_async._api import Api
 from js_async._confirmed import confirmed_info
-from js_async._io import Opening, opening
 from js_async._io import Stream as Generated
+from js_async._opening import Opening, opening
 from js_async.consumer import Consumer
 from js_async.listing import Listing
 from js_async.replicas import Replicas
@@ -409,7 +409,7 @@ class Stream:
         if info is None:
             config = with_heartbeats(config)
         messages = PushMessages(self._api, self._name, config, on_report)
-        await messages.open(info)
+        await messages._open(info)
         return messages
 
     async def update_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:

@@ -42,7 +42,7 @@ class Subscription:
         self.dropped = 0
         """Messages that came while too many waited."""
 
-    async def open(self) -> None:
+    async def _open(self) -> None:
         """Listen; `Connection.subscribe` does it."""
         self._box = await self._transport.open_mailbox(self._subject, self._queue, self._sink)
 
@@ -138,20 +138,15 @@ class Subscription:
             try:
                 await self._transport.close_mailbox(self._box, settle=True)
             finally:
-                self.end()
+                self._end()
 
-    @property
-    def box(self) -> Box | None:
-        """The mailbox where its messages wait; a connection that drains closes it."""
-        return self._box
-
-    def end(self) -> None:
+    def _end(self) -> None:
         """End iterations after what is here; called by whoever closed the mailbox."""
         self._closed = True
         if self._box is not None:
             self._box.signal.set()
 
-    async def emptied(self, deadline: Deadline) -> None:
+    async def _wait_emptied(self, deadline: Deadline) -> None:
         """Return when everything that arrived was taken, or when the deadline passes."""
         while self.pending and not deadline.expired():
             self._emptied.clear()

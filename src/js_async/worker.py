@@ -39,6 +39,7 @@ from js_core.errors import (
     RequestTimeout,
     WrongHandler,
 )
+from js_core.log_events import WorkerStarted, WorkerStopped
 from js_core.work_queue import WorkQueue
 from js_models import AckPolicy, ConsumerConfig
 
@@ -60,6 +61,8 @@ class Worker(WorksBeside):
     An error that ended the work, while nobody ran or stopped it, is a `RuntimeWarning` when it is
     dropped.
     """
+
+    _area = "worker"
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class Worker(WorksBeside):
         self._messages: Messages | None = None
         self._letters: DeadLetters | None = None
         self._stopping = False
+        self._end_is_logged = False
         self._numbers = 0
         self._here: Final = JobsHere(settings.room)
         self._next_look = Deadline.after(0)
@@ -144,14 +148,14 @@ class Worker(WorksBeside):
         if config is None or config.ack_policy != AckPolicy.EXPLICIT:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
-        self._outcomes = Outcomes(self._settings, config)
+        self._outcomes = Outcomes(self._settings, config, consumer.stream, consumer.name)
         # No more than needed: what goes back unhandled at the end counts as delivered all the same.
         messages = consumer.messages(
             max_messages=self._settings.room,
             priority=self._settings.priority,
-            on_report=self._outcomes.report,
+            on_report=self._settings.on_report,
         )
-        messages.held.keep_all |= self._settings.is_ordered
+        messages._held.keep_all |= self._settings.is_ordered
         if self._settings.dead_letters is not None:
             await self._settings.dead_letters.start()
             self._letters = self._settings.dead_letters
@@ -160,6 +164,7 @@ class Worker(WorksBeside):
         self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
         for number in range(self._settings.concurrency):
             self._tasks.append(spawn(self._work, f"twinstream-worker-{number}"))
+        self._outcomes.report.log(WorkerStarted(self._settings.concurrency))
 
     async def _bound(self) -> Consumer:
         if isinstance(self._wanted, str):
@@ -185,8 +190,15 @@ class Worker(WorksBeside):
             letters, self._letters = self._letters, None
             if letters is not None:
                 await letters.close()
+            self._log_end()
         await self._confirm()
-        self.raise_kept()
+        self._raise_kept()
+
+    def _log_end(self) -> None:
+        if self._tasks and not self._end_is_logged:
+            self._end_is_logged = True
+            totals = WorkerStopped(self.handled, self.retried, self.rejected)
+            self._outcomes.report.log(totals)
 
     async def _end_work(self, deadline: Deadline) -> None:
         """Return when no handler runs and the rest went back."""
@@ -248,12 +260,12 @@ class Worker(WorksBeside):
             return
         try:
             while await self._has_room():
-                message = await messages.take(NEVER)
+                message = await messages._take(NEVER)
                 if message is None:
                     return
                 if await self._is_known(messages, message):
                     continue
-                messages.held.hold(message)
+                messages._held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
                 async with self._lock:
@@ -296,7 +308,7 @@ class Worker(WorksBeside):
         ack_wait = ack_wait_of(info)
         if info.config is not None and ack_wait is not None:
             self._outcomes.config = info.config
-            messages.hurry(ack_wait)
+            messages._hurry(ack_wait)
 
     async def _has_room(self) -> bool:
         """Return once there is room for another message; False when none is wanted any more."""
@@ -310,7 +322,7 @@ class Worker(WorksBeside):
 
     def _fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        self.keep_error(error, f"the worker on {self._stream}")
+        self._keep_error(error, f"the worker on {self._stream}")
         self._stop_taking()
 
     # ---- from the queue to the handler
@@ -380,7 +392,7 @@ class Worker(WorksBeside):
 
     def _release(self, job: Job) -> None:
         if self._messages is not None:
-            self._messages.held.release(job.message)
+            self._messages._held.release(job.message)
 
 
 def _place(job: Job) -> int:

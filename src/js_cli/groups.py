@@ -9,6 +9,7 @@ import click
 
 from js_cli.failures import JSON_ASKED, reported
 from js_cli.interrupts import asks_for_json
+from js_cli.logs import verbose_option
 
 COMMANDS: Final = {
     "account": "js_cli.groups:account",
@@ -183,4 +184,4 @@ twinstream = LazyGroup(
     "NATS JetStream from the command line.\n\n"
     "Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage.",
 )
-twinstream = click.version_option(package_name="twinstream")(twinstream)
+twinstream = click.version_option(package_name="twinstream")(verbose_option(twinstream))

@@ -51,6 +51,7 @@ from js_core.api_target import api_target
 from js_core.atomic_outcome import AtomicOutcome
 from js_core.difference import Difference
 from js_core.hole import Hole
+from js_models.restorable import Restorable
 
 if TYPE_CHECKING:
     from js_core.publish import PublishFailure
@@ -108,7 +109,7 @@ __all__ = [
 ]
 
 
-class TwinstreamError(Exception):
+class TwinstreamError(Restorable):
     """Base of all errors of this SDK."""
 
 
@@ -187,9 +188,6 @@ class NotPromised(TwinstreamError):
         self.holes = holes
         super().__init__(f"{stream} does not promise {promise}: {'; '.join(map(str, holes))}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (NotPromised, (self.stream, self.promise, self.holes))
-
 
 class NoResponders(TwinstreamError):
     """Nobody serves the subject: no such stream or consumer, or no leader now."""
@@ -220,9 +218,6 @@ class PublishFailures(TwinstreamError):
         messages = "1 message was" if count == 1 else f"{count} messages were"
         super().__init__(f"{messages} not acknowledged: {shown}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (PublishFailures, (self.failures, self.count))
-
 
 class BadAnswer(TwinstreamError):
     """An answer came that is not what JetStream sends, so somebody else gave it."""
@@ -241,16 +236,6 @@ class JetStreamError(TwinstreamError):
         self.subject = subject
         where = f" [{api_target(subject)}]" if subject else ""
         super().__init__(f"{description} (err_code {err_code}){where}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        state = {"code": self.code, "err_code": self.err_code, "subject": self.subject}
-        return (_rebuild, (type(self), self.description, state))
-
-
-def _rebuild(
-    cls: type[JetStreamError], description: str, state: dict[str, int | str]
-) -> JetStreamError:
-    return cls(description, **state)  # type: ignore[arg-type]
 
 
 class JetStreamNotEnabled(JetStreamError, JetStreamOff):
@@ -418,10 +403,6 @@ class PullRefused(PullError):
             f" (server: {text})"
         )
 
-    def __reduce__(self) -> tuple[object, ...]:
-        made_of = (self.limit, self.asked, self.allowed, self.text)
-        return (PullRefused, made_of, {"args": self.args})
-
 
 class ConsumerDeleted(PullError):
     """The consumer, or its stream, was deleted."""
@@ -458,9 +439,6 @@ class AtomicBatchFailed(TwinstreamError):
         self.outcome = outcome
         self.reason = reason
         super().__init__(text)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.text, self.outcome, self.reason))
 
 
 class AtomicBatchUnknown(AtomicBatchFailed, OutcomeUnknown):

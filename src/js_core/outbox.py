@@ -72,6 +72,11 @@ class OutboxReport:
     refused: bool = False
     ended: bool = False
 
+    @property
+    def subject(self) -> str:
+        """The subject of the event; empty where no event is concerned."""
+        return "" if self.event is None else self.event.subject
+
     def __str__(self) -> str:
         if self.ended:
             return f"the relay has ended: {self.error}"

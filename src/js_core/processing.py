@@ -48,6 +48,8 @@ class ProcessReport:
     rejected: bool = False
     delay: float = 0.0
     """Seconds until it is worked on again."""
+    attempt: int = 1
+    """How often the message was delivered, this time included."""
 
     def __str__(self) -> str:
         verdict = "rejected" if self.rejected else f"again in {self.delay:g} s"

@@ -25,9 +25,6 @@ class TryLater(TwinstreamError):
         self.reason = reason
         super().__init__(reason or f"try again in {self.delay:g} s")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (TryLater, (self.delay, self.reason))
-
 
 def _seconds(value: Seconds) -> float:
     return finite_seconds(value, "a delay of Retry")

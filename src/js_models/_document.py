@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 from attrs import Factory, define, frozen
 
+from js_models.restorable import Restorable
+
 Place: TypeAlias = tuple[int, int]
 """Line and column, both from 1."""
 
@@ -24,7 +26,7 @@ class Fault:
     hint: str = ""
 
 
-class TextError(Exception):
+class TextError(Restorable):
     """The text cannot be read at all."""
 
     def __init__(self, fault: Fault) -> None:

@@ -19,6 +19,7 @@ from js_models._index import MODULES, TYPES
 from js_models._json import JsonObject
 from js_models._misplaced import misplaced
 from js_models._model import Model
+from js_models.restorable import Restorable
 
 if TYPE_CHECKING:
     from js_models._hooks import Hooks
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 
-class DecodeError(ValueError):
+class DecodeError(Restorable, ValueError):
     """The data is not the record that was asked for.
 
     ``problems`` has a path such as ``config.ack_wait`` and a reason for each place; the path is
@@ -39,9 +40,6 @@ class DecodeError(ValueError):
         self.problems = problems
         shown = "; ".join(f"{path}: {reason}" if path else reason for path, reason in problems)
         super().__init__(f"cannot read {what}: {shown}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.what, self.problems))
 
 
 @overload

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from js_models.codec import decode
 from js_models.problem import Problem
+from js_models.restorable import Restorable
 from js_models.validation import Config, read, validate_consumer, validate_stream
 from js_models.version import parse_version
 
@@ -17,15 +18,12 @@ if TYPE_CHECKING:
     from js_models.version import Version
 
 
-class ConfigError(ValueError):
+class ConfigError(Restorable, ValueError):
     """A server would refuse the config; ``problems`` says why."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
         super().__init__("; ".join(str(problem) for problem in problems))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.problems,))
 
 
 def effective_stream(config: Config, server: str | None = None) -> StreamConfig:

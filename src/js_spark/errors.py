@@ -31,9 +31,6 @@ class OptionError(SparkSourceError, ValueError):
         self.reason = reason
         super().__init__(f"option {option!r}: {reason}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (OptionError, (self.option, self.reason))
-
 
 class ConfigError(SparkSourceError, ValueError):
     """A pipeline's file has a mistake; ``where`` names the file and the key."""
@@ -42,9 +39,6 @@ class ConfigError(SparkSourceError, ValueError):
         self.where = where
         self.reason = reason
         super().__init__(f"{where}: {reason}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (ConfigError, (self.where, self.reason))
 
 
 class PipelineBusy(SparkSourceError):
@@ -71,9 +65,6 @@ class DecodeFailure(SparkSourceError):
         self.seq = seq
         self.reason = reason
         super().__init__(f"stream {stream}, sequence {seq}: {reason}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (DecodeFailure, (self.stream, self.seq, self.reason))
 
 
 class JournalError(SparkSourceError):

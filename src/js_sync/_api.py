@@ -21,6 +21,7 @@ from js_core.errors import (
     TwinstreamError,
     Unsupported,
 )
+from js_core.log import Log
 from js_core.protocol import Frame
 from js_core.pub_ack import AckReader
 from js_core.repeatable import is_repeatable, pause_before_repeat
@@ -38,6 +39,7 @@ __all__ = ["Api", "ApiCalls"]
 
 M = TypeVar("M", bound=Model)
 _UNTOLD: Final = nullcontext()
+_LOG: Final = Log("api")
 
 
 class Api:
@@ -51,6 +53,7 @@ class Api:
         self.acks: Final = AckReader()
         # Told of each call, when it is over.
         self.on_call: Final = transport.replies.on_call
+        self._retries: Final = Log("publisher")
         # Seconds that a call may take unless told otherwise.
         self.timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
@@ -63,6 +66,13 @@ class Api:
             needed = ".".join(map(str, version))
             raise Unsupported(f"{what} needs server {needed}, connected to {info.version}")
 
+    def log_retry(self, subject: str, error: TwinstreamError) -> None:
+        """Log that a message is published again."""
+        from js_core.log_events import WillRetry
+
+        event = WillRetry(f"publishing to {subject}", error, subject)
+        self._retries(event, kind=type(error).__name__)
+
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
         """Return the deadline of a call: `timeout` seconds from now, or the default."""
         if timeout is None:
@@ -72,8 +82,8 @@ class Api:
     def told(
         self, kind: str, subject: str, size: int, stream: str | None = None
     ) -> AbstractContextManager[OpenCall | None]:
-        """Return the context of one call, of which `on_call` is told when it is left."""
-        if self.on_call is None:
+        """Return the context of one call, which is logged and passed to `on_call` at its end."""
+        if self.on_call is None and not _LOG.debugs():
             return _UNTOLD
         from js_sync._open_call import OpenCall
 

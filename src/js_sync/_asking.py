@@ -66,7 +66,7 @@ class Asking(ABC):
         finally:
             # Not for one who was refused: also where the wish was given up meanwhile.
             if not given and slot.engine.may_be_stored:
-                Lease(slot).abandon()
+                Lease(slot)._abandon()
         return given
 
     def wait(self, deadline: Deadline) -> Slot:

@@ -14,8 +14,10 @@ from typing import Any, Final
 from attrs import frozen
 
 from js_core.backup import Backup, SnapshotChunks, TransferProgress
-from js_core.deadline import Deadline
+from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
+from js_core.log import Log
+from js_core.log_events import BackedUp
 from js_core.told import check_told
 from js_sync._api import Api
 from js_sync._backup_files import BackupWriter, read_backup
@@ -24,6 +26,7 @@ from js_sync._transport import Box
 
 __all__ = ["BackupWish", "back_up"]
 
+_LOG: Final = Log()
 _WINDOW_SINCE: Final = (2, 12, 5)
 
 
@@ -44,6 +47,7 @@ class BackupWish:
 def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
     """Copy a stream into a folder, whole or not at all."""
     check_told(wish.on_progress, "on_progress")
+    began = monotonic()
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
     box = api.transport.open_mailbox(request["deliver_subject"].encode())
@@ -57,7 +61,9 @@ def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
         members = api.call_raw(target, request, Deadline.after(wish.timeout))
         _Receiving(api, stream, wish, writer, box, epoch, members).run()
         whole(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
-        return aside(lambda: read_backup(wish.target))
+        made = aside(lambda: read_backup(wish.target))
+        _LOG(BackedUp(stream, made.size, monotonic() - began))
+        return made
     finally:
         writer.discard()
         api.transport.close_mailbox(box)

@@ -23,9 +23,9 @@ from js_core.protocol import Frame
 from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull
 from js_core.pull_error import of_consumer
 from js_core.pull_request import PullLimits
+from js_core.reporter import Reporter
 from js_core.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from js_core.status import Kind
-from js_core.told import check_told
 from js_sync._missing import DELETION, Missing
 from js_sync._pulls import PullChannel
 
@@ -46,10 +46,11 @@ class Decisions:
         on_report: Callable[[PullReport], None] | None,
         fragile: bool,
     ) -> None:
-        check_told(on_report, "on_report")
         self._missing: Final = missing
         self._pins: Final = missing.channels.pins
-        self._on_report: Final = on_report
+        self._report: Final[Reporter[PullReport]] = Reporter(
+            on_report, stream=missing.stream, consumer=missing.name
+        )
         self._fragile: Final = fragile
         self._remake_at: float | None = None
         self.limits = limits
@@ -154,7 +155,8 @@ class Decisions:
             self.report(Pinned(group, pin))
 
     def report(self, report: PullReport) -> None:
-        """Tell whoever asked to be told, unless it was told before."""
-        told = isinstance(report, PullWarning) and report.again
-        if self._on_report is not None and not told:
-            self._on_report(report)
+        """Log a report and pass it to `on_report`, unless it repeats the previous one."""
+        if isinstance(report, PullWarning) and report.again:
+            self._report.log(report)
+        else:
+            self._report(report)

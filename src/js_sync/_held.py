@@ -166,9 +166,9 @@ class Held:
             self._tell_of(message)
         told: dict[int, Delivery] = {}
         for message in list(self._ready):
-            delivery = message.delivery
+            delivery = message._delivery
             if not delivery.is_late(now):
-                self._transport.send(message.reply_bytes, b"", b"", IN_PROGRESS)
+                self._transport.send(message._reply_bytes, b"", b"", IN_PROGRESS)
                 told[id(delivery)] = delivery
         for delivery in told.values():
             delivery.told_at = now
@@ -213,7 +213,7 @@ class Held:
 
     def _tell_of(self, message: Message) -> None:
         try:
-            if not (message.is_acknowledged or message.is_returned):
+            if not (message.is_acknowledged or message._is_returned):
                 message.in_progress()
         except AlreadyAcknowledged:
             # Its handler was quicker, which is no reason to leave the others out.

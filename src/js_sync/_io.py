@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from inspect import iscoroutinefunction
 from threading import Lock
 from types import FrameType
-from typing import Annotated, Any, Final, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, WrongHandler
@@ -28,7 +28,6 @@ __all__ = [
     "Home",
     "Interrupts",
     "Lock",
-    "Opening",
     "Signal",
     "Stream",
     "Task",
@@ -36,7 +35,6 @@ __all__ = [
     "call",
     "check_handler",
     "here",
-    "opening",
     "portions",
     "set_from_anywhere",
     "shielded",
@@ -56,14 +54,6 @@ Stream = Generator[T]
 _NO_LOOP: Final = "is a coroutine function, which nobody awaits here: write `def`, or use js_async"
 # Longest single sleep in the kernel (seconds): a lock takes no more than some years.
 LONGEST: Final = 3600.0
-
-Opening = Annotated[T, "open already"]
-"""Something that was opened; use it in `with`, which closes it."""
-
-
-def opening(work: T) -> T:
-    """Return the thing that was opened."""
-    return work
 
 
 def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:

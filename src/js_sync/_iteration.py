@@ -11,12 +11,13 @@ from js_core.errors import BadArgument
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
+Entered = TypeVar("Entered")
 
 
 class Iteration(Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one."""
 
-    def take(self, deadline: Deadline) -> T | None:
+    def _take(self, deadline: Deadline) -> T | None:
         """Return the next one, or None when the iteration has ended.
 
         Raises `RequestTimeout` when none came before the deadline.
@@ -32,7 +33,7 @@ class Iteration(Generic[T]):
 
     def __next__(self) -> T:
         """Return the next one; the iteration ends after `close`."""
-        item = self.take(NEVER)
+        item = self._take(NEVER)
         if item is None:
             raise StopIteration
         return item
@@ -42,12 +43,13 @@ class Iteration(Generic[T]):
 
         Raises `RequestTimeout`, and `BadArgument` when the iteration has ended.
         """
-        item = self.take(Deadline.after(timeout))
+        item = self._take(Deadline.after(timeout))
         if item is None:
             raise BadArgument("the iteration has ended: it was drained or closed")
         return item
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Entered) -> Entered:
+        # Not `Self`: jedi would complete what the base has, not what the subclass has.
         return self
 
     def __exit__(self, *_: object) -> None:

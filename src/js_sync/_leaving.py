@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from js_core.errors import ConnectionClosed, PublishFailures
+from js_core.log import Log
 from js_core.publish import PublishFailure
 from js_sync._io import Forks
 
@@ -53,23 +54,23 @@ class SentWhileRead(Leaving):
     _unread = ""
     _forks = 0
 
-    def expect_reader(self, what: str) -> None:
+    def _expect_reader(self, what: str) -> None:
         """Have a warning at the end that `what` sent nothing, unless somebody reads by then."""
         self._unread = what
         self._forks = Forks.count
 
     @property
-    def is_inherited(self) -> bool:
+    def _is_inherited(self) -> bool:
         """Tell whether it is the business of the process that this one was forked off."""
         return self._forks != Forks.count
 
-    def is_read(self) -> None:
+    def _is_read(self) -> None:
         """Note that somebody reads, or has a reason not to."""
         self._unread = ""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self.is_read()
+            self._is_read()
         self._warn_of_unread()
         super().__exit__(kind, error, trace)
 
@@ -78,7 +79,7 @@ class SentWhileRead(Leaving):
 
     def _warn_of_unread(self) -> None:
         what, self._unread = self._unread, ""
-        if what and not self.is_inherited:
+        if what and not self._is_inherited:
             text = f"{what} sent nothing: it sends while its outcomes are gone through"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
@@ -89,15 +90,24 @@ class WorksBeside:
     _error: BaseException | None = None
     _what = ""
     _forks = 0
+    # The area of the log.
+    _area = "consumer"
 
-    def keep_error(self, error: BaseException, what: str) -> None:
-        """Keep the first error for who waits for the end; `what` says in a warning what ended."""
+    def _keep_error(self, error: BaseException, what: str) -> None:
+        """Keep the first error for the call that waits for the end, and log it.
+
+        `what` names in the log, and in a warning, what ended.
+        """
         if self._error is None:
             self._what = what
             self._forks = Forks.count
             self._error = error
+            if _is_news(error):
+                from js_core.log_events import WorkEnded
 
-    def raise_kept(self) -> None:
+                Log(self._area)(WorkEnded(what, error))
+
+    def _raise_kept(self) -> None:
         """Raise the error that is kept, if there is one; it is seen then."""
         error, self._error = self._error, None
         if error is not None:
@@ -105,14 +115,21 @@ class WorksBeside:
 
     def __del__(self) -> None:
         error = self._error
-        # In a forked process it is the parent's. A cancellation is no news to who did it.
-        if self._forks != Forks.count or not isinstance(error, _NEWS):
-            return
-        if isinstance(error, ConnectionClosed) and error.__cause__ is None:
-            # By the program itself, which is how it ended this.
+        # In a forked process it is the parent's.
+        if error is None or self._forks != Forks.count or not _is_news(error):
             return
         text = f"{self._what} ended by an error that nobody waited for: {error!r}"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _is_news(error: BaseException) -> bool:
+    """Tell whether the program does not know of an error that ended its work.
+
+    It knows of a cancellation, and that it closed the connection.
+    """
+    if isinstance(error, ConnectionClosed) and error.__cause__ is None:
+        return False
+    return isinstance(error, _NEWS)
 
 
 def raise_failures(outcomes: Iterable[object]) -> None:

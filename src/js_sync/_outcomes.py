@@ -14,6 +14,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.processing import Reject
+from js_core.reporter import Reporter
 from js_core.reports import HandlerFailed, PullWarning, WorkReport
 from js_core.retry import TryLater, nak_delay
 from js_models import ConsumerConfig
@@ -32,8 +33,17 @@ _LINE: Final = 400
 class Outcomes:
     """Tells the server what became of messages, and counts."""
 
-    def __init__(self, settings: WorkSettings, config: ConsumerConfig) -> None:
+    def __init__(
+        self,
+        settings: WorkSettings,
+        config: ConsumerConfig,
+        stream: str | None = None,
+        consumer: str | None = None,
+    ) -> None:
         self._settings: Final = settings
+        self.report: Final[Reporter[WorkReport]] = Reporter(
+            settings.on_report, area="worker", stream=stream, consumer=consumer
+        )
         self.config = config
         self.handled = 0
         self.retried = 0
@@ -114,12 +124,8 @@ class Outcomes:
             self._nak(job, None)
 
     def _warn(self, job: Job, what: str, error: TwinstreamError) -> None:
-        self.report(PullWarning(f"{job.message.subject}: could not be {what}: {error}"))
-
-    def report(self, report: WorkReport) -> None:
-        """Tell whoever asked to be told."""
-        if self._settings.on_report is not None:
-            self._settings.on_report(report)
+        warning = PullWarning(f"{job.message.subject}: could not be {what}: {error}")
+        self.report(warning, kind=(what, type(error).__name__))
 
 
 def _reason(error: Exception) -> str:

@@ -213,6 +213,7 @@ class _Attempts:
         match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
             case Step.REPEAT:
                 self._doubt = self._doubt or leaves_doubt(error)
+                self._api.log_retry(self._request.subject, error)
                 if wait:
                     sleep(wait)
                 return None
@@ -241,5 +242,6 @@ class _Attempts:
             return False
         if isinstance(why, NoLeader):
             self._lacks_leader = why
+        self._api.log_retry(self._request.subject, why)
         sleep(self._policy.wait)
         return True

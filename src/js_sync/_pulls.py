@@ -11,6 +11,7 @@ from js_core.acks import NEXT, nak
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import ConnectionClosed, RequestTimeout
 from js_core.fetch import GRACE, Fetch
+from js_core.log import Log
 from js_core.pin import Pins
 from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
@@ -23,6 +24,7 @@ __all__ = ["PullChannel", "PullChannels"]
 
 # What a fetch that waited for the link is still given for its answer (seconds).
 _LEAST: Final = 0.1
+_LOG: Final = Log("consumer")
 
 
 class PullChannel:
@@ -47,9 +49,17 @@ class PullChannel:
     def pull(self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits) -> None:
         """Publish a pull request."""
         body = self._body(batch, max_bytes, limits)
+        if _LOG.debugs():
+            self._log_pull(batch, max_bytes)
         transport, reply = self._api.transport, self.prefix + token
         if not transport.try_send(self._subject, reply, b"", body):
             transport.send(self._subject, reply, b"", body, True)
+
+    def _log_pull(self, batch: int, max_bytes: int | None) -> None:
+        from js_core.log_events import PullSent
+
+        stream, consumer = self._subject.decode().split(".")[-2:]
+        _LOG(PullSent(batch, max_bytes, stream, consumer))
 
     def _body(self, batch: int, max_bytes: int | None, limits: PullLimits) -> bytes:
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
@@ -69,6 +79,8 @@ class PullChannel:
         token = self.token()
         subject, reply = self._subject, self.prefix + token
         body = self._body(limits.max_messages, limits.max_bytes, limits)
+        if _LOG.debugs():
+            self._log_pull(limits.max_messages, limits.max_bytes)
         if instead is not None:
             subject, body = instead, NEXT + body
             box.asks = subject

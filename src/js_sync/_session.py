@@ -34,6 +34,7 @@ from js_core.events import (
     ServersDiscovered,
 )
 from js_core.handshake import ServerInfo, read_denied, server_error, trouble_text
+from js_core.log import Log
 from js_core.options import ConnectOptions
 from js_core.pieces import LONG
 from js_core.protocol import (
@@ -101,6 +102,7 @@ class Session:
         self._cause: BaseException | None = None
         self._pings: Final = Pings(self._link)
         self._greeting: Final = Greeting(options, self._link, self._pings)
+        self._log: Final = Log("connection")
         self._trouble = Signal()
         self._change = Signal()
         self._keeper: Task | None = None
@@ -293,9 +295,15 @@ class Session:
                 self._link.shut()
                 self._cause = error
                 round_ += 1
+                self._log_failure(round_, error)
                 continue
             return
         raise ConnectionFailed(f"gave up after {round_} rounds; last: {self._cause}")
+
+    def _log_failure(self, attempt: int, error: Exception) -> None:
+        from js_core.log_events import ReconnectFailed
+
+        self._log(ReconnectFailed(attempt, error))
 
     # ---- what arrives
 

@@ -24,6 +24,8 @@ from js_core.errors import (
 )
 from js_core.lease import Action, Drop, LeaseEngine, Look, Phase, Put
 from js_core.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
+from js_core.log import Log
+from js_core.log_events import WillRetry
 from js_core.publish import PublishRequest
 from js_models import StreamMessageDeleteResponse, StreamMessageGetResponse
 from js_sync._api import Api
@@ -130,6 +132,7 @@ class Slot:
         self.given_up = False
         """Whether nobody wants it any more; ends an `ask`."""
         self._place: Final = place
+        self._log: Final = Log("coordination")
         self._note: Final = note
         self._ttl: Final = engine.terms.ttl if math.isfinite(engine.terms.ttl) else None
 
@@ -182,6 +185,8 @@ class Slot:
             # No stream behind the subject: the look asks the server itself, which knows why.
             look = isinstance(error, NoResponders)
             engine.unanswered(str(error), unsleeping(), look=look)
+            if engine.phase is Phase.HELD:
+                self._log(WillRetry(f"{self.name}: renewal of token {engine.token}", error))
 
     def _put(self, put: Put, deadline: Deadline) -> None:
         request = PublishRequest(

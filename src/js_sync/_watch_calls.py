@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 from js_core.deadline import Seconds, finite_seconds
 from js_core.retry import RETRY, Retry
 from js_sync._consumer_calls import ConsumerCalls
-from js_sync._io import Handler, Opening, opening
+from js_sync._io import Handler
+from js_sync._opening import opening
 
 if TYPE_CHECKING:
     from js_core.advisories import EventKind
@@ -43,7 +44,7 @@ class WatchCalls(ConsumerCalls):
         kinds: Iterable[EventKind] | None = None,
         max_pending: int = 65_536,
         on_drop: Callable[[MessagesDropped], None] | None = None,
-    ) -> Opening[Events]:
+    ) -> Events:
         """Iterate over advisories and metrics from now on, typed; close it when done.
 
         Only those of a stream, a consumer, or some `kinds`: classes of `js_models` such as

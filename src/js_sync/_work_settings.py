@@ -13,7 +13,6 @@ from js_core.given import check_kind, check_whole
 from js_core.pull_request import Priority
 from js_core.reports import WorkReport
 from js_core.retry import Retry
-from js_core.told import check_told
 from js_sync.dead_letters import DeadLetters
 from js_sync.message import Message
 
@@ -40,7 +39,6 @@ class WorkSettings:
     on_report: Callable[[WorkReport], None] | None
 
     def __attrs_post_init__(self) -> None:
-        check_told(self.on_report, "on_report")
         if self.dead_letters is not None:
             check_kind(
                 self.dead_letters,

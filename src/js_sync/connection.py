@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
@@ -12,19 +11,20 @@ from attrs import frozen
 
 from js_core.announcer import Announcer
 from js_core.auth import Credentials
-from js_core.deadline import Deadline, Seconds
+from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import BadArgument, ConnectionClosed
-from js_core.events import Closed, ConnectionEvent
+from js_core.events import Closed, ConnectionEvent, Disconnected
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
 from js_core.options import ConnectOptions
 from js_core.publish import check_data
+from js_core.reporter import GuardedReporter
 from js_core.servers import ReconnectPolicy
 from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
-from js_sync._io import Opening, opening
+from js_sync._opening import opening
 from js_sync._session import Session
 from js_sync.connection_events import ConnectionEvents
 from js_sync.core_message import CoreMessage
@@ -60,7 +60,7 @@ def connect(
     inbox_prefix: str = INBOX,
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
-) -> Opening[Connection]:
+) -> Connection:
     """Connect to one of the servers.
 
     `servers` is a URL (`nats://[user:password@]host:port`, `tls://…`), several separated by
@@ -82,7 +82,8 @@ def connect(
 
     With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
     `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
-    quick, and must not use the connection; what it raises goes to `sys.excepthook`.
+    quick, and must not use the connection; what it raises is logged, with its traceback, by the
+    logger `twinstream.connection`. The same events are logged, see `docs/logging.md`.
 
     `on_call` is told, with a `Call`, of each request to JetStream's API and each message that a
     stream acknowledges, when it is over; otherwise it is as `on_event`. Whoever made the call also
@@ -118,7 +119,7 @@ def connect_with(
     *,
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
-) -> Opening[Connection]:
+) -> Connection:
     """Connect with options that were made before, in another process perhaps."""
     return opening(_connect(options, on_event, on_call))
 
@@ -129,7 +130,7 @@ def _connect(
     on_call: Callable[[Call], None] | None,
 ) -> Connection:
     connection = Connection(options, on_event, on_call)
-    connection.open()
+    connection._start()
     return connection
 
 
@@ -160,9 +161,11 @@ class Connection:
         on_call: Callable[[Call], None] | None = None,
     ) -> None:
         self._options: Final = options
-        check_told(on_event, "on_event")
         check_told(on_call, "on_call")
-        self._on_event: Final = on_event
+        self._report: Final[GuardedReporter[ConnectionEvent]] = GuardedReporter(
+            on_event, "on_event"
+        )
+        self._broke_at = 0.0
         # Weakly: one that nobody has any more is told nothing, and not kept.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
@@ -171,7 +174,7 @@ class Connection:
         self._subscriptions: dict[int, Subscription] = {}
         self._sweep_at = _FIRST_SWEEP
 
-    def open(self) -> None:
+    def _start(self) -> None:
         """Make the first link; `connect` does it, and it is done once."""
         if self.is_closed:
             raise ConnectionClosed("a closed connection stays closed: make another with `connect`")
@@ -185,14 +188,10 @@ class Connection:
         for each in list(self._listeners):
             listener = each()
             if listener is not None:
-                listener.tell(event)
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception as error:
-            # Whoever reads or mends the link must not take it for trouble of the link's.
-            sys.excepthook(type(error), error, error.__traceback__)
+                listener._tell(event)
+        if isinstance(event, Disconnected):
+            self._broke_at = monotonic()
+        self._report(event, outage=monotonic() - self._broke_at)
 
     # ---- state
 
@@ -230,7 +229,7 @@ class Connection:
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
             # It is told to those who were listed before.
-            listener.tell(self._last_event)
+            listener._tell(self._last_event)
         return listener
 
     def __repr__(self) -> str:
@@ -258,15 +257,15 @@ class Connection:
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
         subscriptions = list(listed.values())
-        boxes = [box for each in subscriptions if (box := each.box) is not None]
+        boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
             # All at once: one by one, each would wait for the server.
             self._session.close_mailbox(*boxes, settle=True)
         finally:
             for subscription in subscriptions:
-                subscription.end()
+                subscription._end()
         for subscription in subscriptions:
-            subscription.emptied(deadline)
+            subscription._wait_emptied(deadline)
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -333,7 +332,7 @@ class Connection:
 
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
-    ) -> Opening[Subscription]:
+    ) -> Subscription:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
@@ -345,7 +344,7 @@ class Connection:
         return opening(self._open(subscription))
 
     def _open(self, subscription: Subscription) -> Subscription:
-        subscription.open()
+        subscription._open()
         self._subscriptions[id(subscription)] = subscription
         if len(self._subscriptions) >= self._sweep_at:
             self._sweep()

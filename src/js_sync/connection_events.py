@@ -27,7 +27,7 @@ class ConnectionEvents:
         self._signal: Final = Signal()
         self._ended = False
 
-    def tell(self, event: ConnectionEvent) -> None:
+    def _tell(self, event: ConnectionEvent) -> None:
         """Take an event; the connection does it."""
         self._events.append(event)
         self._signal.set()

@@ -22,8 +22,9 @@ from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
 from js_sync._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bounds
-from js_sync._io import Handler, Opening, opening
+from js_sync._io import Handler
 from js_sync._missing import Missing, OnDeleted
+from js_sync._opening import opening
 from js_sync._pulls import PullChannels
 from js_sync.message import Message, message_of, messages_of
 from js_sync.messages import Messages
@@ -129,7 +130,7 @@ class Consumer:
         """Hand the consumer's leadership over, as `Replicas.step_down` does a stream's."""
         _control.step_down(self._api, self._stream, self._name, preferred, cluster, tags)
 
-    def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
+    def ack_samples(self, *, max_pending: int = 65_536) -> Events:
         """Iterate over sampled acknowledgements from now on, as `js_models.ConsumerAck` records.
 
         Raises `BadArgument` when it is known that the consumer has no `sample_freq`.
@@ -243,8 +244,8 @@ class Consumer:
         if message.is_acknowledged:
             raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
         limits = fetch_limits(max_messages, None, timeout, wait, priority)
-        fetch = self._fetch(limits, limits.expires or 0.0, message.reply_bytes)
-        message.finished()
+        fetch = self._fetch(limits, limits.expires or 0.0, message._reply_bytes)
+        message._finished()
         return fetch
 
     def double_ack(
@@ -361,7 +362,7 @@ class Consumer:
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
         messages = Messages(missing, limits, ack_wait, on_report, self._wants_acks())
-        messages.held.keep_all = is_for_nobody_else(self.cached_info)
+        messages._held.keep_all = is_for_nobody_else(self.cached_info)
         return messages
 
     def consume(

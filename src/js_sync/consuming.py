@@ -88,7 +88,7 @@ class Consuming(WorksBeside):
         self._handler: Final = handler
         self._progress: Final = progress
         # Otherwise what waits behind a long handler would be delivered here again and again.
-        messages.held.keep_all |= progress
+        messages._held.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
         lanes = concurrency if order == "subject" else 1
@@ -145,7 +145,7 @@ class Consuming(WorksBeside):
         for task in self._tasks:
             if not task.is_current() and not task.join(deadline):
                 raise RequestTimeout(still)
-        self.raise_kept()
+        self._raise_kept()
 
     def __enter__(self) -> Self:
         self.start()
@@ -159,13 +159,13 @@ class Consuming(WorksBeside):
     def _dispatch(self) -> None:
         try:
             while True:
-                message = self._messages.take(NEVER)
+                message = self._messages._take(NEVER)
                 if message is None:
                     break
-                self._messages.held.queue(message)
+                self._messages._held.queue(message)
                 self._lane(message).put(message)
         except Exception as error:
-            self.fail(error)
+            self._fail(error)
         finally:
             for lane in self._lanes:
                 lane.end()
@@ -177,9 +177,9 @@ class Consuming(WorksBeside):
         subject = message.subject.encode("utf-8", "surrogateescape")
         return self._lanes[crc32(subject) % len(self._lanes)]
 
-    def handle(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         """Work on one message; a worker does it."""
-        self._messages.held.release(message)
+        self._messages._held.release(message)
         if message.is_late:
             self._messages.late += 1
             return
@@ -187,24 +187,24 @@ class Consuming(WorksBeside):
             message.nak()
             return
         if self._progress:
-            self._messages.held.hold(message)
+            self._messages._held.hold(message)
         try:
             call(self._handler, message)
             with self._counting:
                 self.handled += 1
         finally:
-            self._messages.held.release(message)
+            self._messages._held.release(message)
 
-    def fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        self.keep_error(error, f"{self._consumer}: the consumption")
+        self._keep_error(error, f"{self._consumer}: the consumption")
         self._stopping = True
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Stop taking messages, after an error; a worker does it."""
         self._messages.close()
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Note that a worker has ended; with the last one nothing is left to be kept alive."""
         with self._counting:
             self._left += 1
@@ -213,7 +213,7 @@ class Consuming(WorksBeside):
             try:
                 self._messages.close()
             except TwinstreamError as error:
-                self.fail(error)
+                self._fail(error)
 
 
 class _Worker:
@@ -227,12 +227,12 @@ class _Worker:
         while True:
             message = self._lane.take()
             if message is None:
-                self._consuming.leave()
+                self._consuming._leave()
                 return
             try:
-                self._consuming.handle(message)
+                self._consuming._handle(message)
             except BaseException as error:
                 # Also of a handler that exits: who waits for the end is who exits then. What is
                 # in the lane goes back meanwhile.
-                self._consuming.fail(error)
-                self._consuming.end()
+                self._consuming._fail(error)
+                self._consuming._end()

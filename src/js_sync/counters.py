@@ -60,7 +60,7 @@ class Counters:
         self._matches = matcher(stream.config.subjects or [stream.name])
 
     @classmethod
-    def open(cls, api: Api, name: str) -> Counters:
+    def _open(cls, api: Api, name: str) -> Counters:
         """Look at a stream and return its counters."""
         api.transport.ready(api.deadline())
         api.require(_SINCE, "counters")

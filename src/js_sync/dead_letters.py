@@ -40,10 +40,11 @@ from js_core.errors import (
     StreamNotFound,
     SubjectOverlap,
 )
+from js_core.log_events import DeadLettered, NoDeadLetter
 from js_core.publish import PublishRequest
+from js_core.reporter import Reporter
 from js_core.reports import PullReport, PullWarning
 from js_core.stream_message import StreamMessage
-from js_core.told import check_told
 from js_models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 from js_sync import _control
 from js_sync._api import Api
@@ -72,6 +73,8 @@ class DeadLetters(WorksBeside):
     `collect`. Several processes may do so at once.
     """
 
+    _area = "dead_letters"
+
     def __init__(
         self,
         jet: JetStream,
@@ -82,8 +85,10 @@ class DeadLetters(WorksBeside):
         self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names
-        check_told(on_report, "on_report")
         self._on_report: Final = on_report
+        self._report: Final[Reporter[PullReport]] = Reporter(
+            on_report, area="dead_letters", stream=names.stream
+        )
         self._kept: Consumer | None = None
         self._messages: Messages | None = None
         self._task: Task | None = None
@@ -168,10 +173,12 @@ class DeadLetters(WorksBeside):
         try:
             if isinstance(found, Skip):
                 self.skipped += 1
+                self._report.log(NoDeadLetter(found.reason))
             else:
                 self._keep(found)
         except _TRANSIENT as error:
-            self._report(f"no dead letter yet for an advisory: {error}")
+            text = f"no dead letter yet for an advisory: {error}"
+            self._report(PullWarning(text), kind=type(error).__name__)
             self._later(advisory)
             return False
         advisory.ack()
@@ -231,6 +238,19 @@ class DeadLetters(WorksBeside):
                 self.stored += 1
             else:
                 self.known += 1
+        if new:
+            self._log(failure, "" if original is None else original.subject)
+
+    def _log(self, failure: Failure, subject: str) -> None:
+        event = DeadLettered(
+            failure.stream,
+            failure.consumer,
+            failure.stream_seq,
+            subject,
+            failure.cause,
+            by_worker=failure.cause == "rejected",
+        )
+        self._report.log(event)
 
     def _insert(self, letter: PublishRequest) -> bool:
         """Store a dead letter; False when it is there already."""
@@ -275,10 +295,6 @@ class DeadLetters(WorksBeside):
         )
         self._store(failure, info.created, original, "")
 
-    def _report(self, text: str) -> None:
-        if self._on_report is not None:
-            self._on_report(PullWarning(text))
-
     # ---- beside other work
 
     def start(self) -> None:
@@ -307,7 +323,7 @@ class DeadLetters(WorksBeside):
             for advisory in messages:
                 self._deal_with(advisory)
         except Exception as error:
-            self.keep_error(error, f"{self._names.stream}: the making of dead letters")
+            self._keep_error(error, f"{self._names.stream}: the making of dead letters")
 
     def close(self, timeout: Seconds = 30.0) -> None:
         """Stop making dead letters, unless others have begun it, too.
@@ -330,7 +346,7 @@ class DeadLetters(WorksBeside):
         """
         if self._task is not None and not self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("dead letters are still being made")
-        self.raise_kept()
+        self._raise_kept()
 
     def __enter__(self) -> Self:
         self.start()
@@ -359,7 +375,7 @@ class DeadLetters(WorksBeside):
         try:
             return read_letter(message)
         except BadArgument as error:
-            self._report(str(error))
+            self._report(PullWarning(str(error)))
             return None
 
     def get(self, seq: int) -> DeadLetter:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -14,7 +13,7 @@ from js_core.errors import RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.given import check_whole
 from js_core.protocol import Frame, Sink
-from js_core.told import check_told
+from js_core.reporter import GuardedReporter
 from js_sync._io import Signal
 from js_sync._iteration import Iteration
 from js_sync._transport import Box, Transport
@@ -42,8 +41,7 @@ class Events(Iteration[Event]):
         check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._max_pending: Final = max_pending
-        check_told(on_drop, "on_drop")
-        self._on_drop: Final = on_drop
+        self._report: Final[GuardedReporter[MessagesDropped]] = GuardedReporter(on_drop, "on_drop")
         self._frames: Final[deque[tuple[Frame, int]]] = deque()
         self._boxes: Final[list[Box]] = []
         self._signal = Signal()
@@ -60,7 +58,7 @@ class Events(Iteration[Event]):
         """Events that arrived and were not taken."""
         return len(self._frames)
 
-    def open(self) -> None:
+    def _open(self) -> None:
         """Listen; `JetStream.events` does it."""
         self._epoch = self._transport.epoch
         try:
@@ -90,15 +88,10 @@ class Events(Iteration[Event]):
         self._missed += 1
         self.dropped += 1
         # Told at 1, 2, 4, 8 …: a flood must not become a flood of reports.
-        if self._on_drop is None or self.dropped & (self.dropped - 1):
-            return
-        try:
-            self._on_drop(MessagesDropped(frame[0].decode(), self.dropped))
-        except Exception as error:
-            # Whoever reads must not take it for trouble of the link's.
-            sys.excepthook(type(error), error, error.__traceback__)
+        if not self.dropped & (self.dropped - 1):
+            self._report(MessagesDropped(frame[0].decode(), self.dropped))
 
-    def take(self, deadline: Deadline) -> Event | None:
+    def _take(self, deadline: Deadline) -> Event | None:
         """Return the next event, or None when the iteration was closed."""
         while True:
             # The flag goes down before the queue is looked into: nothing is missed.
@@ -147,5 +140,5 @@ def listen(
 ) -> Events:
     """Return the iteration over the events of some subjects, listening already."""
     events = Events(transport, subjects, max_pending, on_drop)
-    events.open()
+    events._open()
     return events

@@ -43,7 +43,7 @@ class FastIngest(SentWhileRead):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
-        self.expect_reader("fast_ingest")
+        self._expect_reader("fast_ingest")
 
     @property
     def under_way(self) -> int:
@@ -59,7 +59,7 @@ class FastIngest(SentWhileRead):
         return self._ingest.last_ack
 
     def __iter__(self) -> Generated[Ingested | PublishFailure]:
-        self.is_read()
+        self._is_read()
         return self._outcomes
 
     def __enter__(self) -> Self:
@@ -102,7 +102,7 @@ class FastIngest(SentWhileRead):
                 if self._closed:
                     return
         except (Exception, GeneratorExit):
-            if self.is_inherited:
+            if self._is_inherited:
                 # Dropped in a forked process, or used there in vain: its owner goes on with it.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.

@@ -336,7 +336,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         """
         from js_sync.counters import Counters
 
-        return Counters.open(self._api, stream)
+        return Counters._open(self._api, stream)
 
     def outbox(
         self,
@@ -424,7 +424,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         """
         from js_sync.schedules import Schedules
 
-        return Schedules.open(self._api, stream)
+        return Schedules._open(self._api, stream)
 
 
 def _name(config: StreamConfig) -> str:

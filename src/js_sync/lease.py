@@ -9,6 +9,8 @@ from typing import Final, Self
 from js_core.deadline import Deadline, Seconds, unsleeping
 from js_core.errors import LeaseLost, TwinstreamError
 from js_core.lease import Phase
+from js_core.log_events import LeaseWasLost
+from js_core.reporter import GuardedReporter
 from js_sync._io import Forks, Signal, Task, spawn
 from js_sync._slot import Slot
 
@@ -28,7 +30,9 @@ class Lease:
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
         self._slot: Final = slot
         self._engine: Final = slot.engine
-        self._on_lost: Final = on_lost
+        self._on_lost: Final[GuardedReporter[Lease]] = GuardedReporter(
+            on_lost, "on_lost", "coordination"
+        )
         self._forks: Final = Forks.count
         self._leaving = False
         self._wake: Final = Signal()
@@ -36,14 +40,14 @@ class Lease:
         self._error: LeaseLost | None = None
         self._task: Task | None = None
 
-    def start(self) -> None:
+    def _start(self) -> None:
         """Begin to renew; what hands the lease out does it."""
         self._task = spawn(self._keep, f"twinstream-lease-{self.name}")
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """Give up what was asked for and may have been given, without waiting."""
         self._leaving = True
-        self.start()
+        self._start()
 
     # ---- what it says
 
@@ -166,8 +170,9 @@ class Lease:
         if self._engine.phase is Phase.LOST:
             self._error = self._why()
         self._over.set()
-        if self._error is not None and was_held and self._on_lost is not None:
-            self._on_lost(self)
+        if self._error is not None and was_held:
+            self._on_lost.log(LeaseWasLost(str(self._error)))
+            self._on_lost.pass_on(self)
 
     def _why(self) -> LeaseLost:
         if self._forks != Forks.count:

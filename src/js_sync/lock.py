@@ -11,7 +11,7 @@ from js_core.lease import Terms
 from js_core.lease_record import SlotRecord
 from js_core.told import check_told
 from js_sync._asking import Asking, NumberedAsking, SlotAsking
-from js_sync._io import Opening, opening
+from js_sync._opening import opening
 from js_sync._slot import Place, Slots
 from js_sync.lease import Lease, OnLost
 
@@ -43,7 +43,7 @@ class Leasing(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place.stream} {self._name}>"
 
-    def acquire(self, timeout: Seconds | None = None) -> Opening[Lease]:
+    def acquire(self, timeout: Seconds | None = None) -> Lease:
         """Get it within `timeout` seconds; None waits for ever. Use it in a `with` block.
 
         Raises `RequestTimeout`, which says who is in the way, and what `JetStream.publish` raises
@@ -53,7 +53,7 @@ class Leasing(ABC):
 
     def _acquire(self, deadline: Deadline) -> Lease:
         lease = Lease(self._asking().wait(deadline), self._on_lost)
-        lease.start()
+        lease._start()
         return lease
 
     def try_acquire(self) -> Lease | None:
@@ -62,7 +62,7 @@ class Leasing(ABC):
         if slot is None:
             return None
         lease = Lease(slot, self._on_lost)
-        lease.start()
+        lease._start()
         return lease
 
     @abstractmethod

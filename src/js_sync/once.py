@@ -79,7 +79,7 @@ class Once:
         if slot is None:
             return _result(asking.holder or self._record())
         lease = Lease(slot)
-        lease.start()
+        lease._start()
         try:
             data = _bytes(call(work, lease))
             self._check_size(data)

@@ -20,8 +20,8 @@ from js_core.errors import (
 )
 from js_core.ordered import OrderedRead
 from js_core.pull_request import PullLimits
+from js_core.reporter import Reporter
 from js_core.reports import PullReport, PullWarning, Recreated
-from js_core.told import check_told
 from js_models import ConsumerConfig
 from js_sync import _control
 from js_sync._api import Api
@@ -58,8 +58,8 @@ class OrderedMessages(Iteration[Message]):
         self._api: Final = api
         self._stream: Final = stream
         self._limits: Final = limits
-        check_told(on_report, "on_report")
         self._on_report: Final = on_report
+        self._report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
         self._read: Final = OrderedRead(config, api.transport.tokens.name())
         self._messages: Messages | None = None
         self._ended: Final = Signal()
@@ -75,7 +75,7 @@ class OrderedMessages(Iteration[Message]):
 
     # ---- iterating
 
-    def take(self, deadline: Deadline) -> Message | None:
+    def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message in order, or None when the iteration was closed."""
         while not self._closed:
             messages = self._messages
@@ -83,7 +83,7 @@ class OrderedMessages(Iteration[Message]):
                 self._begin(deadline)
                 continue
             try:
-                message = messages.take(deadline)
+                message = messages._take(deadline)
             except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
                 self._reset(str(error))
                 continue
@@ -160,10 +160,6 @@ class OrderedMessages(Iteration[Message]):
                 _control.delete(self._api, self._stream, name)
             except (ConsumerNotFound, *_TRANSIENT, JetStreamError):
                 return
-
-    def _report(self, report: PullReport) -> None:
-        if self._on_report is not None:
-            self._on_report(report)
 
     def close(self) -> None:
         """End the iteration and delete its consumer."""

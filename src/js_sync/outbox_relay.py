@@ -24,9 +24,9 @@ from js_core.outbox import (
     is_fault_of_event,
     is_of_event_alone,
 )
+from js_core.reporter import Reporter
 from js_core.subject_write import Stored
 from js_core.subjects import check_name
-from js_core.told import check_told
 from js_sync._io import Signal, Task, spawn
 from js_sync._leaving import WorksBeside
 from js_sync._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
@@ -51,8 +51,10 @@ class OutboxRelay(WorksBeside):
     """Stores the events of an outbox; made by `JetStream.outbox`.
 
     Used in a `with` block it works beside the program until the end of the block; `drain` works
-    until nothing waits. What it met is told to `on_report`.
+    until nothing waits. What it met is logged, and passed to `on_report`.
     """
+
+    _area = "outbox"
 
     def __init__(
         self,
@@ -73,8 +75,7 @@ class OutboxRelay(WorksBeside):
         self._stream: Final = check_name(stream, "stream")
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
-        check_told(on_report, "on_report")
-        self._on_report: Final = on_report
+        self._report: Final[Reporter[OutboxReport]] = Reporter(on_report, stream=stream)
         self._writer: Final[OnceWriter] = once_writer(jet, streams, stream, by, self._timeout)
         self._window: OutboxWindow | None = None
         self._stop: Final = Signal()
@@ -112,7 +113,7 @@ class OutboxRelay(WorksBeside):
         """Return when the relay has ended: by `stop`, or by an error, which is raised here."""
         if self._task is not None and not self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("the relay is still working")
-        self.raise_kept()
+        self._raise_kept()
 
     def __enter__(self) -> Self:
         self.start()
@@ -165,7 +166,7 @@ class OutboxRelay(WorksBeside):
                 elif not self._stop.is_set():
                     self._rest()
         except Exception as error:
-            self.keep_error(error, f"the relay of an outbox to {self._stream}")
+            self._keep_error(error, f"the relay of an outbox to {self._stream}")
             self._tell_end(error)
         finally:
             self._release()
@@ -287,19 +288,17 @@ class OutboxRelay(WorksBeside):
         return None if refused else error
 
     def _tell_end(self, error: Exception) -> None:
-        if self._on_report is None:
-            return
         if not isinstance(error, TwinstreamError):
             error = TwinstreamError(repr(error))
         # The report itself may have raised what ended the relay.
         with suppress(Exception):
-            self._on_report(OutboxReport(error=error, ended=True))
+            # Logged already, with the error as it was.
+            self._report.pass_on(OutboxReport(error=error, ended=True))
 
     def _tell(
         self, error: TwinstreamError, event: OutboxEvent | None = None, refused: bool = False
     ) -> TwinstreamError:
-        if self._on_report is not None:
-            self._on_report(OutboxReport(error=error, event=event, refused=refused))
+        self._report(OutboxReport(error=error, event=event, refused=refused))
         return error
 
     def _cut_short(self) -> TwinstreamError:

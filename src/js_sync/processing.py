@@ -27,8 +27,8 @@ from js_core.processing import (
     results_of,
 )
 from js_core.publish import PublishRequest
+from js_core.reporter import Reporter
 from js_core.subject_write import Stored
-from js_core.told import check_told
 from js_models import ConsumerConfig
 from js_sync._api import Api
 from js_sync._delivery import ack_wait_of
@@ -86,8 +86,9 @@ class Processing:
         self._writer: Final[OnceWriter] = once_writer(jet, streams, into, by, self._timeout)
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
-        check_told(on_report, "on_report")
-        self._on_report: Final = on_report
+        self._reporter: Final[Reporter[ProcessReport]] = Reporter(
+            on_report, stream=consumer.stream, consumer=consumer.name
+        )
         self._consuming: Final = consumer.consume(
             self._handle,
             concurrency=concurrency,
@@ -135,7 +136,7 @@ class Processing:
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
             # A bound consumer did not know it, and another one perhaps not as it is now.
-            self._consuming.messages.learn(ack_wait)
+            self._consuming.messages._learn(ack_wait)
         self._consuming.start()
 
     def stop(self, timeout: Seconds = 30.0) -> None:
@@ -231,12 +232,12 @@ class Processing:
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0
     ) -> None:
-        if self._on_report is not None:
-            report = ProcessReport(
-                subject=message.subject,
-                seq=message.metadata.stream_seq,
-                error=error,
-                rejected=rejected,
-                delay=delay,
-            )
-            self._on_report(report)
+        report = ProcessReport(
+            subject=message.subject,
+            seq=message.metadata.stream_seq,
+            error=error,
+            rejected=rejected,
+            delay=delay,
+            attempt=message.metadata.num_delivered,
+        )
+        self._reporter(report)

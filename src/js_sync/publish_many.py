@@ -48,7 +48,7 @@ class PublishMany(SentWhileRead):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
-        self.expect_reader("publish_many")
+        self._expect_reader("publish_many")
 
     @property
     def under_way(self) -> int:
@@ -57,7 +57,7 @@ class PublishMany(SentWhileRead):
         return len(self._order) - sum(1 for _ in done)
 
     def __iter__(self) -> Generated[Outcome]:
-        self.is_read()
+        self._is_read()
         return self._outcomes
 
     def __enter__(self) -> Self:
@@ -117,7 +117,7 @@ class PublishMany(SentWhileRead):
                 if self._closed:
                     return
         except (Exception, GeneratorExit):
-            if self.is_inherited:
+            if self._is_inherited:
                 # Dropped in a forked process, or used there in vain: its owner goes on with it.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.

@@ -48,7 +48,7 @@ class PublishHandle:
 
         A failure that is raised here is not told again when the publisher closes.
         """
-        return self._publisher.result_of(self._entry)
+        return self._publisher._result_of(self._entry)
 
 
 class Publisher(Leaving):
@@ -203,7 +203,7 @@ class Publisher(Leaving):
             self._failed.pop()
             self._unlisted += 1
 
-    def result_of(self, entry: UnderWay) -> PubAck:
+    def _result_of(self, entry: UnderWay) -> PubAck:
         """Return the result of a message; `PublishHandle.result` calls it."""
         outcome = self._pipeline.until(entry)
         if not isinstance(outcome, PublishFailure):

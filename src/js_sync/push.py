@@ -20,9 +20,9 @@ from js_core.errors import (
 )
 from js_core.headers import Headers
 from js_core.protocol import Frame
+from js_core.reporter import Reporter
 from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, is_status, read_status
-from js_core.told import check_told
 from js_models import ConsumerConfig, ConsumerInfo
 from js_sync import _control
 from js_sync._api import Api
@@ -73,8 +73,7 @@ class PushMessages(Iteration[Message]):
         self._api: Final = api
         self._stream: Final = stream
         self._config = config
-        check_told(on_report, "on_report")
-        self._on_report: Final = on_report
+        self._report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
         self._info: ConsumerInfo | None = None
         self._box: Box | None = None
         self._delivery = Delivery(api.transport, 0.0, None)
@@ -90,7 +89,7 @@ class PushMessages(Iteration[Message]):
         """The consumer's name; empty before it was made."""
         return self._info.name if self._info is not None else ""
 
-    def open(self, info: ConsumerInfo | None = None) -> None:
+    def _open(self, info: ConsumerInfo | None = None) -> None:
         """Listen first, then create the consumer, unless it is there already."""
         transport = self._api.transport
         if self._config.deliver_subject is None:
@@ -107,7 +106,7 @@ class PushMessages(Iteration[Message]):
 
     # ---- iterating
 
-    def take(self, deadline: Deadline) -> Message | None:
+    def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None when the iteration was closed."""
         box = self._box
         while box is not None and not self._closed:
@@ -184,8 +183,8 @@ class PushMessages(Iteration[Message]):
             return
         self._heard_at = monotonic()
         beats = bool(self._config.idle_heartbeat)
-        if self._on_report is not None and beats:
-            self._on_report(PullWarning("two heartbeats are missing; looking for the consumer"))
+        if beats:
+            self._report(PullWarning("two heartbeats are missing; looking for the consumer"))
         if self._epoch != self._api.transport.epoch:
             self._epoch = self._api.transport.epoch
             self._doubt.clear()

@@ -43,7 +43,7 @@ class Schedules:
         self._stream: Final = stream
 
     @classmethod
-    def open(cls, api: Api, name: str) -> Schedules:
+    def _open(cls, api: Api, name: str) -> Schedules:
         """Look at a stream and return its schedules."""
         api.transport.ready(api.deadline())
         api.require(_SINCE, "message scheduling")

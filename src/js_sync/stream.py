@@ -16,8 +16,8 @@ from js_core.subjects import check_filter, check_name
 from js_sync import _control, _create
 from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
-from js_sync._io import Opening, opening
 from js_sync._io import Stream as Generated
+from js_sync._opening import opening
 from js_sync.consumer import Consumer
 from js_sync.listing import Listing
 from js_sync.replicas import Replicas
@@ -374,7 +374,7 @@ class Stream:
         config: ConsumerConfig,
         *,
         on_report: Callable[[PullReport], None] | None = None,
-    ) -> Opening[PushMessages]:
+    ) -> PushMessages:
         """Create a push consumer and iterate over what it sends.
 
         Without a `deliver_subject` it gets one of its own. With a `deliver_group`, all programs
@@ -385,7 +385,7 @@ class Stream:
 
     def bind_push(
         self, name: str, *, on_report: Callable[[PullReport], None] | None = None
-    ) -> Opening[PushMessages]:
+    ) -> PushMessages:
         """Iterate over what an existing push consumer sends. Raises `ConsumerNotFound`."""
         return opening(self._push(None, name, on_report))
 
@@ -408,7 +408,7 @@ class Stream:
         if info is None:
             config = with_heartbeats(config)
         messages = PushMessages(self._api, self._name, config, on_report)
-        messages.open(info)
+        messages._open(info)
         return messages
 
     def update_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:

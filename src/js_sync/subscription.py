@@ -43,7 +43,7 @@ class Subscription:
         self.dropped = 0
         """Messages that came while too many waited."""
 
-    def open(self) -> None:
+    def _open(self) -> None:
         """Listen; `Connection.subscribe` does it."""
         self._box = self._transport.open_mailbox(self._subject, self._queue, self._sink)
 
@@ -139,20 +139,15 @@ class Subscription:
             try:
                 self._transport.close_mailbox(self._box, settle=True)
             finally:
-                self.end()
+                self._end()
 
-    @property
-    def box(self) -> Box | None:
-        """The mailbox where its messages wait; a connection that drains closes it."""
-        return self._box
-
-    def end(self) -> None:
+    def _end(self) -> None:
         """End iterations after what is here; called by whoever closed the mailbox."""
         self._closed = True
         if self._box is not None:
             self._box.signal.set()
 
-    def emptied(self, deadline: Deadline) -> None:
+    def _wait_emptied(self, deadline: Deadline) -> None:
         """Return when everything that arrived was taken, or when the deadline passes."""
         while self.pending and not deadline.expired():
             self._emptied.clear()

@@ -31,7 +31,7 @@ async def none_given_up(events):
 
 
 async def left_alone(messages):
-    return messages.held.gave_up
+    return messages._held.gave_up
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_who_asks_now_and_then_is_not_away(opened, name):
             before = monotonic()
             with pytest.raises(js.RequestTimeout):
                 await messages.next(0.01)
-            assert messages.held.taken_at > before
+            assert messages._held.taken_at > before
 
 
 async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextvars import ContextVar
 
 import pytest
@@ -12,6 +11,7 @@ from js_async._open_call import telling
 from js_async._under_way import under_way
 from js_models import ConsumerConfig, StreamConfig
 from js_testing import FakePeer, FakeServer
+from tests.logged import raised
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
@@ -215,9 +215,8 @@ async def test_batches_and_counters_are_told(server, name):
         assert brief(told) == [("publish", f"{name}C.a", f"{name}C", None)]
 
 
-async def test_who_is_told_may_fail_and_the_call_goes_on(server, name, monkeypatch):
-    shown = []
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: shown.append(str(error)))
+async def test_who_is_told_may_fail_and_the_call_goes_on(server, name, caplog):
+    caplog.set_level("DEBUG", "twinstream")
 
     def told(call):
         raise ValueError(call.kind)
@@ -229,7 +228,8 @@ async def test_who_is_told_may_fail_and_the_call_goes_on(server, name, monkeypat
         with pytest.raises(js.StreamNotFound):
             await jet.get_stream(f"{name}-none")
         assert [each.seq async for each in jet.publish_many([(name, b"x")])] == [2]
-    assert shown == ["api", "publish", "api", "publish"]
+    kinds = ["api", "publish", "api", "publish"]
+    assert raised(caplog) == [f"on_call raised ValueError('{each}')" for each in kinds]
 
 
 async def test_it_is_told_where_the_call_was_made(server, name):

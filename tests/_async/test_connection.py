@@ -111,11 +111,11 @@ async def test_several_may_close_a_connection_at_the_same_time(server):
 async def test_a_connection_is_opened_once(server):
     connection = await js.connect(server.url)
     with pytest.raises(js.BadArgument, match="opened already"):
-        await connection.open()
+        await connection._start()
     assert connection.stats.links == 1
     await connection.close()
     with pytest.raises(js.ConnectionClosed, match="make another"):
-        await connection.open()
+        await connection._start()
     assert connection.stats.links == 1
 
 

@@ -95,7 +95,7 @@ async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, nam
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
         consumer = await stream.create_consumer(config)
         messages = [consumer.messages()]
-        held = messages[0].held
+        held = messages[0]._held
         await messages[0].next(20)
         with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
             let_go(messages)
@@ -145,7 +145,7 @@ async def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name,
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         consuming = consumer.consume(handle, stop_after=1)
         await end(consuming)
-        assert await consuming.messages.held._keeper.join(Deadline.after(20))
+        assert await consuming.messages._held._keeper.join(Deadline.after(20))
 
 
 async def broken(_):
@@ -160,7 +160,7 @@ async def begun(works):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed):
+async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed, unlogged):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -174,7 +174,7 @@ async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, 
             let_go(works)
 
 
-async def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name):
+async def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name, unlogged):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -454,7 +454,7 @@ async def test_a_confirmed_word_has_its_effect_when_it_returns(opened, name):
         await ended.term("no tea", confirm=True)
         assert (await consumer.info()).ack_floor.stream_seq == 1
         await again.nak(confirm=True)
-        assert (again.is_acknowledged, again.is_returned) == (True, True)
+        assert (again.is_acknowledged, again._is_returned) == (True, True)
         [once_more] = await consumer.fetch(1)
         assert once_more.metadata.num_delivered == 2
 

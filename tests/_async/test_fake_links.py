@@ -233,7 +233,7 @@ async def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
                 elif way == "messages":
                     await consumer.messages().next(20)
                 else:
-                    await push.open(SimpleNamespace(name="c", config=None))
+                    await push._open(SimpleNamespace(name="c", config=None))
                     await push.next(20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
@@ -262,7 +262,7 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
         async with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
             push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            await push.open(SimpleNamespace(name="c", config=None))
+            await push._open(SimpleNamespace(name="c", config=None))
             assert (await push.next(20)).data == b"1"
             server.tell("taken")
 

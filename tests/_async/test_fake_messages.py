@@ -500,7 +500,7 @@ async def test_a_heartbeat_makes_nothing_young_that_came_before(end):
                 server.tell("taken")
 
                 async def not_kept_any_more():
-                    return monotonic() - messages.held.taken_at > 8 * 0.3
+                    return monotonic() - messages._held.taken_at > 8 * 0.3
 
                 async def beaten():
                     await connection.flush()
@@ -532,5 +532,5 @@ async def test_what_keeps_messages_alive_ends_with_its_connection():
             await consumer.info()
             messages = consumer.messages()
             assert (await messages.next(5)).data == b"fine"
-            assert not await messages.held._keeper.join(Deadline.after(0.05))
-        assert await messages.held._keeper.join(Deadline.after(10))
+            assert not await messages._held._keeper.join(Deadline.after(0.05))
+        assert await messages._held._keeper.join(Deadline.after(10))

@@ -94,7 +94,7 @@ async def test_an_error_of_a_handler_ends_the_campaign(opened, name):
             await leader.start()
 
 
-async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name):
+async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlogged):
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
         at_work = Signal()

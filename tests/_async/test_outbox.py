@@ -464,7 +464,7 @@ def test_a_locked_database_is_not_kept_open(path, monkeypatch):
 
 
 @pytest.mark.parametrize("waited", [True, False])
-async def test_what_ends_a_relay_is_told(opened, name, path, waited):
+async def test_what_ends_a_relay_is_told(opened, name, path, waited, unlogged):
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.1"])

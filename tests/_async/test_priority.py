@@ -144,7 +144,7 @@ async def test_bytes_of_a_pinned_client_are_those_of_the_server(opened, name):
         consumer = await stream.create_consumer(config)
         group = js.Priority(group="g")
         first = await consumer.next(timeout=5, priority=group)
-        size = frame_size(first.frame) - pin_size(first.frame)
+        size = frame_size(first._frame) - pin_size(first._frame)
         batch = await consumer.fetch(5, max_bytes=5 * size, timeout=5, priority=group)
         assert [message.metadata.stream_seq for message in batch] == [2, 3, 4, 5, 6]
 

@@ -403,7 +403,7 @@ async def test_what_is_late_is_not_given_back(opened, name, late):
         await worker._outcomes.give_back(Job(arrived()))
         consuming = jet.bind_consumer(name, "c").consume(handler)
         await consuming.stop()
-        await consuming.handle(arrived())
+        await consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)
 
 
@@ -545,7 +545,7 @@ async def test_settings_that_cannot_be(opened, name):
             await jet.worker(name, "n", print).start()
 
 
-async def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name):
+async def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name, unlogged):
     async def leave(_):
         raise SystemExit(3)
 

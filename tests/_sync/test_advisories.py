@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import timedelta
 
 import pytest
@@ -23,6 +22,7 @@ from js_models import (
 )
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
+from tests.logged import raised
 
 
 def taken(events, count):
@@ -123,9 +123,8 @@ def test_a_slow_reader_is_told_what_it_missed(server, name):
             jet.events(max_pending=0)
 
 
-def test_what_on_drop_raises_does_not_touch_the_link(server, name, monkeypatch):
-    shown = []
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: shown.append(str(error)))
+def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog):
+    caplog.set_level("DEBUG", "twinstream")
 
     def told(_):
         raise LookupError("not my day")
@@ -137,7 +136,7 @@ def test_what_on_drop_raises_does_not_touch_the_link(server, name, monkeypatch):
                 connection.publish(f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}", b"%d" % number)
             connection.flush()
         assert connection.epoch == 1
-    assert shown == ["not my day"] * 2
+    assert raised(caplog) == ["on_drop raised LookupError('not my day')"] * 2
 
 
 def test_a_broken_link_is_told_with_the_next_event(server_factory, name):

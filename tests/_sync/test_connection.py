@@ -112,11 +112,11 @@ def test_several_may_close_a_connection_at_the_same_time(server):
 def test_a_connection_is_opened_once(server):
     connection = js.connect(server.url)
     with pytest.raises(js.BadArgument, match="opened already"):
-        connection.open()
+        connection._start()
     assert connection.stats.links == 1
     connection.close()
     with pytest.raises(js.ConnectionClosed, match="make another"):
-        connection.open()
+        connection._start()
     assert connection.stats.links == 1
 
 

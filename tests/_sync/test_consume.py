@@ -94,7 +94,7 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
         consumer = stream.create_consumer(config)
         messages = [consumer.messages()]
-        held = messages[0].held
+        held = messages[0]._held
         messages[0].next(20)
         with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
             let_go(messages)
@@ -144,7 +144,7 @@ def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name, end):
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         consuming = consumer.consume(handle, stop_after=1)
         end(consuming)
-        assert consuming.messages.held._keeper.join(Deadline.after(20))
+        assert consuming.messages._held._keeper.join(Deadline.after(20))
 
 
 def broken(_):
@@ -159,7 +159,7 @@ def begun(works):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed):
+def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed, unlogged):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -173,7 +173,7 @@ def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed
             let_go(works)
 
 
-def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name):
+def test_an_error_of_a_handler_that_was_seen_does_not_warn(opened, name, unlogged):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -453,7 +453,7 @@ def test_a_confirmed_word_has_its_effect_when_it_returns(opened, name):
         ended.term("no tea", confirm=True)
         assert (consumer.info()).ack_floor.stream_seq == 1
         again.nak(confirm=True)
-        assert (again.is_acknowledged, again.is_returned) == (True, True)
+        assert (again.is_acknowledged, again._is_returned) == (True, True)
         [once_more] = consumer.fetch(1)
         assert once_more.metadata.num_delivered == 2
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 import js_sync as js
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 from tests.dropping import let_go
+from tests.logged import raised
 
 
 def test_the_life_of_a_link_is_told(server_factory):
@@ -40,9 +39,8 @@ def test_the_life_of_a_link_is_told(server_factory):
     ]
 
 
-def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, monkeypatch):
-    shown = []
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: shown.append(str(error)))
+def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, caplog):
+    caplog.set_level("DEBUG", "twinstream")
 
     def told(event):
         raise ValueError(type(event).__name__)
@@ -59,7 +57,8 @@ def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, monkeypatch):
             eventually(came_back)
             connection.publish("news", b"1")
             assert (subscription.next(20)).data == b"1"
-    assert shown == ["Connected", "Disconnected", "Connected", "Closed"]
+    names = ["Connected", "Disconnected", "Connected", "Closed"]
+    assert raised(caplog) == [f"on_event raised ValueError('{each}')" for each in names]
 
 
 def test_a_slow_owner_loses_the_newest_and_is_told(server, name):

@@ -234,7 +234,7 @@ def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
                 elif way == "messages":
                     consumer.messages().next(20)
                 else:
-                    push.open(SimpleNamespace(name="c", config=None))
+                    push._open(SimpleNamespace(name="c", config=None))
                     push.next(20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
@@ -263,7 +263,7 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
         with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
             push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            push.open(SimpleNamespace(name="c", config=None))
+            push._open(SimpleNamespace(name="c", config=None))
             assert (push.next(20)).data == b"1"
             server.tell("taken")
 

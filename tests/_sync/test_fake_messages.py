@@ -501,7 +501,7 @@ def test_a_heartbeat_makes_nothing_young_that_came_before(end):
                 server.tell("taken")
 
                 def not_kept_any_more():
-                    return monotonic() - messages.held.taken_at > 8 * 0.3
+                    return monotonic() - messages._held.taken_at > 8 * 0.3
 
                 def beaten():
                     connection.flush()
@@ -533,5 +533,5 @@ def test_what_keeps_messages_alive_ends_with_its_connection():
             consumer.info()
             messages = consumer.messages()
             assert (messages.next(5)).data == b"fine"
-            assert not messages.held._keeper.join(Deadline.after(0.05))
-        assert messages.held._keeper.join(Deadline.after(10))
+            assert not messages._held._keeper.join(Deadline.after(0.05))
+        assert messages._held._keeper.join(Deadline.after(10))

@@ -95,7 +95,7 @@ def test_an_error_of_a_handler_ends_the_campaign(opened, name):
             leader.start()
 
 
-def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name):
+def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlogged):
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
         at_work = Signal()

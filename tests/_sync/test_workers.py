@@ -404,7 +404,7 @@ def test_what_is_late_is_not_given_back(opened, name, late):
         worker._outcomes.give_back(Job(arrived()))
         consuming = jet.bind_consumer(name, "c").consume(handler)
         consuming.stop()
-        consuming.handle(arrived())
+        consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)
 
 
@@ -546,7 +546,7 @@ def test_settings_that_cannot_be(opened, name):
             jet.worker(name, "n", print).start()
 
 
-def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name):
+def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name, unlogged):
     def leave(_):
         raise SystemExit(3)
 

@@ -77,7 +77,7 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
             return message_of(frame, delivery)
 
         monkeypatch.setattr(messages_module, "message_of", slowly)
-        assert messages.take(Deadline.after(30)) is None
+        assert messages._take(Deadline.after(30)) is None
         eventually(lambda: server.reached("given back"))
 
 
@@ -93,7 +93,7 @@ def test_who_is_about_to_wait_while_somebody_closes_does_not(monkeypatch):
 
         monkeypatch.setattr(messages, "_ends", slowly)
         # Not at the end of that time, nor with the next heartbeat that is missing.
-        assert messages.take(Deadline.after(10)) is None
+        assert messages._take(Deadline.after(10)) is None
 
 
 def test_a_message_that_is_handed_over_while_somebody_closes_is_given_back(monkeypatch):
@@ -108,7 +108,7 @@ def test_a_message_that_is_handed_over_while_somebody_closes_is_given_back(monke
             return own(engine, now)
 
         monkeypatch.setattr(messages, "_hand_over", slowly)
-        assert messages.take(Deadline.after(30)) is None
+        assert messages._take(Deadline.after(30)) is None
         eventually(lambda: server.reached("given back"))
 
 
@@ -127,13 +127,13 @@ def test_an_iteration_that_is_closed_before_it_waits_ends():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         messages._channel.box.signal = Hooked(messages.close)
-        assert messages.take(Deadline.after(10)) is None
+        assert messages._take(Deadline.after(10)) is None
 
 
 def given_up(messages):
     """Have an iteration give up what it holds, as it does when nobody takes anything for long."""
-    messages.held.start(messages._channel.box)
-    messages.held._give_up()
+    messages._held.start(messages._channel.box)
+    messages._held._give_up()
 
 
 def pulled_anew(peer: FakePeer) -> None:
@@ -152,10 +152,10 @@ def test_who_is_about_to_wait_while_the_mailbox_is_given_up_pulls_anew():
         messages = opened(connection)
         connection.flush()
         eventually(lambda: messages.buffered and server.reached("here"))
-        assert messages.take(Deadline.after(30)).metadata.stream_seq == 1
+        assert messages._take(Deadline.after(30)).metadata.stream_seq == 1
         messages._channel.box.signal = Hooked(lambda: given_up(messages))
         # Not with the next heartbeat that is missing, after ten seconds.
-        assert messages.take(Deadline.after(8)).metadata.stream_seq == 2
+        assert messages._take(Deadline.after(8)).metadata.stream_seq == 2
         assert connection.stats.subscriptions == 1
 
 
@@ -164,9 +164,9 @@ def test_who_waits_while_the_mailbox_is_given_up_pulls_anew():
         messages = opened(connection)
         connection.flush()
         eventually(lambda: messages.buffered and server.reached("here"))
-        assert messages.take(Deadline.after(30)).metadata.stream_seq == 1
-        with beside(lambda: messages.take(Deadline.after(30)).metadata.stream_seq) as came:
-            eventually(lambda: messages.held.waiting)
+        assert messages._take(Deadline.after(30)).metadata.stream_seq == 1
+        with beside(lambda: messages._take(Deadline.after(30)).metadata.stream_seq) as came:
+            eventually(lambda: messages._held.waiting)
             given_up(messages)
             eventually(lambda: came)
         assert came == [2]
@@ -184,7 +184,7 @@ def test_an_iteration_that_is_ended_while_its_user_comes_back_ends(monkeypatch, 
             return own()
 
         monkeypatch.setattr(messages._missing.channels, "take", slowly)
-        assert messages.take(Deadline.after(10)) is None
+        assert messages._take(Deadline.after(10)) is None
         # One inbox is kept for others.
         assert connection.stats.subscriptions == 1
         assert messages._missing.channels.take_idle() is not None
@@ -243,9 +243,9 @@ def test_a_push_iteration_that_is_closed_before_it_waits_ends():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         api = connection.jetstream()._api
         push = PushMessages(api, "S", ConsumerConfig(deliver_subject="here"), None)
-        push.open(SimpleNamespace(name="c", config=None))
+        push._open(SimpleNamespace(name="c", config=None))
         push._box.signal = Hooked(push.close)
-        assert push.take(Deadline.after(10)) is None
+        assert push._take(Deadline.after(10)) is None
 
 
 def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more(monkeypatch):
@@ -258,7 +258,7 @@ def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more(monkeypa
             return own()
 
         monkeypatch.setattr(messages._missing.channels, "take", slowly)
-        assert messages.take(Deadline.after(30)) is None
+        assert messages._take(Deadline.after(30)) is None
         assert connection.stats.subscriptions == 0
 
 
@@ -291,7 +291,7 @@ def test_draining_waits_for_what_is_on_its_way(monkeypatch):
 
 def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
     class Kept:
-        is_acknowledged = is_returned = False
+        is_acknowledged = _is_returned = False
 
         def __init__(self, told=None):
             self.told = told
@@ -303,15 +303,15 @@ def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = connection.jetstream().bind_consumer("S", "c").messages()
-        messages.held.keep_all = True
+        messages._held.keep_all = True
         told = []
-        for keep in (messages.held.hold, messages.held.queue):
+        for keep in (messages._held.hold, messages._held.queue):
             for message in (Kept(), Kept(told)):
                 keep(message)
                 told.append(message)
         kept = [message for message in told if message.told is not None]
         told.clear()
-        messages.held._tell_of_held(1.0)
+        messages._held._tell_of_held(1.0)
         assert told == kept
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from js_core.reporter import Reporter
 from js_spark.connect import refuse_connect
 from js_spark.errors import SparkSourceError
 from js_spark.lock import locked
@@ -48,7 +49,7 @@ def run(
     *,
     once: bool = False,
     recover: bool = False,
-    tell: Callable[[Happening], None] = lambda _: None,
+    tell: Callable[[Happening], None] | None = None,
     asked: Asked | None = None,
 ) -> dict[str, str]:
     """Land all sources; returns those that ended with an error, with the error.
@@ -56,11 +57,13 @@ def run(
     With ``once`` it ends when all that the streams hold at the start is landed; otherwise it goes
     on until ``asked``. A source that fails is started again after a pause that doubles, unless the
     same error would come again. With ``recover`` it goes on where the journal ends if a checkpoint
-    is gone. ``tell`` is called only from the calling thread. Raises `PipelineBusy` while another
+    is gone. ``tell`` is called only from the calling thread; what happens is also logged, by the
+    logger ``twinstream.pipeline``. Raises `PipelineBusy` while another
     process works on the folder, and `SparkSourceError` for a session of Spark Connect, or when
     Spark's Java process has ended.
     """
     refuse_connect(spark)
+    report: Reporter[Happening] = Reporter(tell, "tell")
     asked = asked or _Never()
     # Spark looks for sources once only; if that process failed, the pipeline runs all the same.
     register(spark)
@@ -79,7 +82,7 @@ def run(
             for each in config.sources
         ]
         try:
-            _look_after(sources, heard, tell, asked)
+            _look_after(sources, heard, report, asked)
         except Exception as error:
             if not spark_is_gone(error):
                 raise
@@ -88,19 +91,19 @@ def run(
             ) from error
         finally:
             _stop(sources)
-            _pass_on(heard, tell)
+            _pass_on(heard, report)
     return {each.source.name: each.error for each in sources if each.error is not None}
 
 
 def _look_after(
     sources: list[SourceQuery],
     heard: queue.SimpleQueue[Happening],
-    tell: Callable[[Happening], None],
+    report: Reporter[Happening],
     asked: Asked,
 ) -> None:
     while not asked.is_set():
         busy = [_step(each, sources) for each in sources]
-        _pass_on(heard, tell)
+        _pass_on(heard, report)
         if not any(busy):
             return
         time.sleep(_PAUSE)
@@ -108,7 +111,7 @@ def _look_after(
         each.hold()
     deadline = time.monotonic() + _PATIENCE
     while not all(each.is_between_batches for each in sources) and time.monotonic() < deadline:
-        _pass_on(heard, tell)
+        _pass_on(heard, report)
         time.sleep(_PAUSE)
 
 
@@ -128,6 +131,6 @@ def _stop(sources: list[SourceQuery]) -> None:
         each.stop()
 
 
-def _pass_on(heard: queue.SimpleQueue[Happening], tell: Callable[[Happening], None]) -> None:
+def _pass_on(heard: queue.SimpleQueue[Happening], report: Reporter[Happening]) -> None:
     while not heard.empty():
-        tell(heard.get())
+        report(heard.get())

@@ -1,0 +1,313 @@
+"""The log: a row for each report, levels, values, limited repeats, nothing where it is off."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import logging
+import pkgutil
+import queue
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import js_async
+import js_core
+from js_core import log, log_events, log_table
+from js_core.calls import Call
+from js_core.errors import AuthenticationFailed, BadArgument, ConnectionFailed, RequestTimeout
+from js_core.events import (
+    Closed,
+    Connected,
+    Disconnected,
+    LameDuck,
+    MessagesDropped,
+    ServerReported,
+    ServersDiscovered,
+)
+from js_core.log import Log
+from js_core.log_table import EXTRAS, ROWS, Row, row_of
+from js_core.outbox import OutboxEvent, OutboxReport
+from js_core.processing import ProcessReport, Reject
+from js_core.reporter import GuardedReporter, Reporter
+from js_core.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
+from js_core.retry import TryLater
+from js_spark.pipeline import happenings
+from js_spark.pipeline.batch_log import BatchEntry
+from js_spark.pipeline.runner import _pass_on
+from tests.logged import texts
+
+SOURCE = Path(js_core.__file__).parents[1]
+LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}
+EVENT = OutboxEvent(number=3, id="x", subject="orders.new", data=b"payload")
+
+# What a callback with such a name receives is no report.
+NO_REPORTS = {
+    "on_progress": "sizes, to be shown while a copy runs",
+    "on_lost": "the lease itself; its loss is logged as LeaseWasLost",
+    "on_elected": "the lease itself; the election is logged as Elected",
+    "on_done": "the outcome of a publish, inside the pipeline",
+    "on_bytes": "what a socket received",
+    "on_end": "why a socket ended; logged as Disconnected",
+}
+
+
+def batch(dead_letters: int) -> BatchEntry:
+    names = {each.name: 0 for each in BatchEntry.__attrs_attrs__}
+    return BatchEntry(**names | {"dead_letters": dead_letters, "batch": 4, "seconds": 0.5})
+
+
+def failed(retry_in: float | None = None, error: Exception | None = None) -> HandlerFailed:
+    return HandlerFailed("s.1", 7, 2, error or TypeError("no"), retry_in)
+
+
+SAMPLES: tuple[object, ...] = (
+    Connected("h:1", 1),
+    Connected("h:1", 2),
+    Disconnected("h:1", "reset"),
+    log_events.ReconnectFailed(1, AuthenticationFailed("no")),
+    log_events.ReconnectFailed(1, ConnectionFailed("no")),
+    Closed("gave up"),
+    Closed(),
+    LameDuck("h:1"),
+    ServersDiscovered(("h:2",)),
+    ServerReported("Permissions Violation"),
+    MessagesDropped("s.1", 4),
+    log_events.CallbackFailed("on_event", ValueError("no")),
+    Call(kind="api", subject="$JS.API.INFO", size=1, seconds=0.1),
+    Call(kind="api", subject="$JS.API.INFO", size=1, seconds=0.1, error=RequestTimeout("late")),
+    log_events.WillRetry("publishing to s.1", RequestTimeout("late"), "s.1"),
+    log_events.PullSent(10, None, "S", "c"),
+    PullWarning("nothing heard for 10 s", again=True),
+    PullWarning("nothing heard for 10 s"),
+    Recreated("c"),
+    Pinned("g", "pin"),
+    Unpinned("g"),
+    log_events.WorkerStarted(4),
+    log_events.WorkerStopped(10, 2, 1),
+    failed(),
+    failed(1.5, TryLater(1.5)),
+    failed(1.5),
+    log_events.WorkEnded("the worker on S", ValueError("no")),
+    ProcessReport(subject="s.1", seq=7, error=Reject("no"), rejected=True),
+    ProcessReport(subject="s.1", seq=7, error=ValueError("no"), delay=1.0),
+    log_events.DeadLettered(**LETTER, by_worker=True),  # type: ignore[arg-type]
+    log_events.DeadLettered(**LETTER, by_worker=False),  # type: ignore[arg-type]
+    log_events.NoDeadLetter("a purge"),
+    OutboxReport(error=BadArgument("no"), event=EVENT, refused=True),
+    OutboxReport(error=RequestTimeout("late")),
+    OutboxReport(error=RequestTimeout("late"), event=EVENT),
+    log_events.LeaseWasLost("l (token 3): its time ran out"),
+    log_events.Elected("l", 3),
+    log_events.BackedUp("S", 10, 0.5),
+    log_events.Restored("S", 10, 0.5),
+    happenings.Started("orders", 5, 6),
+    happenings.Landed("orders", batch(2)),
+    happenings.Landed("orders", batch(0)),
+    happenings.Released("orders", "purge", 5, 4),
+    happenings.Failed("orders", "no", None, "ValueError"),
+    happenings.Failed("orders", "no", 2.0, "ValueError"),
+    happenings.Ended("orders"),
+)
+
+
+def reported() -> Iterator[tuple[str, type]]:
+    """Yield the classes that callbacks of the SDK receive, with where that is written."""
+    for folder in ("js_async", "js_spark/pipeline"):
+        for path in sorted((SOURCE / folder).glob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if not isinstance(node, ast.arg) or node.annotation is None:
+                    continue
+                tells = node.arg == "tell" and path.name == "runner.py"
+                if node.arg in NO_REPORTS or not (node.arg.startswith("on_") or tells):
+                    continue
+                parts = ast.walk(node.annotation)
+                words = {each.id for each in parts if isinstance(each, ast.Name)}
+                # `on_deleted` is a choice; `OnCall` is a callable that takes a `Call`.
+                for word in words - {"Callable", "OnCall", "OnDeleted"}:
+                    for found in members(named(word)):
+                        yield f"{path.name}: {node.arg}: {word}", found
+
+
+def named(word: str) -> object:
+    if hasattr(happenings, word):
+        return getattr(happenings, word)
+    modules = [js_async] + [
+        importlib.import_module(f"js_core.{each.name}")
+        for each in pkgutil.iter_modules(js_core.__path__)
+    ]
+    return next(getattr(module, word) for module in modules if hasattr(module, word))
+
+
+def members(found: object) -> list[type]:
+    return [found] if isinstance(found, type) else list(typing.get_args(found))
+
+
+def test_every_report_and_event_class_has_a_row() -> None:
+    names = {row.name for row in ROWS}
+    found = list(reported())
+    for where, each in found:
+        assert each.__name__ in names, f"{where}: {each.__name__} has no row in log_table.ROWS"
+    known = {each.__name__ for _, each in found}
+    assert {"HandlerFailed", "Connected", "Call", "OutboxReport", "Landed"} <= known
+    assert names == known | set(log_events.__all__)
+
+
+def test_every_row_is_the_row_of_some_report() -> None:
+    assert {id(row_of(each)) for each in SAMPLES} == {id(row) for row in ROWS}
+
+
+@pytest.mark.parametrize("report", SAMPLES, ids=lambda report: type(report).__name__)
+def test_a_record_has_the_level_area_and_values_of_its_row(
+    report: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "twinstream")
+    Log(stream="S", consumer="c")(report, outage=2.5)
+    [record] = caplog.records
+    row = row_of(report)
+    assert (record.name, record.levelno) == (f"twinstream.{row.area}", row.level)
+    message = record.getMessage()
+    assert message.startswith("S/c: ")
+    assert "payload" not in message
+    assert (record.exc_info is not None) == row.traceback
+    given = vars(record)
+    assert set(EXTRAS) <= set(given)
+    assert given["nats_stream"] == "S"
+    if row.area == "worker" and hasattr(report, "stream_seq"):
+        assert (given["nats_seq"], given["nats_subject"], given["nats_delivery"]) == (7, "s.1", 2)
+
+
+@pytest.mark.parametrize("report", SAMPLES, ids=lambda report: type(report).__name__)
+def test_it_is_one_level_lower_where_the_program_has_a_callback(
+    report: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "twinstream")
+    got: list[object] = []
+    Reporter(got.append)(report, outage=1.0)
+    [record] = caplog.records
+    assert record.levelno == max(logging.DEBUG, row_of(report).level - 10)
+    assert got == [report]
+
+
+def test_the_page_shows_the_table() -> None:
+    page = (SOURCE.parent / "docs" / "logging.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `twinstream.")]
+    assert rows == [shown(row) for row in ROWS]
+    assert set(EXTRAS) <= set(re.findall(r"^\| `(nats_\w+)` \|", page, re.MULTILINE))
+
+
+def shown(row: Row) -> str:
+    """Return a row as `docs/logging.md` shows it."""
+    text = re.sub(r"%\(([\w.]+)\)[\d.]*[a-z]", lambda found: named_value(found[1]), row.text)
+    return (
+        f"| `twinstream.{row.area}` | {logging.getLevelName(row.level)} | `{row.name}` | {text} |"
+    )
+
+
+def named_value(name: str) -> str:
+    return "{" + name.rpartition(".")[2] + "}"
+
+
+def test_what_is_minor_has_no_row_that_warns() -> None:
+    loud = {row.name for row in ROWS if row.level >= log_table.WARNING}
+    assert {row.name for row in ROWS} - loud == log.MINOR
+
+
+def test_the_levels_are_those_of_logging() -> None:
+    for name in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        assert getattr(log_table, name) == getattr(logging, name)
+
+
+def test_repeats_of_one_error_are_counted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(log, "monotonic", lambda: now)
+    caplog.set_level(logging.INFO, "twinstream")
+    write = Log()
+    for seq in range(100):
+        write(HandlerFailed("s", seq, 1, TypeError(f"no {seq}"), 1.0))
+    write(failed(1.0, KeyError("x")))
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "KeyError" in caplog.text
+    now += 61
+    write(failed(1.0))
+    assert caplog.records[-1].getMessage().endswith("(and 99 more of this kind)")
+    # The others are there for a program that wants them.
+    caplog.set_level(logging.DEBUG, "twinstream")
+    write(failed(1.0))
+    assert caplog.records[-1].levelname == "DEBUG"
+
+
+def test_each_message_that_is_given_up_is_an_error_the_first_of_a_kind_with_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    write = Log()
+    errors: list[Exception] = []
+    for number in range(3):
+        try:
+            raise TypeError(f"no {number}")
+        except TypeError as error:
+            errors.append(error)
+    try:
+        raise TypeError("elsewhere")
+    except TypeError as error:
+        errors.append(error)
+    for error in errors:
+        write(failed(error=error))
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * 4
+    traces = [record.exc_info and record.exc_info[1] for record in caplog.records]
+    assert traces == [errors[0], None, None, errors[3]]
+
+
+def test_a_text_differs_by_more_than_numbers_to_be_of_another_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    write = Log()
+    write(PullWarning("a gap behind stream sequence 17"))
+    write(PullWarning("a gap behind stream sequence 18"))
+    write(PullWarning("nothing heard for 10 s"))
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 2
+
+
+def test_what_a_guarded_callback_raises_is_logged_and_goes_no_further(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def callback(event: object) -> None:
+        raise LookupError("not my day")
+
+    GuardedReporter(callback, "on_event")(Disconnected("h:1", "reset"))
+    [record] = caplog.records
+    assert (record.name, record.levelname) == ("twinstream.connection", "ERROR")
+    assert record.getMessage() == "on_event raised LookupError('not my day')"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LookupError)
+
+
+def test_what_happens_in_a_pipeline_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    heard: queue.SimpleQueue[happenings.Happening] = queue.SimpleQueue()
+    heard.put(happenings.Failed("orders", "no", None, "ValueError"))
+    told: list[happenings.Happening] = []
+    _pass_on(heard, Reporter(told.append, "tell"))
+    assert len(told) == 1
+    assert texts(caplog, "pipeline", logging.WARNING) == ["source orders has ended: no"]
+
+
+def test_no_handler_is_installed() -> None:
+    Log()(failed())
+    for name in ("twinstream", "twinstream.worker"):
+        assert not logging.getLogger(name).handlers
+        assert logging.getLogger(name).level == logging.NOTSET
+
+
+def test_a_disabled_logger_costs_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("a record was made")
+
+    monkeypatch.setattr(logging.Logger, "makeRecord", fail)
+    write = Log("worker")
+    assert not write.debugs()
+    write(log_events.WorkerStarted(1))

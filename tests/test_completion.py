@@ -1,0 +1,130 @@
+"""Editors complete what programs use of each object and nothing else, by jedi, as in Jupyter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jedi
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+
+MESSAGE = (
+    "ack data double_ack headers in_progress is_acknowledged is_late metadata nak reply subject"
+    " term time_left"
+)
+
+# How to come by an object, and all that editors offer of it.
+OBJECTS: dict[str, tuple[str, str]] = {
+    "connection": (
+        "",
+        "close drain epoch events flush is_closed is_connected jetstream publish request"
+        " server_info stats subscribe",
+    ),
+    "message": (
+        "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
+        "async with consumer.messages() as messages:\n"
+        "    async for message in messages:",
+        MESSAGE,
+    ),
+    "messages": (
+        "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
+        "async with consumer.messages() as messages:",
+        "buffered close drain late next outstanding",
+    ),
+    "consuming": (
+        "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
+        "async with consumer.consume(print) as consuming:",
+        "drain handled messages start stop wait",
+    ),
+    "worker": (
+        "async with nc.jetstream().worker('S', 'c', print) as worker:",
+        "ask_to_stop handled in_hand rejected retried run start stop waiting",
+    ),
+    "ordered_message": (
+        "stream = await nc.jetstream().get_stream('S')\n"
+        "async with stream.ordered() as messages:\n"
+        "    async for ordered_message in messages:",
+        MESSAGE,
+    ),
+    "subscription": (
+        "async with nc.subscribe('s') as subscription:",
+        "close drain dropped is_closed next pending subject",
+    ),
+    "pushed": (
+        "stream = await nc.jetstream().get_stream('S')\n"
+        "async with stream.bind_push('c') as pushed:",
+        "close name next",
+    ),
+    "ordered": (
+        "stream = await nc.jetstream().get_stream('S')\nasync with stream.ordered() as ordered:",
+        "close next position resets",
+    ),
+    "events": (
+        "async with nc.jetstream().events() as events:",
+        "close dropped next pending subjects",
+    ),
+    "happened": ("happened = nc.events()\nif happened:", "next"),
+    "lease": (
+        "coordination = await nc.jetstream().coordination('L')\n"
+        "async with coordination.lock('a').acquire() as lease:",
+        "check close is_held lost name number release remaining seq token wait_lost",
+    ),
+    "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close under_way"),
+    "publisher": (
+        "async with nc.jetstream().publisher() as publisher:",
+        "close flush send send_request under_way",
+    ),
+    "relay": (
+        "async with nc.jetstream().outbox(None, 'S') as relay:",
+        "drain refused start stop stored wait wake",
+    ),
+    "stream": (
+        "stream = await nc.jetstream().get_stream('S')\nif stream:",
+        "backup bind_consumer bind_push cached_info change config consumer_names consumers"
+        " create_consumer create_or_update_consumer delete delete_consumer delete_message"
+        " get_consumer get_last_message get_message get_next_message info name ordered purge read"
+        " replicas seal snapshot subjects subscribe update update_consumer",
+    ),
+}
+
+
+def looping(name: str, way: str) -> str:
+    lines = ["import js_async", "async def main():", f"    async with {way} as nc:"]
+    return body(lines, name, 8)
+
+
+def blocking(name: str, way: str) -> str:
+    lines = ["import js_sync", f"with {way} as nc:"]
+    plain = body(lines, name, 4)
+    return plain.replace("async with", "with").replace("async for", "for").replace("await ", "")
+
+
+def body(lines: list[str], name: str, depth: int) -> str:
+    steps = OBJECTS[name][0].splitlines()
+    lines += [" " * depth + step for step in steps]
+    last = len(lines[-1]) - len(lines[-1].lstrip()) + 4
+    return "\n".join([*lines, " " * last + ("nc." if name == "connection" else f"{name}.")])
+
+
+def completed(code: str) -> str:
+    """Return the names that jedi offers at the end of a program, without underscores."""
+    lines = code.splitlines()
+    script = jedi.Script(code, project=jedi.Project(SOURCE))
+    found = script.complete(len(lines), len(lines[-1]))
+    return " ".join(sorted(each.name for each in found if not each.name.startswith("_")))
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_blocking_twin_completes(name: str) -> None:
+    assert completed(blocking(name, "js_sync.connect('u')")) == OBJECTS[name][1]
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_asyncio_twin_completes(name: str) -> None:
+    assert completed(looping(name, "js_async.connect('u')")) == OBJECTS[name][1]
+
+
+def test_what_is_awaited_completes_as_well() -> None:
+    code = "import js_async\nasync def main():\n    nc = await js_async.connect('u')\n    nc."
+    assert completed(code) == OBJECTS["connection"][1]
