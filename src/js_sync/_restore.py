@@ -12,7 +12,7 @@ from attrs import frozen
 
 from js_core.answers import read_answer
 from js_core.backup import DATA_FILE, Backup, TransferProgress
-from js_core.deadline import Deadline, Seconds, seconds
+from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     BadAnswer,
     BadArgument,
@@ -22,6 +22,8 @@ from js_core.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from js_core.log import Log
+from js_core.log_events import Restored
 from js_core.protocol import Frame
 from js_core.s2_frames import S2Frames
 from js_core.subjects import check_subject
@@ -34,6 +36,8 @@ from js_sync._replies import Answer
 from js_sync.disk import open_regular
 
 __all__ = ["restore"]
+
+_LOG: Final = Log()
 
 #: Bytes under way: enough for a link of some milliseconds at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
@@ -62,6 +66,7 @@ def restore(
 ) -> StreamCreateResponse:
     """Bring a stream back and return the server's description of it."""
     check_told(on_progress, "on_progress")
+    began = monotonic()
     limit = api.transport.server_info.max_payload
     wish = _Wish(min(chunk_size, limit), seconds(timeout), on_progress)
     if chunk_size < 1024:
@@ -95,7 +100,9 @@ def restore(
             " there now, and restore anew"
         )
         raise
-    return sending(answer).run()
+    made = sending(answer).run()
+    _LOG(Restored(backup.stream, backup.size, monotonic() - began))
+    return made
 
 
 class _Sending:

@@ -463,7 +463,7 @@ def test_a_locked_database_is_not_kept_open(path, monkeypatch):
 
 
 @pytest.mark.parametrize("waited", [True, False])
-def test_what_ends_a_relay_is_told(opened, name, path, waited):
+def test_what_ends_a_relay_is_told(opened, name, path, waited, unlogged):
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.1"])
