@@ -87,7 +87,7 @@ class Session:
         # The link's own, for every wait goes through here: send what was written, then sleep until
         # the flag is up or the deadline passes; tell which.
         self.wait: Final = self._link.wait
-        self._mailboxes: Final = Mailboxes(self._link)
+        self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
         self._boxes: Final = self._mailboxes.boxes
         self._parser = self._mailboxes.parser()
@@ -234,6 +234,7 @@ class Session:
         self._end = None
         await self._greeting.open(address, deadline)
         self._parser = self._mailboxes.parser()
+        self._parser.expect_payloads(self._info.max_payload)
         await self._greeting.log_in(address, deadline)
         self._address = address
         self._discover()
@@ -310,8 +311,15 @@ class Session:
             now = monotonic()
             for sid in touched:
                 self._touch(sid, now)
+        pings = 0
         for event in events:
-            self._handle(event)
+            if type(event) is Ping:
+                pings += 1
+            else:
+                self._handle(event)
+        if pings and self._link.is_open:
+            # Together: one by one, a flood of PINGs would take a system call for each.
+            self._link.post(PONG * pings)
         return self._parser.needed
 
     def _touch(self, sid: bytes, now: float) -> None:
@@ -321,14 +329,13 @@ class Session:
             box.heard_at = now
             box.signal.set()
 
-    def _handle(self, event: Info | Ping | Pong | Ok | Refusal) -> None:
+    def _handle(self, event: Info | Pong | Ok | Refusal) -> None:
         match event:
-            case Ping():
-                self._link.post(PONG)
             case Pong():
                 self._pings.came()
             case Info(values):
                 self._info = ServerInfo.read(values)
+                self._parser.expect_payloads(self._info.max_payload)
                 if self.is_connected:
                     self._discover()
                     if self._info.lame_duck:

@@ -91,8 +91,9 @@ class Events(Iteration[Event]):
         # Told at 1, 2, 4, 8 …: a flood must not become a flood of reports.
         if self._on_drop is None or self.dropped & (self.dropped - 1):
             return
+        subject = frame[0].decode("utf-8", "surrogateescape")
         try:
-            self._on_drop(MessagesDropped(frame[0].decode(), self.dropped))
+            self._on_drop(MessagesDropped(subject, self.dropped))
         except Exception as error:
             # Whoever reads must not take it for trouble of the link's.
             sys.excepthook(type(error), error, error.__traceback__)

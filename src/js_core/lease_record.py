@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from attrs import frozen
 
+from js_core.digits import natural
 from js_core.header_names import TTL
 from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
@@ -100,7 +101,7 @@ def read_slot(message: StreamMessage) -> SlotRecord:
 def _members(data: bytes) -> dict[str, Any]:
     try:
         members: Any = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
 
@@ -121,5 +122,4 @@ def _bytes(value: object) -> bytes:
 
 
 def _ttl(headers: Headers) -> int | None:
-    text = headers.get(TTL, "")
-    return int(text) if text.isdecimal() else None
+    return natural(headers.get(TTL))

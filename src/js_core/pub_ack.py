@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from js_core.answers import read_answer
+from js_core.digits import is_sequence
 from js_core.errors import BadAnswer, TwinstreamError
 from js_core.protocol import Frame
 from js_models import PubAck
@@ -18,6 +19,8 @@ __all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_p
 
 _SEQ: Final = b'"seq":'
 _ZERO: Final = ord("0")
+_MOST_DIGITS: Final = 19
+"""Sequences of more digits are read as JSON, which judges them."""
 
 
 class _Blank(PubAck):
@@ -67,7 +70,7 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     _, _, header_size, body = frame
     answer = read_answer(body[header_size:-2], subject)
     stream, seq = answer.get("stream"), answer.get("seq")
-    if not isinstance(stream, str) or type(seq) is not int:
+    if not isinstance(stream, str) or not (seq == 0 or is_sequence(seq)):
         raise BadAnswer(f"{subject}: the answer is not a publish acknowledgement: {body[:80]!r}")
     if seq == 0 and not answer.get("duplicate"):
         raise BadAnswer(f"{subject}: acknowledged with sequence 0, so nothing was stored")
@@ -126,7 +129,7 @@ class AckReader:
             return None
         digits = body[shape.between]
         # Nothing else may stand between the parts: a `duplicate`, say.
-        if not digits.isdigit() or digits[0] == _ZERO:
+        if not digits.isdigit() or digits[0] == _ZERO or len(digits) > _MOST_DIGITS:
             return None
         return shape.ack(digits)
 

@@ -38,7 +38,7 @@ __all__ = [
 # What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
 # Stored headers may hold the same names (a republished message does): the last block counts.
 _TAIL: Final = re.compile(
-    rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)\r\n"
+    rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d{1,20})\r\n"
     rb"Nats-Time-Stamp: ([^\r]*)\r\n(Nats-Num-Pending: \d+\r\n)?"
     rb"(?:Nats-Last-Sequence: \d+\r\n)?\r\n"
 )

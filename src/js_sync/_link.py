@@ -33,7 +33,8 @@ __all__ = ["Link"]
 _READ_SIZE: Final = 1 << 16
 # A peer that never pauses must not keep a time-out from being told.
 _LAST_READS: Final = 256
-# Nor must somebody else who reads but gets no time from the machine (seconds).
+# Nor must a peer whose bytes take long to read, or another thread that reads but gets no time from
+# the machine (seconds).
 _LAST_WAIT: Final = 1.0
 _GLANCE: Final = 0.0005
 # Written bytes go out when this much is together …
@@ -213,6 +214,8 @@ class Link(Sender):
             time.sleep(_GLANCE)
         try:
             for _ in range(_LAST_READS):
+                if monotonic() > end:
+                    break
                 sock = self._socket
                 ready = [number for number, _ in self._poll.poll(0)]
                 if signal.raised or sock is None or sock.fileno() not in ready:
