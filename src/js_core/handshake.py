@@ -11,13 +11,16 @@ from attrs import frozen
 from js_core.auth import Credentials
 from js_core.errors import (
     AuthenticationFailed,
+    ConnectionFailed,
     PermissionDenied,
     ProtocolError,
     ServerError,
+    TwinstreamError,
 )
 from js_core.servers import ServerAddress
 
 __all__ = [
+    "Attempts",
     "Denied",
     "ServerInfo",
     "connect_fields",
@@ -129,12 +132,32 @@ def server_error(text: str) -> ServerError | AuthenticationFailed:
 def trouble_text(error: Exception) -> str:
     """Return what an attempt to connect met and, where TLS is in the way, what to set."""
     text = str(error) or type(error).__name__
+    if not isinstance(error, OSError | TwinstreamError):
+        text = f"{type(error).__name__}: {text}"
     # Known by this attribute: `ssl` takes long to import, and few programs need it.
     if hasattr(error, "verify_code"):
         return f"{text} (TlsOptions: ca_file is whom to trust, server_name the name to expect)"
     if "CERTIFICATE_REQUIRED" in text:
         return f"{text} (TlsOptions: cert_file and key_file are the client's own)"
     return text
+
+
+class Attempts:
+    """What each attempt of one round met."""
+
+    def __init__(self) -> None:
+        self._met: list[str] = []
+        self._refused = True
+
+    def add(self, address: ServerAddress, error: Exception) -> None:
+        """Note an attempt that failed."""
+        self._met.append(f"{address}: {trouble_text(error)}")
+        self._refused = self._refused and isinstance(error, AuthenticationFailed)
+
+    def error(self) -> ConnectionFailed:
+        """Return the error of the round; `AuthenticationFailed` if all refused the credentials."""
+        kind = AuthenticationFailed if self._met and self._refused else ConnectionFailed
+        return kind("no server took the connection: " + "; ".join(self._met))
 
 
 @frozen

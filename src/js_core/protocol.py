@@ -280,7 +280,7 @@ class Parser:
             raise ProtocolError(f"a protocol line of more than {_MAX_LINE} bytes")
 
     def expect_payloads(self, size: int) -> None:
-        """Take messages of that many bytes, the server's `max_payload`, if it is more than usual."""
+        """Take messages of that many bytes, the server's `max_payload`, if that is more."""
         self.max_message = max(_MAX_MESSAGE, min(size + _MAX_LINE, _LARGEST))
 
 

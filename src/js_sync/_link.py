@@ -18,6 +18,7 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final
 
+from js_core.addresses import Shuffle
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
@@ -102,10 +103,19 @@ class Link(Sender):
             time.sleep(_GLANCE)
 
     def open(
-        self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
+        self,
+        host: str,
+        port: int,
+        deadline: Deadline,
+        tls: SSLContext | None,
+        server_name: str,
+        shuffle: Shuffle | None = None,
     ) -> None:
-        """Connect a socket, with TLS from the start where a context is given; raises OSError."""
-        sock = connected(host, port, deadline)
+        """Connect a socket, with TLS from the start where a context is given; raises OSError.
+
+        The addresses of a name share the time, and are tried in the order of `spread`.
+        """
+        sock = connected(host, port, deadline, shuffle)
         if tls is not None:
             self._adopt(secured(sock, tls, server_name, deadline))
         else:
