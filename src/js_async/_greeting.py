@@ -12,7 +12,7 @@ from js_core.addresses import Shuffle
 from js_core.auth import Credentials
 from js_core.deadline import Deadline
 from js_core.errors import AuthenticationFailed, ConnectionFailed
-from js_core.handshake import ServerInfo, connect_fields, server_error
+from js_core.handshake import NO_CREDENTIALS, ServerInfo, connect_fields, server_error
 from js_core.options import ConnectOptions
 from js_core.protocol import PING, connect_command
 from js_core.servers import ServerAddress, certificate_name
@@ -36,6 +36,8 @@ class Greeting:
         self._info = ServerInfo({})
         self._heard = Signal()
         self._refusal = ""
+        self.secrets: tuple[str, ...] = ()
+        """What was sent to log in and must not be shown."""
         self._end: BaseException | None = None
 
     # ---- what is told by the session
@@ -87,6 +89,7 @@ class Greeting:
     async def log_in(self, credentials: Credentials, deadline: Deadline) -> None:
         """Say who we are; returns when the server has taken it."""
         fields = connect_fields(self._options.name, credentials, self._info.nonce)
+        self.secrets = credentials.secrets
         pong = self._pings.restart()
         self._link.write(connect_command(fields) + PING)
         try:
@@ -94,12 +97,12 @@ class Greeting:
         except AuthenticationFailed as error:
             if not credentials.is_empty:
                 raise
-            raise AuthenticationFailed(f"{error} (no credentials were given)") from None
+            raise AuthenticationFailed(f"{error} ({NO_CREDENTIALS})") from None
 
     async def _wait(self, signal: Signal, deadline: Deadline, what: str) -> None:
         came = await self._link.wait(signal, deadline)
         if self._refusal:
-            raise server_error(self._refusal)
+            raise server_error(self._refusal, self.secrets)
         if self._end is not None or not self._link.is_open:
             raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
         if not came:

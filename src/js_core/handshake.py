@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -20,6 +21,7 @@ from js_core.errors import (
 from js_core.servers import ServerAddress
 
 __all__ = [
+    "NO_CREDENTIALS",
     "Attempts",
     "Denied",
     "ServerInfo",
@@ -28,6 +30,7 @@ __all__ = [
     "server_error",
     "trouble_text",
     "url_credentials",
+    "without_secrets",
 ]
 
 CLIENT_VERSION: Final = "0.1.0"
@@ -37,6 +40,11 @@ _DENIED: Final = re.compile(
     r' "([^"]*)"(?: using queue "([^"]*)")?',
     re.I,
 )
+NO_CREDENTIALS: Final = "no credentials were given"
+"""Stands in the error if a server refuses a client that gave none."""
+_CONNECT: Final = re.compile(r"CONNECT\s*\{.*", re.IGNORECASE | re.DOTALL)
+# A shorter one could be any part of a word.
+_SHORTEST_SECRET: Final = 4
 _TOO_MANY: Final = "maximum subscriptions exceeded"
 
 
@@ -119,9 +127,20 @@ def url_credentials(address: ServerAddress) -> Credentials:
     return Credentials(token=address.user)
 
 
-def server_error(text: str) -> ServerError | AuthenticationFailed:
-    """Return the error for the text of a -ERR."""
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Return the text of a -ERR without what CONNECT said, should the server quote that."""
+    text = _CONNECT.sub("CONNECT ***", text)
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            # As it is, and as it stands in JSON.
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+    return text
+
+
+def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | AuthenticationFailed:
+    """Return the error for the text of a -ERR, which shows none of the secrets."""
     lower = text.lower()
+    text = without_secrets(text, secrets)
     if lower.startswith("permissions violation"):
         return PermissionDenied(text)
     if "authorization" in lower or "authentication" in lower:

@@ -362,8 +362,8 @@ class Session:
         if not self._mailboxes.is_open:
             self._greeting.refused(text)
             return
-        self._tell(ServerReported(text))
-        error, denied = server_error(text), read_denied(text)
+        error, denied = server_error(text, self._greeting.secrets), read_denied(text)
+        self._tell(ServerReported(str(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
                 # The server closes the link after this; it is why.

@@ -180,3 +180,58 @@ def test_a_peer_that_never_pauses_does_not_keep_a_time_out_from_being_told():
             with pytest.raises(js.RequestTimeout):
                 connection.request("question", timeout=0.3)
             assert monotonic() - began < 10
+
+
+def test_a_refusal_that_quotes_the_login_shows_no_secret():
+    def quoting(peer: FakePeer) -> None:
+        peer.stop_answering()
+        peer.info()
+        peer.error(f"Unknown Protocol Operation {peer.expect('^CONNECT').line}")
+        peer.close()
+
+    def later(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB")
+        peer.error("Authorization Violation of s3cret")
+        peer.until_left()
+
+    events = []
+    with FakeServer(quoting, later) as server:
+        options = {"user": "ann", "password": "s3cret", "reconnect": None}
+        with pytest.raises(js.ConnectionFailed, match="Unknown Protocol Operation") as caught:
+            js.connect(server.url, **options)
+        assert "s3cret" not in str(caught.value)
+        with js.connect(server.url, on_event=events.append, **options) as connection:
+            connection.subscribe("x")
+
+            def reported():
+                return [each for each in events if isinstance(each, js.ServerReported)]
+
+            (event,) = eventually(reported)
+            assert event.text == "Authorization Violation of ***"
+            assert "s3cret" not in str(connection._session._end)
+
+
+@pytest.mark.parametrize("id", [" a", "a ", "a\t", " ", ""])
+def test_a_message_id_that_the_server_would_change_is_refused(server, name, id):
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        config = StreamConfig(
+            name=name,
+            subjects=[f"{name}.>"],
+            max_msgs_per_subject=1,
+        )
+        stream = jet.create_stream(config)
+        subject = f"{name}.a"
+        for publish in (
+            lambda: jet.publish(subject, msg_id=id),
+            lambda: jet.upsert(subject, msg_id=id),
+            lambda: jet.publish(subject, expected_last_msg_id=id),
+        ):
+            with pytest.raises(js.BadArgument, match="blank"):
+                publish()
+        request = js.PublishRequest(subject, msg_id=id)
+        with jet.publish_many([request]) as outcomes:
+            (failure,) = [outcome for outcome in outcomes]
+        assert isinstance(failure.error, js.BadArgument)
+        assert (stream.info()).state.messages == 0
