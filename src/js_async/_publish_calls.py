@@ -48,8 +48,8 @@ class PublishCalls(ApiCalls):
         """Store a message and return the stream's acknowledgement.
 
         `msg_id` makes a repeat within the stream's duplicate window harmless: its acknowledgement
-        has `duplicate` set and the first one's sequence. An id that is empty, or begins or ends with
-        blanks, is refused: the server would take it for another one. The `expected_…` arguments are
+        has `duplicate` set and the first one's sequence. An id that is empty, or begins or ends
+        with blanks, is refused: the server would take it for another one. The `expected_…` arguments are
         conditions under which alone the message is stored; the last sequence of the subject may
         be that of another one, or of a filter (`expected_last_subject_seq_subject`). `rollup`
         removes what the subject (`"sub"`) or the stream (`"all"`) held before; `ttl` is the

@@ -7,7 +7,6 @@ a slot that holds something else is taken by somebody else.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from datetime import datetime
 from typing import Any, Final, cast
@@ -117,7 +116,8 @@ def _integer(value: object) -> int:
 def _bytes(value: object) -> bytes:
     try:
         return base64.b64decode(_text(value), validate=True)
-    except binascii.Error:
+    except ValueError:
+        # Not base64, or not ASCII.
         return b""
 
 

@@ -79,6 +79,7 @@ def test_thousands_of_digits_in_a_stored_message_are_no_number() -> None:
     )
     assert read_slot(stored({"Nats-TTL": LONG})).ttl is None
     assert read_slot(stored({}, b"[" * 100_000)).tenure == ""
+    assert read_slot(stored({}, '{"data": "ä"}'.encode())).data == b""
     subjects = CoordinationSubjects("C")
     assert subjects.parts(f"{subjects.root}.held.rate.a.{LONG}") == ("rate", f"a.{LONG}", None)
 
