@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["is_sequence", "natural"]
+__all__ = ["natural"]
 
 # Digits of 2**64 - 1, the largest number in the protocol.
 _LONGEST: Final = 20
@@ -18,8 +18,3 @@ def natural(text: str | bytes | None) -> int | None:
     if text is None or len(text) > _LONGEST or not text.isascii() or not text.isdigit():
         return None
     return int(text)
-
-
-def is_sequence(value: object) -> bool:
-    """Tell whether a JSON value is the sequence of a stored message."""
-    return type(value) is int and 0 < value < 1 << 64

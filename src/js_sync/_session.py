@@ -319,7 +319,7 @@ class Session:
                 self._touch(sid, now)
         pings = 0
         for event in events:
-            if type(event) is Ping:
+            if isinstance(event, Ping):
                 pings += 1
             else:
                 self._handle(event)

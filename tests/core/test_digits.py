@@ -7,7 +7,7 @@ import pytest
 from js_core.answers import read_answer
 from js_core.atomic_batch import commit_seq
 from js_core.coordination import CoordinationSubjects
-from js_core.digits import is_sequence, natural
+from js_core.digits import natural
 from js_core.direct_get import from_direct
 from js_core.errors import BadAnswer
 from js_core.fast_ingest import FastBatch
@@ -45,11 +45,6 @@ LONG = "9" * 5000
 )
 def test_digits_are_a_number_and_nothing_else_is(text: str | bytes | None, wanted: object) -> None:
     assert natural(text) == wanted
-
-
-def test_sequences_are_from_one_up_in_64_bits() -> None:
-    assert [is_sequence(each) for each in (1, 2**64 - 1)] == [True, True]
-    assert not any(is_sequence(each) for each in (0, -1, 2**64, True, 1.0, "1", None))
 
 
 def stored(headers: dict[str, str], data: bytes = b"") -> StreamMessage:
