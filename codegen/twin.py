@@ -32,7 +32,7 @@ TREES = {
         "_link.py": "the seam: the bytes of a connection",
         "_sleeper.py": "futures of asyncio, which threads have none of",
         "_sender.py": "whose turn it is to send, where threads may",
-        "_sockets.py": "the seam's sockets, which asyncio has of its own",
+        "_sockets.py": "the seam: connecting, and what else threads need of sockets",
         "nats_py.py": "nats-py has no blocking client to stand on",
         "_nats_py_parser.py": "nor a parser to replace",
     },

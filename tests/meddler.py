@@ -12,12 +12,14 @@ from tests.certificates import Certificates
 
 __all__ = ["meddled"]
 
-_INFO = b'INFO {"version":"2.15.1","headers":true,"max_payload":1000,"tls_required":true}\r\n'
+_INFO = b'INFO {"version":"2.15.1","headers":true,"max_payload":1000,"tls_required":true%b}\r\n'
 
 
 @contextmanager
-def meddled(certificates: Certificates, added: bytes, honest: bytes) -> Iterator[str]:
-    """Serve, and return the address.
+def meddled(
+    certificates: Certificates, added: bytes, honest: bytes, info: bytes = b""
+) -> Iterator[str]:
+    """Serve, and return the address; `info` is added to the members of INFO.
 
     The first link breaks when somebody listens. Over the next one the honest bytes come when
     somebody does; those that are added came before TLS.
@@ -26,7 +28,7 @@ def meddled(certificates: Certificates, added: bytes, honest: bytes) -> Iterator
     context.load_cert_chain(certificates.server, certificates.server_key)
 
     def serve(plain: socket.socket, added: bytes, honest: bytes) -> None:
-        plain.sendall(_INFO + added)
+        plain.sendall(_INFO % info + added)
         with context.wrap_socket(plain, server_side=True) as secured:
             told = False
             while data := secured.recv(4096):

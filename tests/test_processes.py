@@ -177,3 +177,40 @@ connection.close()
         command = [sys.executable, "-c", text, server.url]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         assert ended.stdout == "3\n", ended.stderr
+
+
+OUT_OF_FILES = """
+import asyncio, os, resource, sys
+import js_async, js_sync
+js_sync.ConnectionFailed
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+def use_up():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    held = []
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return held
+async def connect():
+    await (await js_async.connect(sys.argv[2])).close()
+    held = use_up()
+    return await js_async.connect(sys.argv[2])
+try:
+    if sys.argv[1] == "js_async":
+        asyncio.run(connect())
+    else:
+        js_sync.connect(sys.argv[2]).close()
+        held = use_up()
+        js_sync.connect(sys.argv[2])
+except js_sync.ConnectionFailed as error:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("twin", ["js_async", "js_sync"])
+def test_a_process_out_of_files_cannot_connect_and_says_why(server: NatsServer, twin: str) -> None:
+    command = [sys.executable, "-c", OUT_OF_FILES, twin, server.url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "Too many open files" in done.stdout, done.stderr

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_async._credentials import credentials_for
 from js_async._io import Signal
 from js_async._link import Link
 from js_async._pings import Pings
 from js_async._tls import tls_context
+from js_core.addresses import Shuffle
+from js_core.auth import Credentials
 from js_core.deadline import Deadline
 from js_core.errors import AuthenticationFailed, ConnectionFailed
-from js_core.handshake import ServerInfo, connect_fields, server_error
+from js_core.handshake import NO_CREDENTIALS, ServerInfo, connect_fields, server_error
 from js_core.options import ConnectOptions
 from js_core.protocol import PING, connect_command
-from js_core.servers import ServerAddress
+from js_core.servers import ServerAddress, certificate_name
 from js_core.tls import TlsOptions
 
 __all__ = ["Greeting"]
@@ -25,13 +26,18 @@ _BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_
 class Greeting:
     """Opens a link and waits for what the server says; the session passes that on."""
 
-    def __init__(self, options: ConnectOptions, link: Link, pings: Pings) -> None:
+    def __init__(
+        self, options: ConnectOptions, link: Link, pings: Pings, shuffle: Shuffle | None
+    ) -> None:
         self._options: Final = options
+        self._shuffle: Final = shuffle
         self._link: Final = link
         self._pings: Final = pings
         self._info = ServerInfo({})
         self._heard = Signal()
         self._refusal = ""
+        self.secrets: tuple[str, ...] = ()
+        """What was sent to log in and must not be shown."""
         self._end: BaseException | None = None
 
     # ---- what is told by the session
@@ -57,27 +63,33 @@ class Greeting:
 
     # ---- the greeting
 
-    async def open(self, address: ServerAddress, deadline: Deadline) -> None:
-        """Open the link; returns when it is secured, if it has to be."""
+    async def open(self, address: ServerAddress, deadline: Deadline) -> bool:
+        """Open the link; returns when it is secured, if it has to be.
+
+        True if INFO came before TLS began: anybody on the way may have written it.
+        """
         self._heard = Signal()
         self._refusal = ""
         self._end = None
         tls = self._options.tls
         first = tls is not None and tls.handshake_first
-        name = address.name if tls is None or tls.server_name is None else tls.server_name
+        given = None if tls is None else tls.server_name
+        name = address.name if given is None else certificate_name(given)
         context = tls_context(tls) if tls is not None and first else None
-        await self._link.open(address.host, address.port, deadline, context, name)
+        await self._link.open(address.host, address.port, deadline, context, name, self._shuffle)
         await self._wait(self._heard, deadline, "INFO")
         info = self._info
         if not first and (tls is not None or address.tls or info.tls_required):
             if not (info.tls_required or info.tls_available):
                 raise ConnectionFailed("TLS was asked for, the server does not offer it")
             await self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
+            return True
+        return False
 
-    async def log_in(self, address: ServerAddress, deadline: Deadline) -> None:
+    async def log_in(self, credentials: Credentials, deadline: Deadline) -> None:
         """Say who we are; returns when the server has taken it."""
-        credentials = credentials_for(self._options, address)
         fields = connect_fields(self._options.name, credentials, self._info.nonce)
+        self.secrets = credentials.secrets
         pong = self._pings.restart()
         self._link.write(connect_command(fields) + PING)
         try:
@@ -85,12 +97,12 @@ class Greeting:
         except AuthenticationFailed as error:
             if not credentials.is_empty:
                 raise
-            raise AuthenticationFailed(f"{error} (no credentials were given)") from None
+            raise AuthenticationFailed(f"{error} ({NO_CREDENTIALS})") from None
 
     async def _wait(self, signal: Signal, deadline: Deadline, what: str) -> None:
         came = await self._link.wait(signal, deadline)
         if self._refusal:
-            raise server_error(self._refusal)
+            raise server_error(self._refusal, self.secrets)
         if self._end is not None or not self._link.is_open:
             raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
         if not came:

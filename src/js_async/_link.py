@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from js_async._io import Forks, Signal
 from js_async._sleeper import Sleeper, Turn
+from js_async._sockets import connected
+from js_core.addresses import Shuffle
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 
@@ -176,15 +178,25 @@ class Link:
         """Return when what came over the last socket is handed on: here it always is."""
 
     async def open(
-        self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
+        self,
+        host: str,
+        port: int,
+        deadline: Deadline,
+        tls: SSLContext | None,
+        server_name: str,
+        shuffle: Shuffle | None = None,
     ) -> None:
-        """Connect a socket, with TLS from the start where a context is given; raises OSError."""
+        """Connect a socket, with TLS from the start where a context is given; raises OSError.
+
+        The addresses of a name share the time, and are tried in the order of `spread`.
+        """
         receiver = _Receiver(self)
         name = server_name if tls is not None else None
         try:
             async with asyncio.timeout(deadline.remaining()):
+                sock = await connected(host, port, deadline, shuffle)
                 transport, _ = await self._loop.create_connection(
-                    lambda: receiver, host, port, ssl=tls, server_hostname=name
+                    lambda: receiver, sock=sock, ssl=tls, server_hostname=name
                 )
         except TimeoutError:
             raise TimeoutError("no connection in time") from None

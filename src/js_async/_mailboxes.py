@@ -6,12 +6,14 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
+from js_async._failed_messages import FailedMessages
 from js_async._io import Signal
 from js_async._link import Link
 from js_async._transport import Box
 from js_core.ack_cutter import AckCutter
 from js_core.deadline import monotonic
 from js_core.errors import TwinstreamError
+from js_core.events import MessagesDropped
 from js_core.handshake import Denied
 from js_core.mailbox import Mailbox
 from js_core.protocol import Parser, Sink, subscribe_command, unsubscribe_command
@@ -27,8 +29,9 @@ class Mailboxes:
     closes one tells the server itself.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, tell: Callable[[MessagesDropped], None]) -> None:
         self._link: Final = link
+        self._failed: Final = FailedMessages(tell)
         self._sids = count(1)
         self.is_open = False
         """Whether the server understands what it is told: it has logged us in."""
@@ -39,7 +42,7 @@ class Mailboxes:
 
     def parser(self) -> Parser:
         """Return what cuts the bytes of a new link into messages for all that are open."""
-        return Parser(self._sinks, self._cutters, self._silent)
+        return Parser(self._sinks, self._cutters, self._silent, self._failed.note)
 
     def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
         """Subscribe, now or over the next link; see `Transport.open_mailbox`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from js_async._failed_messages import FailedMessages
 from js_async._transport import Box
 from js_core.deadline import monotonic
 from js_core.errors import ProtocolError
@@ -80,7 +81,13 @@ class OwnParser:
         self._before: Any = before
         self._sinks: Final = _Sinks()
         self._boxes: Final[dict[bytes, Box]] = {}
-        self._parser = Parser(self._sinks)
+        self._failed: Final = FailedMessages()
+        self._parser = self._new_parser()
+
+    def _new_parser(self) -> Parser:
+        parser = Parser(self._sinks, on_failure=self._failed.note)
+        parser.expect_payloads(self._client.max_payload)
+        return parser
 
     def serve(self, subscription: Subscription, box: Box, take: Sink) -> None:
         """Take the messages of a subscription past nats-py, unless one came already."""
@@ -100,7 +107,7 @@ class OwnParser:
         """Begin anew with another link."""
         self._before = None
         self._sinks.others.clear()
-        self._parser = Parser(self._sinks)
+        self._parser = self._new_parser()
 
     async def parse(self, data: bytes = b"") -> None:
         """Take the next piece. Raises nats-py's own error for what no server sends."""

@@ -48,11 +48,12 @@ class PublishCalls(ApiCalls):
         """Store a message and return the stream's acknowledgement.
 
         `msg_id` makes a repeat within the stream's duplicate window harmless: its acknowledgement
-        has `duplicate` set and the first one's sequence. The `expected_…` arguments are
-        conditions under which alone the message is stored; the last sequence of the subject may
-        be that of another one, or of a filter (`expected_last_subject_seq_subject`). `rollup`
-        removes what the subject (`"sub"`) or the stream (`"all"`) held before; `ttl` is the
-        message's life in whole seconds.
+        has `duplicate` set and the first one's sequence. An id that is empty, or begins or ends
+        with blanks, is refused: the server would take it for another one. The `expected_…`
+        arguments are conditions under which alone the message is stored; the last sequence of the
+        subject may be that of another one, or of a filter (`expected_last_subject_seq_subject`).
+        `rollup` removes what the subject (`"sub"`) or the stream (`"all"`) held before; `ttl` is
+        the message's life in whole seconds.
 
         When nobody takes the message it is sent again up to `retries` times, `retry_wait` seconds
         apart; by default twice, and until the timeout where its stream has no leader now. After a

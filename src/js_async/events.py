@@ -88,7 +88,8 @@ class Events(Iteration[Event]):
         self.dropped += 1
         # Told at 1, 2, 4, 8 …: a flood must not become a flood of reports.
         if not self.dropped & (self.dropped - 1):
-            self._report(MessagesDropped(frame[0].decode(), self.dropped))
+            subject = frame[0].decode("utf-8", "surrogateescape")
+            self._report(MessagesDropped(subject, self.dropped))
 
     async def _take(self, deadline: Deadline) -> Event | None:
         """Return the next event, or None when the iteration was closed."""

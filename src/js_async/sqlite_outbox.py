@@ -15,7 +15,7 @@ from js_core.errors import BadArgument
 from js_core.header_names import MSG_ID
 from js_core.headers import HeaderValues, encode_headers, header_pairs
 from js_core.outbox import OutboxEvent
-from js_core.publish import check_data
+from js_core.publish import check_data, check_message_id
 from js_core.subjects import check_subject
 
 __all__ = ["SqliteOutbox"]
@@ -89,8 +89,7 @@ class SqliteOutbox:
         """
         if id is None:
             id = str(db.execute("SELECT lower(hex(randomblob(16)))").fetchone()[0])
-        if not id:
-            raise BadArgument("id may not be empty: leave it out for a random one")
+        check_message_id(id, "id")
         subject = subject.replace("{id}", id)
         check_subject(subject)
         check_data(subject, data)

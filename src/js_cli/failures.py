@@ -147,8 +147,11 @@ def _sentence(error: Exception) -> str:
 
 def _hint(error: Exception) -> str:
     from js_core import errors
+    from js_core.handshake import NO_CREDENTIALS
 
     match error:
+        case errors.AuthenticationFailed() if NO_CREDENTIALS not in str(error):
+            return "the server refused them: look at the options, TWINSTREAM_... and the URL"
         case errors.AuthenticationFailed():
             return "give credentials with --user and --password, --token, --creds or --nkey"
         case errors.ConnectionFailed() if "TlsOptions" in str(error):

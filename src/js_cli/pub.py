@@ -118,6 +118,7 @@ def pub(
     if ttl is not None:
         with arguments_judged():
             finite_seconds(ttl, "--ttl")
+    _check_ids(msg_id, last_msg_id)
     draft = Draft(subject=subject, headers=parse_headers(headers), message_id=msg_id)
     promises = {
         "expected_stream": expected_stream,
@@ -153,6 +154,15 @@ def pub(
     if not as_json:
         tally.show(results())
     _raise_unless_all_stored(tally, interrupted=asked.is_set())
+
+
+def _check_ids(msg_id: str | None, last_msg_id: str | None) -> None:
+    from js_core.publish import check_message_id
+
+    for name, value in (("--msg-id", msg_id), ("--last-msg-id", last_msg_id)):
+        if value is not None:
+            with arguments_judged():
+                check_message_id(value, name)
 
 
 def _separator(*, lines: bool, nul: bool) -> Separator:

@@ -19,6 +19,8 @@ from attrs import frozen
 __all__ = ["Metadata", "parse_ack_reply"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST: Final = 2**64 - 1
+_LEAST: Final = -_MOST
 
 
 @frozen
@@ -57,6 +59,9 @@ def parse_ack_reply(reply: bytes) -> Metadata | None:
     try:
         delivered, stream_seq, consumer_seq, timestamp, pending = map(int, numbers)
     except ValueError:
+        return None
+    if stream_seq > _MOST or not _LEAST <= timestamp <= _MOST:
+        # Another client may send whatever it likes to the inbox of a pull.
         return None
     return Metadata(
         names[0],

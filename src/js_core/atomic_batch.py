@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from js_core.digits import natural
 from js_core.errors import BadAnswer, BadArgument, Unsupported
 from js_core.given import check_kind, check_whole
 from js_core.header_names import (
@@ -194,8 +195,7 @@ def commit_seq(headers: Headers, batch_id: str) -> int:
     """Return the number of a stored message if it is the last of a batch, else 0."""
     if headers.get(BATCH_ID) != batch_id or BATCH_COMMIT not in headers:
         return 0
-    number = headers.get(BATCH_SEQUENCE, "")
-    return int(number) if number.isascii() and number.isdigit() else 0
+    return natural(headers.get(BATCH_SEQUENCE)) or 0
 
 
 def doubt_of_absence(info: StreamInfo, since: Timestamp) -> str:

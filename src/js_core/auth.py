@@ -50,6 +50,12 @@ class Credentials:
     def _has_key(self) -> bool:
         return self.nkey_seed is not None or self.jwt is not None
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown, even if a server quotes it."""
+        given = (self.password, self.token, self.nkey_seed, self.jwt)
+        return tuple(each for each in given if each)
+
     @classmethod
     def parse(cls, text: str, name: str) -> Credentials:
         """Read the text of a credentials file (`nsc` writes them); `name` is for the error."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from js_core.arrow_page import ArrowPage
+from js_core.digits import natural
 from js_core.page_cut import cut_direct, cut_pull
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
@@ -135,6 +136,8 @@ class PullBulk(BulkAnswer):
         super().__init__(sid, reply, b".%b." % consumer.encode())
         self._left = batch
         self._needed = 0
+        # Whether the last message's line has begun and not ended: it is looked at again at its end.
+        self._in_line = False
 
     def _end(self, data: bytes) -> int | None:
         if self._count(self._own, data):
@@ -142,17 +145,21 @@ class PullBulk(BulkAnswer):
         self._left -= self._count(self._mark, data)
         if self._left > 0 or self.size < self._needed:
             return None
+        if self._in_line and b"\n" not in data:
+            return None
         return self._last_end(self._joined())
 
     def _last_end(self, data: bytes) -> int | None:
         """Return where the last message ends, None when it is not whole yet."""
         line = data.rfind(self._mark)
         end = data.find(b"\r\n", line)
-        if end < 0:
+        self._in_line = end < 0
+        if self._in_line:
             return None
         size = data[data.rfind(b" ", line, end) + 1 : end]
         # What is no number is refused by the parser.
-        self._needed = end + 4 + int(size) if size.isdigit() else 0
+        number = natural(size)
+        self._needed = 0 if number is None else end + 4 + number
         return self._needed if self._needed <= len(data) else None
 
     def _cut(self, data: bytes, end: int) -> ArrowPage | None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from attrs import field, frozen
 
+from js_core.digits import natural
 from js_core.errors import BadArgument, NotPromised
 from js_core.hole import Hole
 from js_core.subjects import check_name, check_subject
@@ -64,8 +65,9 @@ class CoordinationSubjects:
         """Return kind, name and number of a slot's subject."""
         kind, _, rest = subject.removeprefix(f"{self.root}.held.").partition(".")
         name, _, number = rest.rpartition(".")
-        if kind in {"semaphore", "rate"} and name and number.isdecimal():
-            return kind, name, int(number)
+        slot = natural(number)
+        if kind in {"semaphore", "rate"} and name and slot is not None:
+            return kind, name, slot
         return kind, rest, None
 
 

@@ -100,7 +100,7 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
     if found is None:
         raise _no_message(body[:header_size], subject)
     return StreamMessage(
-        stream=answering(found).decode(),
+        stream=answering(found).decode("utf-8", "surrogateescape"),
         subject=found[1].decode("utf-8", "surrogateescape"),
         seq=int(found[2]),
         time=Timestamp.parse(found[3].decode()),

@@ -62,7 +62,11 @@ class ServerReported:
 
 @frozen
 class MessagesDropped:
-    """A core subscription is full: its owner is too slow. `dropped` counts all of it so far."""
+    """A core subscription is full: its owner is too slow. `dropped` counts all of it so far.
+
+    Also sent when a message could not be taken in, a fault of this package. Then `dropped` counts
+    those of the connection, and the error is logged.
+    """
 
     subject: str
     dropped: int

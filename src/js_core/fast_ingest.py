@@ -23,6 +23,7 @@ from attrs import frozen
 
 import js_models
 from js_core.answers import read_object
+from js_core.digits import natural
 from js_core.errors import (
     BadAnswer,
     BadArgument,
@@ -205,7 +206,11 @@ class FastBatch:
         if not subject.startswith(self._prefix):
             return
         tokens = subject[len(self._prefix) :].split(b".")
-        number, operation = int(tokens[0]), int(tokens[1])
+        number, operation = natural(tokens[0]), natural(b"".join(tokens[1:2]))
+        if number is None or operation is None:
+            # Another client may send whatever it likes to this inbox.
+            self.stray = body[:80]
+            return
         if is_unserved(frame):
             self._refuse(number, operation, NoResponders("nobody serves the subject"))
             return
@@ -221,6 +226,8 @@ class FastBatch:
         """Take in what the server says of a batch or message; False if that is nothing known."""
         error: object = members.get("error")
         refusal = api_error(cast("dict[str, object]", error)) if isinstance(error, dict) else None
+        if error is not None and refusal is None:
+            return False
         match members:
             case {"type": "ack", "seq": int(seq), "msgs": int(interval)}:
                 self.passed = max(self.passed, seq)
@@ -232,7 +239,12 @@ class FastBatch:
                 self.refused[seq] = refusal
             case _ if refusal is not None:
                 self._refuse(number, operation, self._explained(refusal, members.get("stream")))
-            case {"batch": self.id, "stream": str(stream), "seq": int(seq), "count": int(count)}:
+            case {
+                "batch": self.id,
+                "stream": str(stream),
+                "seq": int(seq),
+                "count": int(count),
+            } if min(seq, count) >= 0:
                 domain = members.get("domain")
                 self.ack = js_models.PubAck(
                     stream=stream, seq=seq, domain=domain, batch=self.id, count=count

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from attrs import frozen
@@ -11,13 +12,17 @@ from attrs import frozen
 from js_core.auth import Credentials
 from js_core.errors import (
     AuthenticationFailed,
+    ConnectionFailed,
     PermissionDenied,
     ProtocolError,
     ServerError,
+    TwinstreamError,
 )
 from js_core.servers import ServerAddress
 
 __all__ = [
+    "NO_CREDENTIALS",
+    "Attempts",
     "Denied",
     "ServerInfo",
     "connect_fields",
@@ -25,15 +30,21 @@ __all__ = [
     "server_error",
     "trouble_text",
     "url_credentials",
+    "without_secrets",
 ]
 
 CLIENT_VERSION: Final = "0.1.0"
-_NUMBERS: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_NUMBERS: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 _DENIED: Final = re.compile(
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
     r' "([^"]*)"(?: using queue "([^"]*)")?',
     re.I,
 )
+NO_CREDENTIALS: Final = "no credentials were given"
+"""Stands in the error if a server refuses a client that gave none."""
+_CONNECT: Final = re.compile(r"CONNECT\s*\{.*", re.IGNORECASE | re.DOTALL)
+# A shorter one could be any part of a word.
+_SHORTEST_SECRET: Final = 4
 _TOO_MANY: Final = "maximum subscriptions exceeded"
 
 
@@ -78,7 +89,7 @@ class ServerInfo:
                 client_id=int(raw.get("client_id", 0)),
                 nonce=str(raw.get("nonce", "")),
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ProtocolError(f"INFO has a member of the wrong type: {error}") from error
 
     @property
@@ -116,9 +127,20 @@ def url_credentials(address: ServerAddress) -> Credentials:
     return Credentials(token=address.user)
 
 
-def server_error(text: str) -> ServerError | AuthenticationFailed:
-    """Return the error for the text of a -ERR."""
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Return the text of a -ERR without what CONNECT said, should the server quote that."""
+    text = _CONNECT.sub("CONNECT ***", text)
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            # As it is, and as it stands in JSON.
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+    return text
+
+
+def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | AuthenticationFailed:
+    """Return the error for the text of a -ERR, which shows none of the secrets."""
     lower = text.lower()
+    text = without_secrets(text, secrets)
     if lower.startswith("permissions violation"):
         return PermissionDenied(text)
     if "authorization" in lower or "authentication" in lower:
@@ -129,12 +151,32 @@ def server_error(text: str) -> ServerError | AuthenticationFailed:
 def trouble_text(error: Exception) -> str:
     """Return what an attempt to connect met and, where TLS is in the way, what to set."""
     text = str(error) or type(error).__name__
+    if not isinstance(error, OSError | TwinstreamError):
+        text = f"{type(error).__name__}: {text}"
     # Known by this attribute: `ssl` takes long to import, and few programs need it.
     if hasattr(error, "verify_code"):
         return f"{text} (TlsOptions: ca_file is whom to trust, server_name the name to expect)"
     if "CERTIFICATE_REQUIRED" in text:
         return f"{text} (TlsOptions: cert_file and key_file are the client's own)"
     return text
+
+
+class Attempts:
+    """What each attempt of one round met."""
+
+    def __init__(self) -> None:
+        self._met: list[str] = []
+        self._refused = True
+
+    def add(self, address: ServerAddress, error: Exception) -> None:
+        """Note an attempt that failed."""
+        self._met.append(f"{address}: {trouble_text(error)}")
+        self._refused = self._refused and isinstance(error, AuthenticationFailed)
+
+    def error(self) -> ConnectionFailed:
+        """Return the error of the round; `AuthenticationFailed` if all refused the credentials."""
+        kind = AuthenticationFailed if self._met and self._refused else ConnectionFailed
+        return kind("no server took the connection: " + "; ".join(self._met))
 
 
 @frozen

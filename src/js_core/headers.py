@@ -27,6 +27,7 @@ HeaderValues = Mapping[str, str | Iterable[str]]
 
 _VERSION: Final = "NATS/1.0"
 _VERSION_BYTES: Final = _VERSION.encode()
+_STATUS_DIGITS: Final = 3
 _ONE_VALUE: Final = (str, bytes)
 _BAD_NAME: Final = re.compile(r"[^!-9;-~]")
 _BAD_VALUE: Final = re.compile(r"[\r\n\0]")
@@ -99,7 +100,8 @@ def parse_status(block: bytes) -> tuple[int, str]:
     if not words:
         return 0, ""
     code, _, text = words.partition(b" ")
-    if not code.isdigit():
+    # ADR-4 has three digits. Any publisher may write thousands, which `int` refuses.
+    if len(code) > _STATUS_DIGITS or not code.isdigit():
         return 0, ""
     return int(code), text.strip().decode("utf-8", "replace")
 

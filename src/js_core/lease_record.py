@@ -7,13 +7,13 @@ a slot that holds something else is taken by somebody else.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from datetime import datetime
 from typing import Any, Final, cast
 
 from attrs import frozen
 
+from js_core.digits import natural
 from js_core.header_names import TTL
 from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
@@ -100,7 +100,7 @@ def read_slot(message: StreamMessage) -> SlotRecord:
 def _members(data: bytes) -> dict[str, Any]:
     try:
         members: Any = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
 
@@ -116,10 +116,10 @@ def _integer(value: object) -> int:
 def _bytes(value: object) -> bytes:
     try:
         return base64.b64decode(_text(value), validate=True)
-    except binascii.Error:
+    except ValueError:
+        # Not base64, or not ASCII.
         return b""
 
 
 def _ttl(headers: Headers) -> int | None:
-    text = headers.get(TTL, "")
-    return int(text) if text.isdecimal() else None
+    return natural(headers.get(TTL))

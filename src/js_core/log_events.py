@@ -12,6 +12,7 @@ __all__ = [
     "DeadLettered",
     "Elected",
     "LeaseWasLost",
+    "MessageNotRead",
     "NoDeadLetter",
     "PullSent",
     "ReconnectFailed",
@@ -41,6 +42,14 @@ class CallbackFailed:
     """A callback of the program raised an error; `name` is the parameter that it was given as."""
 
     name: str
+    error: BaseException
+
+
+@frozen
+class MessageNotRead:
+    """Reading a message raised an error, a fault of this package; the message was dropped."""
+
+    subject: str
     error: BaseException
 
 

@@ -151,6 +151,15 @@ ROWS: Final = (
         same=_error,
         traceback=True,
     ),
+    Row(
+        "MessageNotRead",
+        "connection",
+        ERROR,
+        "a message to %(subject)s was dropped, as reading it raised %(error)r",
+        limit="record",
+        same=_error,
+        traceback=True,
+    ),
     # ---- calls
     Row(
         "Call",

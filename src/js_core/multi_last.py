@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from js_core.digits import natural
 from js_core.errors import BadAnswer
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
@@ -116,7 +117,9 @@ class MultiAnswer:
         code, text = parse_status(block)
         if code == 204:
             headers = Headers.parse(block)
-            up_to = int(headers.get("Nats-UpTo-Sequence", "0"))
+            up_to = natural(headers.get("Nats-UpTo-Sequence", "0"))
+            if up_to is None:
+                raise BadAnswer(f"not the end of an answer for many subjects: {block[:80]!r}")
             return MultiEnd(up_to=up_to, more=headers.get("Nats-Num-Pending", "0") != "0")
         if code == 404 and not self._messages:
             return MultiEnd()

@@ -55,6 +55,12 @@ PONG: Final = b"PONG\r\n"
 # A control line ends somewhere: INFO of a big cluster is the longest there is.
 _MAX_LINE: Final = 1 << 20
 
+# The longest message that is waited for (bytes), unless the server announces more. What a server
+# answers itself may be longer than its `max_payload`: up to its `max_pending`, 64 MiB by default.
+_MAX_MESSAGE: Final = 1 << 26
+# Servers keep `max_payload` in 32 bits.
+_LARGEST: Final = (1 << 31) + _MAX_LINE
+
 # Sizes that are remembered, in less than 1 MiB.
 _SIZES: Final = 4096
 
@@ -91,13 +97,21 @@ class Refusal:
 Event = Info | Ping | Pong | Ok | Refusal
 
 
+OnFailure = Callable[[bytes, Exception], object]
+
+
+def _reraise(_: bytes, error: Exception) -> None:
+    raise error
+
+
 class Parser:
     """Cuts a byte stream into messages and control events.
 
     `sinks` maps subscription ids to callables that take a `Frame`, `cutters` take what is theirs
     out of the bytes before they are parsed, and of the `silent` ids nobody wants to know that they
     got messages, except their sinks; all three may change between calls.
-    A message without a sink is counted in `strays` (its subscription ended a moment ago).
+    A message without a sink is counted in `strays` (its subscription ended a moment ago). If a sink
+    raises, its message is dropped and `on_failure` gets the subject and the error.
     """
 
     def __init__(
@@ -105,10 +119,13 @@ class Parser:
         sinks: Mapping[bytes, Sink],
         cutters: Sequence[AckCutter] = (),
         silent: Container[bytes] = (),
+        on_failure: OnFailure = _reraise,
     ) -> None:
         self._sinks = sinks
         self._cutters = cutters
         self._silent = silent
+        self._on_failure = on_failure
+        self.max_message = _MAX_MESSAGE
         self._pieces: list[bytes] = []
         self._held = 0
         self._needed = 0
@@ -139,8 +156,12 @@ class Parser:
         if self._pieces:
             self._pieces.append(data)
             self._held += len(data)
-            # A long payload is not looked at again before it is complete: linear, not quadratic.
+            # A payload or a line is not looked at again before it is complete: linear, not
+            # quadratic.
             if self._held < self._needed:
+                return [], []
+            if not self._needed and b"\n" not in data:
+                self._check_line(self._held)
                 return [], []
             data = b"".join(self._pieces)
             self._pieces.clear()
@@ -169,7 +190,10 @@ class Parser:
         is_whole = _TOTALS.get(size) == len(data) - start and data.endswith(b"\r\n")
         if sink is None or word != b"MSG" or not is_whole:
             return None
-        sink((subject, reply, 0, data[start:]))
+        try:
+            sink((subject, reply, 0, data[start:]))
+        except Exception as error:
+            self._on_failure(subject, error)
         return b"" if sid in self._silent else sid
 
     def _feed_past(self, bulk: BulkAnswer, data: bytes) -> tuple[list[bytes], list[Event]]:
@@ -232,16 +256,32 @@ class Parser:
             if sink is None:
                 self.strays += 1
             else:
-                sink((subject, reply, header_size, body))
+                try:
+                    sink((subject, reply, header_size, body))
+                except Exception as error:
+                    self._on_failure(subject, error)
         return touched, events
 
     def _hold(self, data: bytes, start: int, needed: int) -> None:
         rest = data[start:]
-        if not needed and len(rest) > _MAX_LINE:
-            raise ProtocolError(f"a protocol line of more than {_MAX_LINE} bytes")
+        if not needed:
+            self._check_line(len(rest))
+        elif needed > self.max_message:
+            raise ProtocolError(
+                f"a message of {needed} bytes after {rest[:80]!r}, at most {self.max_message} are"
+                " taken"
+            )
         self._pieces.append(rest)
         self._held = len(rest)
         self._needed = needed
+
+    def _check_line(self, size: int) -> None:
+        if size > _MAX_LINE:
+            raise ProtocolError(f"a protocol line of more than {_MAX_LINE} bytes")
+
+    def expect_payloads(self, size: int) -> None:
+        """Take messages of that many bytes, the server's `max_payload`, if that is more."""
+        self.max_message = max(_MAX_MESSAGE, min(size + _MAX_LINE, _LARGEST))
 
 
 class _Totals(dict[bytes, int]):
@@ -253,7 +293,7 @@ class _Totals(dict[bytes, int]):
 
     def __missing__(self, size: bytes) -> int:
         total = int(size) + 2
-        if total < 2 or size[-1:] != b"\n":
+        if not 2 <= total <= _LARGEST or size[-1:] != b"\n":
             raise ValueError(f"not a size: {size!r}")
         if len(self) < _SIZES:
             self[size] = total

@@ -18,6 +18,9 @@ __all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_p
 
 _SEQ: Final = b'"seq":'
 _ZERO: Final = ord("0")
+_LAST_SEQ: Final = 2**64 - 1
+_MOST_DIGITS: Final = 19
+"""Sequences of more digits are read as JSON, which judges them."""
 
 
 class _Blank(PubAck):
@@ -67,7 +70,7 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     _, _, header_size, body = frame
     answer = read_answer(body[header_size:-2], subject)
     stream, seq = answer.get("stream"), answer.get("seq")
-    if not isinstance(stream, str) or type(seq) is not int:
+    if not isinstance(stream, str) or type(seq) is not int or not 0 <= seq <= _LAST_SEQ:
         raise BadAnswer(f"{subject}: the answer is not a publish acknowledgement: {body[:80]!r}")
     if seq == 0 and not answer.get("duplicate"):
         raise BadAnswer(f"{subject}: acknowledged with sequence 0, so nothing was stored")
@@ -126,7 +129,7 @@ class AckReader:
             return None
         digits = body[shape.between]
         # Nothing else may stand between the parts: a `duplicate`, say.
-        if not digits.isdigit() or digits[0] == _ZERO:
+        if not digits.isdigit() or digits[0] == _ZERO or len(digits) > _MOST_DIGITS:
             return None
         return shape.ack(digits)
 

@@ -33,6 +33,7 @@ __all__ = [
     "Publishable",
     "as_request",
     "check_data",
+    "check_message_id",
     "check_size",
     "publish_headers",
     "request_of",
@@ -41,6 +42,7 @@ __all__ = [
 
 R = TypeVar("R")
 
+_BLANKS: Final = " \t"
 _ROLLUPS: Final = ("sub", "all")
 
 
@@ -55,7 +57,7 @@ class PublishRequest(NamedTuple):
     data: bytes = b""
     headers: HeaderValues | None = None
     msg_id: str | None = None
-    """Identity within the stream's duplicate window."""
+    """Identity within the stream's duplicate window; no blanks at its ends."""
     expected_stream: str | None = None
     expected_last_seq: int | None = None
     expected_last_msg_id: str | None = None
@@ -185,15 +187,13 @@ def _promises(request: PublishRequest) -> dict[str, str]:
     msg_id, stream, last_seq, last_msg_id, subject_seq, subject, rollup, ttl = request[3:]
     found: dict[str, str] = {}
     if msg_id is not None:
-        if msg_id == "":
-            raise BadArgument("msg_id may not be empty: leave it out for no deduplication")
-        found[MSG_ID] = _text(msg_id, "msg_id")
+        found[MSG_ID] = check_message_id(msg_id)
     if stream is not None:
         found[EXPECTED_STREAM] = _text(stream, "expected_stream")
     if last_seq is not None:
         found[EXPECTED_LAST_SEQ] = _sequence(last_seq, "expected_last_seq")
     if last_msg_id is not None:
-        found[EXPECTED_LAST_MSG_ID] = _text(last_msg_id, "expected_last_msg_id")
+        found[EXPECTED_LAST_MSG_ID] = check_message_id(last_msg_id, "expected_last_msg_id")
     if subject_seq is not None:
         found[EXPECTED_LAST_SUBJECT_SEQ] = _sequence(subject_seq, "expected_last_subject_seq")
     if subject is not None:
@@ -210,6 +210,21 @@ def _promises(request: PublishRequest) -> dict[str, str]:
     if ttl is not None:
         found[TTL] = _ttl(ttl)
     return found
+
+
+def check_message_id(value: str, name: str = "msg_id") -> str:
+    """Return a message id; raises `BadArgument` for one that would be taken for another.
+
+    Servers (2.11 to 2.15) leave out blanks in front of a header's value, and readers of headers
+    those behind it, too: two ids would become one, and one of blanks none.
+    """
+    if _text(value, name).strip(_BLANKS) != value or not value:
+        if not value.strip(_BLANKS):
+            raise BadArgument(f"{name} may not be empty or blank: leave it out, got {value!r}")
+        raise BadArgument(
+            f"{name} may not begin or end with blanks, got {value!r}: the server leaves them out"
+        )
+    return value
 
 
 def _text(value: str, name: str) -> str:

@@ -42,6 +42,7 @@ from typing import Final
 
 from attrs import frozen
 
+from js_core.digits import natural
 from js_core.errors import TwinstreamError
 from js_core.pull_error import pull_error, refused_limit
 from js_core.pull_request import PullLimits
@@ -313,9 +314,10 @@ class PullEngine:
     def _learn_most(self, refusal: str) -> bool:
         """Learn how many messages a request may ask for; tell whether that mends it."""
         name, allowed = refused_limit(refusal)
-        if name != "max_batch" or not allowed.isdecimal():
+        number = natural(allowed)
+        if name != "max_batch" or number is None:
             return False
-        most = max(1, int(allowed))
+        most = max(1, number)
         grown = self._accepted and most >= self._first
         if most >= self._most or not (grown or self._limits.max_bytes is not None):
             return False

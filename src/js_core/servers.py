@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, pairwise
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -17,10 +18,19 @@ from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
 from js_core.given import check_whole
 
-__all__ = ["ReconnectPolicy", "ServerAddress", "ServerPool", "parse_servers"]
+__all__ = [
+    "ReconnectPolicy",
+    "Rounds",
+    "ServerAddress",
+    "ServerPool",
+    "certificate_name",
+    "parse_servers",
+]
 
 DEFAULT_PORT: Final = 4222
-_ESCAPES: Final = "in a password write / as %2F, ? as %3F and # as %23"
+_ESCAPES: Final = "in a password write / as %2F, ? as %3F, # as %23 and a comma as %2C"
+# Announced addresses beyond that many are passed over: a cluster has fewer servers.
+_MOST_ANNOUNCED: Final = 1000
 # Seconds. A server on the same machine that is down is tried a hundred times a second then.
 _SHORTEST_PAUSE: Final = 0.01
 _SCHEMES: Final = ("nats", "tls")
@@ -36,19 +46,25 @@ class ServerAddress:
     tls: bool = False
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
-    alias: str | None = None
-    """The name of the server that told of this one, if `host` is an IP address."""
+    origin: str | None = None
+    """The host that the user gave, if this address was announced by a server."""
 
     @property
     def name(self) -> str:
-        """The name to expect in its certificate: those of clusters hold names, not addresses."""
-        return self.alias or self.host
+        """The name to expect in its certificate.
 
-    def told(self, host: str, port: int) -> ServerAddress:
-        """Return the address of another server that this one told, with the same user info."""
-        has_name = _NUMBERS.fullmatch(self.name) is None
-        alias = self.name if has_name and _NUMBERS.fullmatch(host) else None
-        return ServerAddress(host, port, self.tls, self.user, self.password, alias)
+        Certificates of clusters hold names. An announced IP address is held against the name that
+        the user gave, never against one that a server chose.
+        """
+        if self.origin is not None and _is_number(self.host) and not _is_number(self.origin):
+            return certificate_name(self.origin)
+        return certificate_name(self.host)
+
+    def announced(self, host: str, port: int) -> ServerAddress:
+        """Return the address of another server that this one announced, with the same user info."""
+        return ServerAddress(
+            host, port, self.tls, self.user, self.password, self.origin or self.host
+        )
 
     @classmethod
     def parse(cls, url: str) -> ServerAddress:
@@ -60,6 +76,9 @@ class ServerAddress:
             raise BadArgument("server URL: the host is neither a name nor an address") from None
         if parts.scheme not in _SCHEMES:
             raise BadArgument(f"server URL scheme {parts.scheme!r}: use nats:// or tls://")
+        where = parts.netloc.rpartition("@")[2]
+        if where.count(":") > 1 and "[" not in where:
+            raise BadArgument("server URL: an IPv6 address stands in brackets: nats://[::1]:4222")
         try:
             port = DEFAULT_PORT if parts.port is None else parts.port
         except ValueError:
@@ -77,7 +96,7 @@ class ServerAddress:
         if parts.password and not parts.username:
             raise BadArgument("server URL: a password needs a user; a token stands alone, token@")
         return cls(
-            parts.hostname,
+            _host(parts.hostname),
             port,
             parts.scheme == "tls",
             unquote(parts.username) if parts.username else None,
@@ -90,9 +109,49 @@ class ServerAddress:
         return f"{host}:{self.port}"
 
 
+def _is_number(host: str) -> bool:
+    """Tell whether a host is an IP address rather than a name."""
+    return _NUMBERS.fullmatch(host) is not None
+
+
+def certificate_name(host: str) -> str:
+    """Return a host as certificates name it: without the dot behind an absolute name, or a zone."""
+    return host.partition("%")[0].removesuffix(".")
+
+
+def _host(host: str) -> str:
+    """Return the host of a URL as the resolver takes it; raises `BadArgument`."""
+    if ":" in host:
+        # RFC 6874: what stands before the zone of a link-local address is escaped.
+        number, _, zone = host.partition("%25")
+        return f"{number}%{unquote(zone)}" if zone else host
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise BadArgument("server URL: the host is neither a name nor an address") from None
+    return host
+
+
+def _split(urls: str) -> list[str]:
+    """Return the URLs of a list with commas.
+
+    Raises `BadArgument` where a comma may belong to a password: the text before it would be taken
+    for a server, and the text behind it for a token.
+    """
+    found = [url.strip() for url in urls.split(",")]
+    for before, url in pairwise(found):
+        is_part = "://" in before or (":" in before and not before.rpartition(":")[2].isdigit())
+        if "@" in url and "://" not in url and is_part and "@" not in before:
+            raise BadArgument(
+                "server URLs: in a password write a comma as %2C; if it was meant to separate two"
+                " servers, give a list of them"
+            )
+    return found
+
+
 def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
     """Read one URL, several separated by commas, or a list of them."""
-    urls = servers.split(",") if isinstance(servers, str) else servers
+    urls = _split(servers) if isinstance(servers, str) else servers
     if isinstance(urls, bytes) or not isinstance(urls, Iterable):
         # The value is not shown: it may hold a password.
         raise BadArgument(f"servers must be a URL or a list of them, got {type(urls).__name__}")
@@ -142,7 +201,9 @@ class ReconnectPolicy:
     """
 
     attempts: int = field(default=60, converter=_attempts)
-    """Rounds over the whole pool before the connection closes for good; -1 is for ever."""
+    """Rounds over the whole pool before the connection closes for good; -1 is for ever.
+
+    A connection that breaks within `max_wait` seconds counts as a failed round."""
     wait: float = field(default=0.1, converter=_wait)
     """Seconds before the second round, 0.01 at least; doubles each round."""
     max_wait: float = field(default=5.0, converter=_max_wait)
@@ -156,6 +217,34 @@ class ReconnectPolicy:
             return 0.0
         base = min(self.max_wait, self.wait * 2.0 ** min(round_ - 1, 30))
         return base * (1.0 + self.jitter * random)
+
+
+class Rounds:
+    """The rounds of attempts of one connection: whether there is another, and after what pause.
+
+    A connection that breaks within `max_wait` seconds counts as a failed round: else one that
+    breaks whenever it was made would be made again without any pause, for ever.
+    """
+
+    def __init__(self, policy: ReconnectPolicy) -> None:
+        self._policy: Final = policy
+        self.count = 0
+        """Rounds since a connection served for a while."""
+
+    def broke(self, served: float) -> None:
+        """Note that a connection broke after `served` seconds."""
+        if served >= self._policy.max_wait:
+            self.count = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether all rounds were made."""
+        return 0 <= self._policy.attempts <= self.count
+
+    def next_pause(self, random: float) -> float:
+        """Begin another round; return the seconds to wait before it."""
+        self.count += 1
+        return self._policy.pause(self.count - 1, random)
 
 
 class ServerPool:
@@ -181,8 +270,11 @@ class ServerPool:
     def round(self) -> list[ServerAddress]:
         """Return the servers for one round of attempts."""
         ordered, found = self._servers, self._found
-        there = [each for each in ordered if each in self._given or each in found]
-        return [*there, *(each for each in found if each not in ordered)]
+        there, known = {*self._given, *found}, set(ordered)
+        return [
+            *(each for each in ordered if each in there),
+            *(each for each in found if each not in known),
+        ]
 
     def prefer(self, good: ServerAddress) -> None:
         """Put a server that took the connection first."""
@@ -193,22 +285,23 @@ class ServerPool:
         self._servers = sorted(self.round(), key=lambda server: server == bad)
 
     def discover(self, urls: Iterable[str], current: ServerAddress) -> list[ServerAddress]:
-        """Take the servers that the current one named; return the new ones.
+        """Take the servers that the current one named, 1,000 at most; return the new ones.
 
         Servers that were discovered earlier and are not named now have left the cluster.
         """
         known = {(each.host, each.port): each for each in (*self._given, *self._found)}
         found: dict[tuple[str, int], ServerAddress] = {}
-        for url in urls:
+        for url in islice(urls, _MOST_ANNOUNCED):
             try:
                 named = ServerAddress.parse(url)
             except BadArgument:
                 # An address that nobody can use is no reason to give up the link it came over.
                 continue
             place = named.host, named.port
-            found[place] = known.get(place) or current.told(named.host, named.port)
+            found[place] = known.get(place) or current.announced(*place)
         if not found:
             return []
         found.setdefault((current.host, current.port), current)
-        self._found = tuple(each for each in found.values() if each not in self._given)
+        given = set(self._given)
+        self._found = tuple(each for each in found.values() if each not in given)
         return [each for place, each in found.items() if place not in known and each is not current]

@@ -12,6 +12,7 @@ from typing import Final
 
 from attrs import frozen
 
+from js_core.digits import natural
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
 
@@ -148,10 +149,6 @@ def read_status(frame: Frame) -> Status:
         code,
         text,
         token,
-        _number(headers.get(PENDING_MESSAGES)),
-        _number(headers.get(PENDING_BYTES)),
+        natural(headers.get(PENDING_MESSAGES)),
+        natural(headers.get(PENDING_BYTES)),
     )
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None

@@ -39,7 +39,7 @@ __all__ = [
 # Stored headers may hold the same names (a republished message does): the last block counts. Its
 # values cannot contain the text by which it is found, since names and subjects have no blanks.
 _TAIL: Final = re.compile(
-    rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d+)\r\n"
+    rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d{1,20})\r\n"
     rb"Nats-Time-Stamp: ([^\r]*)\r\n(Nats-Num-Pending: \d+\r\n)?"
     rb"(?:Nats-Last-Sequence: \d+\r\n)?\r\n"
 )

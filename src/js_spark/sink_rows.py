@@ -121,7 +121,8 @@ class RowReader:
 
 def _check_message(row: OutMessage) -> None:
     """Raise `SchemaError` where publishing would fail without a word of which row it was."""
-    is_plain = row.identity is None or row.identity.isprintable()
+    identity = row.identity
+    is_plain = identity is None or (identity.isprintable() and identity == identity.strip())
     if row.headers is None and row.ttl is None and is_plain:
         return  # most rows: checking takes as long as making the headers does
     request = PublishRequest(row.subject, b"", row.headers, msg_id=row.identity, ttl=row.ttl)

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from js_core.deadline import Deadline
-from js_core.errors import BadArgument, WrongHandler
+from js_core.errors import BadArgument, ConnectionFailed, WrongHandler
 from js_core.told import check_takes_one
 
 __all__ = [
@@ -233,7 +233,10 @@ class Waker:
     def __init__(self) -> None:
         self.busy = False
         """Whether the reader hands on what it read: it looks at its flag after that by itself."""
-        self._near, self._far = socket.socketpair()
+        try:
+            self._near, self._far = socket.socketpair()
+        except OSError as error:
+            raise ConnectionFailed(f"no sockets for a connection: {error}") from error
         self._near.setblocking(False)
         self._far.setblocking(False)
         self.number = self._near.fileno()

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final
 
+from js_core.addresses import Shuffle
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
@@ -33,7 +34,8 @@ __all__ = ["Link"]
 _READ_SIZE: Final = 1 << 16
 # A peer that never pauses must not keep a time-out from being told.
 _LAST_READS: Final = 256
-# Nor must somebody else who reads but gets no time from the machine (seconds).
+# Nor must a peer whose bytes take long to read, or another thread that reads but gets no time from
+# the machine (seconds).
 _LAST_WAIT: Final = 1.0
 _GLANCE: Final = 0.0005
 # Written bytes go out when this much is together …
@@ -101,10 +103,19 @@ class Link(Sender):
             time.sleep(_GLANCE)
 
     def open(
-        self, host: str, port: int, deadline: Deadline, tls: SSLContext | None, server_name: str
+        self,
+        host: str,
+        port: int,
+        deadline: Deadline,
+        tls: SSLContext | None,
+        server_name: str,
+        shuffle: Shuffle | None = None,
     ) -> None:
-        """Connect a socket, with TLS from the start where a context is given; raises OSError."""
-        sock = connected(host, port, deadline)
+        """Connect a socket, with TLS from the start where a context is given; raises OSError.
+
+        The addresses of a name share the time, and are tried in the order of `spread`.
+        """
+        sock = connected(host, port, deadline, shuffle)
         if tls is not None:
             self._adopt(secured(sock, tls, server_name, deadline))
         else:
@@ -213,6 +224,8 @@ class Link(Sender):
             time.sleep(_GLANCE)
         try:
             for _ in range(_LAST_READS):
+                if monotonic() > end:
+                    break
                 sock = self._socket
                 ready = [number for number, _ in self._poll.poll(0)]
                 if signal.raised or sock is None or sock.fileno() not in ready:

@@ -12,17 +12,16 @@ from contextlib import suppress
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
+from js_core.auth import Credentials
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import (
-    AuthenticationFailed,
     BadArgument,
     ConnectionClosed,
     ConnectionFailed,
     ConnectionLost,
     PermissionDenied,
     RequestTimeout,
-    TwinstreamError,
 )
 from js_core.events import (
     Closed,
@@ -33,7 +32,7 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
-from js_core.handshake import ServerInfo, read_denied, server_error, trouble_text
+from js_core.handshake import Attempts, ServerInfo, read_denied, server_error
 from js_core.log import Log
 from js_core.options import ConnectOptions
 from js_core.pieces import LONG
@@ -51,8 +50,9 @@ from js_core.protocol import (
     publish_command,
 )
 from js_core.publish import check_size
-from js_core.servers import ServerAddress, ServerPool
+from js_core.servers import ReconnectPolicy, Rounds, ServerAddress, ServerPool
 from js_core.tokens import Tokens
+from js_sync._credentials import credentials_for
 from js_sync._greeting import Greeting
 from js_sync._io import Signal, Task, spawn
 from js_sync._link import Link
@@ -84,16 +84,19 @@ class Session:
         self._tell: Final = tell
         shuffle = _RANDOM.shuffle if options.shuffle else None
         self._pool: Final = ServerPool(options.servers, shuffle)
+        self._rounds = Rounds(options.reconnect or ReconnectPolicy())
+        self._connected_at = 0.0
         self.tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
         # The link's own, for every wait goes through here: send what was written, then sleep until
         # the flag is up or the deadline passes; tell which.
         self.wait: Final = self._link.wait
-        self._mailboxes: Final = Mailboxes(self._link)
+        self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
         self._boxes: Final = self._mailboxes.boxes
         self._parser = self._mailboxes.parser()
         self._info = ServerInfo({})
+        self._is_believed = False
         self._address: ServerAddress = options.servers[0]
         self.epoch = 0
         self.is_connected = False
@@ -101,7 +104,7 @@ class Session:
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
         self._pings: Final = Pings(self._link)
-        self._greeting: Final = Greeting(options, self._link, self._pings)
+        self._greeting: Final = Greeting(options, self._link, self._pings, shuffle)
         self._log: Final = Log("connection")
         self._trouble = Signal()
         self._change = Signal()
@@ -213,35 +216,39 @@ class Session:
 
     def _link_up(self, servers: list[ServerAddress]) -> None:
         """Connect to the first server that takes us."""
-        met: list[str] = []
-        refused = True
+        attempts = Attempts()
         for address in servers:
+            # What a function of the program raises is no trouble of this address.
+            credentials = credentials_for(self._options, address)
             try:
-                self._greet(address)
-            except (OSError, TwinstreamError) as error:
+                self._greet(address, credentials)
+            except BadArgument:
                 self._link.shut()
-                if isinstance(error, BadArgument):
-                    raise
-                refused = refused and isinstance(error, AuthenticationFailed)
-                met.append(f"{address}: {trouble_text(error)}")
+                raise
+            except Exception as error:
+                # Any: the resolver raises `UnicodeError` for some names, and `ssl` its own kinds.
+                self._link.shut()
+                attempts.add(address, error)
                 continue
             self._pool.prefer(address)
             return
-        text = "no server took the connection: " + "; ".join(met)
-        raise AuthenticationFailed(text) if refused and met else ConnectionFailed(text)
+        raise attempts.error()
 
-    def _greet(self, address: ServerAddress) -> None:
+    def _greet(self, address: ServerAddress, credentials: Credentials) -> None:
         deadline = Deadline.after(self._options.connect_timeout)
         self._link.settle(deadline)
         self._parser = Parser({})  # nobody gets a message before the link is secured
         self._end = None
-        self._greeting.open(address, deadline)
+        # Addresses in an INFO that came before TLS are not believed: who wrote it is not known.
+        self._is_believed = not self._greeting.open(address, deadline)
         self._parser = self._mailboxes.parser()
-        self._greeting.log_in(address, deadline)
+        self._parser.expect_payloads(self._info.max_payload)
+        self._greeting.log_in(credentials, deadline)
         self._address = address
         self._discover()
         self._mailboxes.subscribe()
         self.epoch += 1
+        self._connected_at = monotonic()
         self.is_connected = True
         self._tell(Connected(str(address), self.epoch))
         self._wake()
@@ -276,14 +283,14 @@ class Session:
             self._finish(error)
 
     def _mend(self) -> None:
-        policy = self._options.reconnect
-        if policy is None:
+        if self._options.reconnect is None:
             raise ConnectionLost(f"the link broke and reconnecting is off: {self._end}")
         self._cause = self._end
         self._pool.demote(self._address)
-        round_ = 0
-        while policy.attempts < 0 or round_ < policy.attempts:
-            pause = policy.pause(round_, _RANDOM.random())
+        rounds = self._rounds
+        rounds.broke(monotonic() - self._connected_at)
+        while not rounds.is_over:
+            pause = rounds.next_pause(_RANDOM.random())
             self._link.wait_behind(self._trouble, Deadline.after(pause))
             self._trouble.clear()
             if self.is_closed:
@@ -294,11 +301,10 @@ class Session:
                 # Whatever it was: credentials that cannot be had now may be had the next time.
                 self._link.shut()
                 self._cause = error
-                round_ += 1
-                self._log_failure(round_, error)
+                self._log_failure(rounds.count, error)
                 continue
             return
-        raise ConnectionFailed(f"gave up after {round_} rounds; last: {self._cause}")
+        raise ConnectionFailed(f"gave up after {rounds.count} rounds; last: {self._cause}")
 
     def _log_failure(self, attempt: int, error: Exception) -> None:
         from js_core.log_events import ReconnectFailed
@@ -319,8 +325,15 @@ class Session:
             now = monotonic()
             for sid in touched:
                 self._touch(sid, now)
+        pings = 0
         for event in events:
-            self._handle(event)
+            if isinstance(event, Ping):
+                pings += 1
+            else:
+                self._handle(event)
+        if pings and self._link.is_open:
+            # Together: one by one, a flood of PINGs would take a system call for each.
+            self._link.post(PONG * pings)
         return self._parser.needed
 
     def _touch(self, sid: bytes, now: float) -> None:
@@ -330,14 +343,14 @@ class Session:
             box.heard_at = now
             box.signal.set()
 
-    def _handle(self, event: Info | Ping | Pong | Ok | Refusal) -> None:
+    def _handle(self, event: Info | Pong | Ok | Refusal) -> None:
         match event:
-            case Ping():
-                self._link.post(PONG)
             case Pong():
                 self._pings.came()
             case Info(values):
                 self._info = ServerInfo.read(values)
+                self._is_believed = True
+                self._parser.expect_payloads(self._info.max_payload)
                 if self.is_connected:
                     self._discover()
                     if self._info.lame_duck:
@@ -349,16 +362,16 @@ class Session:
                 pass
 
     def _discover(self) -> None:
-        new = self._pool.discover(self._info.connect_urls, self._address)
-        if new:
+        urls = self._info.connect_urls if self._is_believed else ()
+        if new := self._pool.discover(urls, self._address):
             self._tell(ServersDiscovered(tuple(str(address) for address in new)))
 
     def _refused(self, text: str) -> None:
         if not self._mailboxes.is_open:
             self._greeting.refused(text)
             return
-        self._tell(ServerReported(text))
-        error, denied = server_error(text), read_denied(text)
+        error, denied = server_error(text, self._greeting.secrets), read_denied(text)
+        self._tell(ServerReported(str(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
                 # The server closes the link after this; it is why.

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from js_core.addresses import Shuffle, spread
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument
 from js_core.pieces import behind
@@ -50,12 +51,14 @@ class Wire(Protocol):
         ...
 
 
-def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
+def connected(
+    host: str, port: int, deadline: Deadline, shuffle: Shuffle | None = None
+) -> socket.socket:
     """Return a socket with a connection, which never waits; raises OSError.
 
     The addresses of a name share what is left of the time, so that each has its turn.
     """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = spread(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), shuffle)
     trouble = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
         # A socket's timeout of 0 means "do not block", which is not meant.
@@ -69,7 +72,7 @@ def connected(host: str, port: int, deadline: Deadline) -> socket.socket:
     raise trouble
 
 
-def _connected_to(kind: list[int], address: tuple[Any, ...], timeout: float) -> socket.socket:
+def _connected_to(kind: list[Any], address: tuple[Any, ...], timeout: float) -> socket.socket:
     sock = socket.socket(*kind)
     try:
         sock.settimeout(timeout)

@@ -422,12 +422,7 @@ async def test_credentials_that_cannot_be_had_for_a_moment_do_not_end_the_connec
         peer.handshake()
         peer.close()
 
-    def without(peer: FakePeer) -> None:
-        peer.info()
-        peer.until_left()
-        assert peer.operations == []
-
-    with FakeServer(first, without, welcome) as server:
+    with FakeServer(first, welcome) as server:
         options = {"reconnect": QUICK, "credentials": credentials}
         async with js.connect(server.url, **options) as connection:
             await eventually(second_link, connection)

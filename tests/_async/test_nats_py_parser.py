@@ -107,6 +107,8 @@ async def test_what_no_server_sends_is_an_error_of_nats_py(server):
 class Client:
     """What a parser needs of a client."""
 
+    max_payload = 1 << 20
+
     def __init__(self):
         self._ps = TheirParser(self)
         self.stats = {"in_msgs": 0, "in_bytes": 0}

@@ -423,12 +423,7 @@ def test_credentials_that_cannot_be_had_for_a_moment_do_not_end_the_connection(e
         peer.handshake()
         peer.close()
 
-    def without(peer: FakePeer) -> None:
-        peer.info()
-        peer.until_left()
-        assert peer.operations == []
-
-    with FakeServer(first, without, welcome) as server:
+    with FakeServer(first, welcome) as server:
         options = {"reconnect": QUICK, "credentials": credentials}
         with js.connect(server.url, **options) as connection:
             eventually(second_link, connection)

@@ -177,3 +177,14 @@ def test_a_subject_with_a_line_break_never_reaches_the_wire(run: Run) -> None:
     result = run("pub", "a\r\nPUB b 0", "x")
     assert result.exit_code == 1
     assert "subject" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--msg-id", "--last-msg-id"])
+@pytest.mark.parametrize("id", [" a", "a ", " ", ""])
+def test_an_id_that_the_server_would_change_is_a_usage_error(
+    run: Run, stream: str, option: str, id: str
+) -> None:
+    result = run("pub", f"{stream}.a", "x", option, id)
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert "blank" in result.stderr

@@ -98,3 +98,13 @@ def test_who_may_not_is_told_where_rights_are_listed(run: Run, server_factory: F
     assert result.exit_code == 1
     assert "STREAM.LIST" in result.stderr
     assert "`twinstream permissions` tells which subjects" in result.stderr
+
+
+def test_who_gave_credentials_is_not_told_to_give_some(run: Run, server_factory: Factory) -> None:
+    with server_factory("authorization {user: ann, password: secret}") as server:
+        refused = run("stream", "ls", "-s", server.url, "--user", "ann", "--password", "wrong")
+        assert refused.exit_code == 1
+        assert "give credentials" not in refused.stderr
+        assert "the server refused them" in refused.stderr
+        without = run("stream", "ls", "-s", server.url)
+        assert "give credentials with --user" in without.stderr

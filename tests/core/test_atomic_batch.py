@@ -233,3 +233,11 @@ def test_the_error_of_a_batch_keeps_what_it_tells() -> None:
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is kind
         assert (str(again), again.outcome, again.reason) == ("text", error.outcome, "because")
+
+
+def test_an_id_that_the_server_would_change_is_refused() -> None:
+    sheet = BatchSheet("b")
+    for msg_id in (" a", "a ", " "):
+        with pytest.raises(BadArgument, match="blank"):
+            sheet.add(PublishRequest("a", msg_id=msg_id))
+    assert sheet.count == 0

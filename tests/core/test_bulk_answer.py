@@ -258,3 +258,20 @@ def test_columns_are_cut_without_numpy() -> None:
     # pyarrow before 21 takes a slice with a step by numpy, which it does not install.
     tree = ast.parse(inspect.getsource(arrow_columns))
     assert not [at.lineno for at in ast.walk(tree) if isinstance(at, ast.Slice) and at.step]
+
+
+def test_a_line_that_comes_bit_by_bit_is_not_looked_at_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+    look = PullBulk._last_end
+
+    def counted(self: PullBulk, data: bytes) -> int | None:
+        looks.append(len(data))
+        return look(self, data)
+
+    monkeypatch.setattr(PullBulk, "_last_end", counted)
+    data = pull(PLAIN[5:6])
+    begin, end = data.index(NAME.encode()) + len(NAME) + 1, data.index(b"\n") + 1
+    assert same(data, list(range(begin, end)), 1).session.in_bulk == 1
+    assert len(looks) < 5

@@ -20,6 +20,7 @@ from js_core.handshake import (
     read_denied,
     server_error,
     url_credentials,
+    without_secrets,
 )
 from js_core.options import ConnectOptions
 from js_core.servers import ServerAddress
@@ -239,3 +240,31 @@ def test_credentials_are_text_and_not_shown(what: str) -> None:
 def test_a_tls_key_without_its_certificate_is_refused() -> None:
     with pytest.raises(BadArgument, match="key_file needs cert_file"):
         TlsOptions(key_file="k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Unknown Protocol Operation: CONNECT {"user":"ann","pass":"s3cr',
+        'parser error at \'connect{"auth_token":"s3cret"}\'',
+        "Authorization Violation for ann:s3cret",
+        'Authorization Violation for s3\\u00e4\\"cret',
+        'Authorization Violation for s3ä"cret',
+    ],
+)
+def test_a_refusal_that_quotes_a_secret_is_shown_without_it(text: str) -> None:
+    secrets = (*Credentials(user="ann", password="s3cret").secrets, 's3ä"cret')
+    shown = without_secrets(text, secrets)
+    assert "s3" not in shown
+    assert "***" in shown
+    error = server_error(text, secrets)
+    assert str(error) == shown
+    assert isinstance(error, AuthenticationFailed) == text.startswith("Authorization")
+
+
+def test_short_secrets_do_not_garble_a_refusal() -> None:
+    error = server_error("Authorization Violation", Credentials(token="a").secrets)
+    assert isinstance(error, AuthenticationFailed)
+    assert str(error) == "Authorization Violation"
+    assert Credentials(nkey_seed="SU", jwt="j").secrets == ("SU", "j")
+    assert Credentials().secrets == ()

@@ -141,6 +141,8 @@ def test_status_lines_with_odd_spacing(code: int, gap: str, text: str, tail: str
         (b"NATS/1.0 OK\r\n\r\n", (0, "")),
         (b"NATS/1.0 50x No\r\n\r\n", (0, "")),
         (b"NATS/1.0 -1\r\n\r\n", (0, "")),
+        (b"NATS/1.0 5030\r\n\r\n", (0, "")),
+        (b"NATS/1.0 " + b"5" * 5000 + b"\r\n\r\n", (0, "")),
         (b"NATS/1.0 503\r\n\r\n", (503, "")),
         (b"NATS/1.0 503\r\nNats-Subject: a\r\n\r\n", (503, "")),
         (b"NATS/1.0503 glued\r\n\r\n", (503, "glued")),

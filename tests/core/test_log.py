@@ -77,6 +77,7 @@ SAMPLES: tuple[object, ...] = (
     ServerReported("Permissions Violation"),
     MessagesDropped("s.1", 4),
     log_events.CallbackFailed("on_event", ValueError("no")),
+    log_events.MessageNotRead("s.1", ValueError("no")),
     Call(kind="api", subject="$JS.API.INFO", size=1, seconds=0.1),
     Call(kind="api", subject="$JS.API.INFO", size=1, seconds=0.1, error=RequestTimeout("late")),
     log_events.WillRetry("publishing to s.1", RequestTimeout("late"), "s.1"),

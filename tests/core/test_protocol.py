@@ -251,6 +251,72 @@ def test_a_big_payload_is_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(looks) <= len(stream) + 1000
 
 
+def test_a_line_that_comes_bit_by_bit_is_not_looked_at_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+    parse = Parser._parse
+
+    def counted(self: Parser, data: bytes) -> tuple[list[bytes], list[Event]]:
+        looks.append(len(data))
+        return parse(self, data)
+
+    monkeypatch.setattr(Parser, "_parse", counted)
+    line = b'INFO {"name":"' + b"x" * 100_000 + b'"}\r\n'
+    reading = Reading().feed(*(line[n : n + 10] for n in range(0, len(line), 10)))
+    assert reading.events == [Info({"name": "x" * 100_000})]
+    assert sum(looks) <= len(line) + 10
+
+
+def test_a_line_without_an_end_is_given_up_in_the_end() -> None:
+    reading = Reading()
+    with pytest.raises(ProtocolError, match="more than 1048576 bytes"):
+        reading.feed(*[b"x" * 10_000] * 106)
+
+
+@pytest.mark.parametrize("size", [1 << 27, 10**18, 10**30, "9" * 5000])
+def test_a_message_longer_than_any_server_sends_is_not_waited_for(size: object) -> None:
+    with pytest.raises(ProtocolError):
+        Reading().feed(b"MSG a 1 %b\r\n" % str(size).encode(), b"x" * 100)
+
+
+def test_messages_as_long_as_the_server_announces_are_waited_for() -> None:
+    reading = Reading()
+    reading.parser.expect_payloads(1 << 27)
+    reading.feed(b"MSG a 1 %d\r\n" % (1 << 27))
+    with pytest.raises(ProtocolError, match="268435477 bytes"):
+        Reading().feed(b"MSG a 1 %d\r\n" % (1 << 28))
+    reading.parser.expect_payloads(1 << 60)
+    assert reading.parser.max_message < 1 << 32
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_sink_that_raises_holds_up_no_other_message(alone: bool) -> None:
+    failed: list[tuple[bytes, str]] = []
+    frames: list[Frame] = []
+
+    def broken(frame: Frame) -> None:
+        raise RuntimeError("broken")
+
+    sinks = {b"1": broken, b"2": frames.append}
+    parser = Parser(sinks, on_failure=lambda *about: failed.append((about[0], str(about[1]))))
+    bad, good = msg(b"a", b"1", b"one"), msg(b"b", b"2", b"two")
+    if alone:
+        parser.feed(bad)
+        failed.clear()
+        assert parser.feed_whole(bad) == b"1"
+        parser.feed(good)
+    else:
+        parser.feed(bad + good)
+    assert failed == [(b"a", "broken")]
+    assert frames == [(b"b", b"", 0, b"two\r\n")]
+
+
+def test_info_that_nests_too_deeply_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="nested too deeply"):
+        Reading().feed(b'INFO {"a":' + b"[" * 100_000 + b"\r\n")
+
+
 def test_it_tells_how_long_the_message_is_that_came_in_part() -> None:
     parser = Parser({})
     whole, told = msg(b"a", b"1", bytes(2000)), []

@@ -26,7 +26,7 @@ ANSWERS = [
     b'{"seq":5,"stream":"S"}',
     b'{"seq":6,"stream":"S"}',
     b'{"stream":"S","seq":4,"domain":"hub"}',
-    b'{"stream":"S","seq":51234567890123456789,"domain":"hub"}',
+    b'{"stream":"S","seq":15123456789012345678,"domain":"hub"}',
     b'{"stream":"T","seq":5,"domain":"hub"}',
     b'{"stream":"S","seq":7}',
     b'{"stream":"C","seq":8,"val":"12"}',

@@ -65,7 +65,14 @@ class Table:
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ({"msg_id": ""}, "msg_id may not be empty"),
+        ({"msg_id": ""}, "msg_id may not be empty or blank"),
+        ({"msg_id": " "}, "msg_id may not be empty or blank"),
+        ({"msg_id": " \t "}, "msg_id may not be empty or blank"),
+        ({"msg_id": " a"}, "msg_id may not begin or end with blanks, got ' a'"),
+        ({"msg_id": "a\t"}, "msg_id may not begin or end with blanks"),
+        ({"msg_id": 5}, "msg_id must be text"),
+        ({"expected_last_msg_id": ""}, "expected_last_msg_id may not be empty or blank"),
+        ({"expected_last_msg_id": "a "}, "expected_last_msg_id may not begin or end"),
         ({"msg_id": "a\r\nb"}, "Nats-Msg-Id"),
         ({"expected_last_seq": -1}, "expected_last_seq must be a sequence"),
         ({"expected_last_seq": True}, "expected_last_seq must be a sequence"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from js_core.errors import BadArgument
-from js_core.servers import ReconnectPolicy, ServerAddress, ServerPool, parse_servers
+from js_core.servers import ReconnectPolicy, Rounds, ServerAddress, ServerPool, parse_servers
 
 A, B, C = (ServerAddress(name) for name in "abc")
 
@@ -29,6 +29,8 @@ A, B, C = (ServerAddress(name) for name in "abc")
         ("nats://:@h", ServerAddress("h")),
         ("[::1]:4223", ServerAddress("::1", 4223)),
         ("nats://[fe80::1]", ServerAddress("fe80::1")),
+        ("nats://[fe80::1%25eth0]:1", ServerAddress("fe80::1%eth0", 1)),
+        ("nats://[fe80::1%eth0]", ServerAddress("fe80::1%eth0")),
     ],
 )
 def test_a_url_is_read_as_an_address(url: str, wanted: ServerAddress) -> None:
@@ -151,7 +153,7 @@ def test_discovered_servers_inherit_credentials() -> None:
     pool = ServerPool([given], None)
     new = pool.discover(["a:4222", "b:4223", "b:4223", "[::1]:4222"], given)
     assert new == [
-        ServerAddress("b", 4223, True, "ann", "s3cret"),
+        ServerAddress("b", 4223, True, "ann", "s3cret", "a"),
         ServerAddress("::1", 4222, True, "ann", "s3cret", "a"),
     ]
     assert pool.round() == [given, *new]
@@ -160,32 +162,122 @@ def test_discovered_servers_inherit_credentials() -> None:
 
 def test_a_strange_address_among_the_discovered_is_passed_over() -> None:
     pool = ServerPool([A], None)
-    assert pool.discover(["b:99999", "http://x", "", "c:4222"], A) == [C]
+    too_long = f"{'x' * 64}:4222"
+    found = pool.discover(["b:99999", "http://x", "", too_long, "a..b:4222", "c:4222"], A)
+    assert [str(each) for each in found] == ["c:4222"]
 
 
 def test_servers_that_left_the_cluster_are_forgotten() -> None:
-    pool = ServerPool([A], None)
-    assert pool.discover(["b:4222", "a:4222"], A) == [B]
-    pool.prefer(B)
-    assert pool.discover(["c:4222"], B) == [C]
+    pool, b, c = ServerPool([A], None), A.announced("b", 4222), A.announced("c", 4222)
+    assert pool.discover(["b:4222", "a:4222"], A) == [b]
+    pool.prefer(b)
+    assert pool.discover(["c:4222"], b) == [c]
     # The current one stays, whatever it says of itself; so do those that were given.
-    assert pool.round() == [B, A, C]
-    pool.prefer(C)
-    assert pool.discover(["c:4222"], C) == []
-    assert pool.round() == [C, A]
-    assert pool.discover([], C) == []
-    assert pool.round() == [C, A]
-    assert pool.discover(["b:4222", "c:4222"], C) == [B]
+    assert pool.round() == [b, A, c]
+    pool.prefer(c)
+    assert pool.discover(["c:4222"], c) == []
+    assert pool.round() == [c, A]
+    assert pool.discover([], c) == []
+    assert pool.round() == [c, A]
+    assert pool.discover(["b:4222", "c:4222"], c) == [b]
 
 
-def test_numbers_that_a_server_tells_have_its_name() -> None:
+def test_announced_numbers_have_the_name_that_the_user_gave() -> None:
     pool = ServerPool([A, ServerAddress("10.0.0.9")], None)
     (number,) = pool.discover(["10.0.0.1:4222"], A)
     assert (number.name, str(number)) == ("a", "10.0.0.1:4222")
     named, another = pool.discover(["b:4222", "10.0.0.2:4222"], number)
     assert (named.name, another.name) == ("b", "a")
+    # A server does not choose the name that another one is verified by.
+    (behind,) = pool.discover(["10.0.0.4:4222"], named)
+    assert behind.name == "a"
     (other,) = pool.discover(["10.0.0.3:4222"], ServerAddress("10.0.0.9"))
     assert other.name == "10.0.0.3"
+    (named,) = pool.discover(["c:4222"], ServerAddress("10.0.0.9"))
+    (behind,) = pool.discover(["10.0.0.5:4222"], named)
+    assert (named.name, behind.name) == ("c", "10.0.0.5")
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("nats.example.com.", "nats.example.com"),
+        ("nats.example.com", "nats.example.com"),
+        ("[fe80::1%25eth0]", "fe80::1"),
+        ("10.0.0.1", "10.0.0.1"),
+    ],
+)
+def test_certificates_hold_no_dot_at_the_end_and_no_zone(host: str, name: str) -> None:
+    address = ServerAddress.parse(f"tls://{host}:4222")
+    assert address.name == name
+    # The resolver gets the dot and the zone: they mean something to it.
+    assert address.host == host.strip("[]").replace("%25", "%")
+
+
+@pytest.mark.parametrize("url", ["nats://::1", "::1", "fe80::1:4222", "tls://ann:pw@2001:db8::1"])
+def test_an_address_without_brackets_is_explained(url: str) -> None:
+    with pytest.raises(BadArgument, match=r"stands in brackets: nats://\[::1\]:4222"):
+        ServerAddress.parse(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["nats://ann:s3,cret@h", "nats://ann:12,3@h", "nats://ann,s3cret@h:4222", "ann:s,3@h"]
+)
+def test_a_comma_in_a_password_is_explained(url: str) -> None:
+    with pytest.raises(BadArgument, match="a comma as %2C") as caught:
+        parse_servers(url)
+    assert "cret" not in str(caught.value)
+
+
+def test_lists_with_user_infos_are_still_lists() -> None:
+    for urls in ("nats://ann:pw@a,nats://ann:pw@b", "nats://ann:pw@a,ann:pw@b", "a,nats://t@b"):
+        assert [each.host for each in parse_servers(urls)] == ["a", "b"]
+    assert parse_servers(["nats://ann:s3,cret@h"])[0].password == "s3,cret"
+    assert parse_servers("nats://ann:s3%2Ccret@h")[0].password == "s3,cret"
+
+
+def test_a_label_that_no_resolver_takes_is_refused() -> None:
+    for host in ("x" * 64, "a..b", f"a.{'x' * 64}.c"):
+        with pytest.raises(BadArgument, match="neither a name nor an address"):
+            ServerAddress.parse(f"nats://{host}")
+    assert ServerAddress.parse("nats://x" + "y" * 62).port == 4222
+
+
+def test_many_announced_servers_cost_little_and_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is compared with a few others at most; of 20,000 a thousand are taken."""
+    compared = []
+    equal = ServerAddress.__eq__
+
+    def counted(self: ServerAddress, other: object) -> bool:
+        compared.append(other)
+        return equal(self, other)
+
+    monkeypatch.setattr(ServerAddress, "__eq__", counted)
+    pool, current = ServerPool([A, B], None), A
+    for turn in range(3):
+        urls = [f"10.{turn}.{n // 250}.{n % 250}:4222" for n in range(20_000)]
+        assert len(pool.discover(urls, current)) == 1000
+        pool.prefer(current)
+        assert len(pool.round()) <= 1003
+    assert len(compared) < 20_000
+
+
+def test_a_connection_that_breaks_at_once_counts_as_a_failed_round() -> None:
+    rounds = Rounds(ReconnectPolicy(attempts=4, wait=1, max_wait=10, jitter=0))
+    pauses = []
+    while not rounds.is_over:
+        pauses.append(rounds.next_pause(0.0))
+        rounds.broke(9.9)
+    assert pauses == [0, 1, 2, 4]
+    rounds.broke(10)
+    assert not rounds.is_over
+    assert rounds.next_pause(0.0) == 0
+    endless = Rounds(ReconnectPolicy(attempts=-1))
+    for _ in range(100):
+        endless.next_pause(0.0)
+    assert not endless.is_over
 
 
 def test_servers_are_found_while_others_are_put_in_order() -> None:

@@ -23,6 +23,7 @@ from js_sync._sockets import connected
 from js_sync._tls_socket import TlsSocket
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
+from tests.fake.names import full
 from tests.fake.threads import A_WHILE, beside, in_time
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -38,19 +39,6 @@ def whole(peer: FakePeer) -> None:
     peer.handshake()
     peer.reach("whole")
     peer.until_left(timeout=30)
-
-
-@contextmanager
-def full():
-    """The address of somebody who takes no connection, nor refuses any."""
-    with socket.socket() as listener, ExitStack() as waiting:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(3):
-            sock = waiting.enter_context(socket.socket())
-            sock.setblocking(False)
-            sock.connect_ex(listener.getsockname())
-        yield listener.getsockname()
 
 
 @contextmanager

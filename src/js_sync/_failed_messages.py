@@ -1,0 +1,41 @@
+# Generated from src/js_async/_failed_messages.py by codegen/twin.py. Edit that file instead.
+"""Messages that the SDK could not take in: each is dropped, and the connection goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from js_core.events import MessagesDropped
+from js_core.log import Log
+from js_core.log_events import MessageNotRead
+
+__all__ = ["FailedMessages"]
+
+
+def _ignore(_: MessagesDropped) -> None:
+    pass
+
+
+class FailedMessages:
+    """Reports messages whose delivery raised.
+
+    Whoever may publish to a subject of the client must not be able to end its connection: an
+    error in the handling of one message concerns that message only.
+    """
+
+    def __init__(self, tell: Callable[[MessagesDropped], None] = _ignore) -> None:
+        self._tell: Final = tell
+        self._log: Final = Log("connection")
+        self.count = 0
+        """How many there were."""
+
+    def note(self, subject: bytes, error: Exception) -> None:
+        """Report an error and the subject of its message; called by the thread that reads."""
+        self.count += 1
+        # Reported at 1, 2, 4, 8 …: a flood of messages must not become a flood of reports.
+        if self.count & (self.count - 1):
+            return
+        name = subject.decode("utf-8", "replace")
+        self._log(MessageNotRead(name, error))
+        self._tell(MessagesDropped(name, self.count))
