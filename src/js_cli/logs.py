@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import click
 
+from js_cli.escapes import harmless
+
 __all__ = ["verbose_option"]
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -41,8 +43,6 @@ class _Shown(logging.StreamHandler[Any]):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a record, with escapes for control characters."""
-        from js_cli.screen import harmless
-
         return harmless(super().format(record))
 
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from js_core.events import MessagesDropped
 from js_core.log import Log
-from js_core.log_events import MessageNotRead
 
 __all__ = ["FailedMessages"]
 
@@ -36,6 +35,8 @@ class FailedMessages:
         # Reported at 1, 2, 4, 8 …: a flood of messages must not become a flood of reports.
         if self.count & (self.count - 1):
             return
+        from js_core.log_events import MessageNotRead
+
         name = subject.decode("utf-8", "replace")
         self._log(MessageNotRead(name, error))
         self._tell(MessagesDropped(name, self.count))
