@@ -16,6 +16,7 @@ from js_core.errors import (
     ServerError,
 )
 from js_core.servers import ServerAddress
+from js_core.texts import go_unquoted
 
 __all__ = [
     "Denied",
@@ -31,7 +32,7 @@ CLIENT_VERSION: Final = "0.1.0"
 _NUMBERS: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _DENIED: Final = re.compile(
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
-    r' "([^"]*)"(?: using queue "([^"]*)")?',
+    r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?',
     re.I,
 )
 _TOO_MANY: Final = "maximum subscriptions exceeded"
@@ -156,4 +157,4 @@ def read_denied(text: str) -> Denied | None:
     if not found:
         return None
     kind, subject, queue = found.groups(default="")
-    return Denied(kind.lower() == "publish", subject.encode(), queue.encode())
+    return Denied(kind.lower() == "publish", go_unquoted(subject), go_unquoted(queue))

@@ -173,6 +173,15 @@ def test_an_argument_may_be_any_bytes(server: NatsServer, stream: str) -> None:
         assert nc.jetstream().get_stream(stream).get_message(1).data == b"\xff1"
 
 
+def test_white_space_that_is_none_to_the_server_stays_in_a_header(
+    run: Run, server: NatsServer, stream: str
+) -> None:
+    assert run("pub", f"{stream}.\xa0", "x", "--header", "K: \xa0v ").exit_code == 0
+    with js_sync.connect(server.url) as nc:
+        message = nc.jetstream().get_stream(stream).get_message(1)
+    assert (message.subject, message.headers["K"]) == (f"{stream}.\xa0", "\xa0v")
+
+
 def test_a_subject_with_a_line_break_never_reaches_the_wire(run: Run) -> None:
     result = run("pub", "a\r\nPUB b 0", "x")
     assert result.exit_code == 1
