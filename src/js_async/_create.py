@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve
@@ -11,7 +12,7 @@ import js_models
 from js_async import _control
 from js_async._api import Api
 from js_core.deadline import Deadline
-from js_core.difference import differences
+from js_core.difference import LIMITED, Difference, differences
 from js_core.errors import (
     BadArgument,
     ConsumerExists,
@@ -85,7 +86,7 @@ async def _stream_explained(
     except (TwinstreamError, ValueError):
         # The explanation is a courtesy; the refusal itself is what counts.
         return error
-    return error.with_differences(differences(js_models.encode(wanted), js_models.encode(actual)))
+    return error.with_differences(differences(wanted, actual, config))
 
 
 def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
@@ -174,6 +175,22 @@ async def _explained(
         return error
     if actual.config is None:
         return error
-    return error.with_differences(
-        differences(js_models.encode(config), js_models.encode(actual.config))
-    )
+    found = _consumer_differences(api, config, actual.config)
+    if LIMITED.issuperset(each.field for each in found):
+        # The limits of the stream tell which of these differ; the user may not be allowed to ask.
+        with suppress(TwinstreamError):
+            parent = (await api.stream_info(stream)).config
+            found = _consumer_differences(api, config, actual.config, parent)
+    return error.with_differences(found)
+
+
+def _consumer_differences(
+    api: Api, config: ConsumerConfig, actual: ConsumerConfig, stream: StreamConfig | None = None
+) -> tuple[Difference, ...]:
+    try:
+        wanted = js_models.effective_consumer(config, stream, _version(api))
+    except ValueError:
+        # A server older than the rules: its defaults are not known.
+        found = differences(config, actual, config)
+        return tuple(each for each in found if each.wanted is not None)
+    return differences(wanted, actual, config)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve
 
 import js_models
 from js_core.deadline import Deadline
-from js_core.difference import differences
+from js_core.difference import LIMITED, Difference, differences
 from js_core.errors import (
     BadArgument,
     ConsumerExists,
@@ -86,7 +87,7 @@ def _stream_explained(
     except (TwinstreamError, ValueError):
         # The explanation is a courtesy; the refusal itself is what counts.
         return error
-    return error.with_differences(differences(js_models.encode(wanted), js_models.encode(actual)))
+    return error.with_differences(differences(wanted, actual, config))
 
 
 def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
@@ -175,6 +176,22 @@ def _explained(
         return error
     if actual.config is None:
         return error
-    return error.with_differences(
-        differences(js_models.encode(config), js_models.encode(actual.config))
-    )
+    found = _consumer_differences(api, config, actual.config)
+    if LIMITED.issuperset(each.field for each in found):
+        # The limits of the stream tell which of these differ; the user may not be allowed to ask.
+        with suppress(TwinstreamError):
+            parent = (api.stream_info(stream)).config
+            found = _consumer_differences(api, config, actual.config, parent)
+    return error.with_differences(found)
+
+
+def _consumer_differences(
+    api: Api, config: ConsumerConfig, actual: ConsumerConfig, stream: StreamConfig | None = None
+) -> tuple[Difference, ...]:
+    try:
+        wanted = js_models.effective_consumer(config, stream, _version(api))
+    except ValueError:
+        # A server older than the rules: its defaults are not known.
+        found = differences(config, actual, config)
+        return tuple(each for each in found if each.wanted is not None)
+    return differences(wanted, actual, config)
