@@ -125,7 +125,9 @@ async def create_consumer(
     Raises `ConsumerExists` with the differences, field by field.
     """
     name, config = _completed(api, config)
-    filters = [config.filter_subject] if config.filter_subject else []
+    one, several = config.filter_subject, config.filter_subjects
+    # With both, the server would complain of the subject, which the program did not write.
+    filters = [one] if one and not several else []
     subject = api.subjects.create_consumer(stream, name, filters)
     body: dict[str, Any] = {
         "stream_name": stream,

@@ -49,6 +49,11 @@ def test_a_refused_configuration_carries_what_the_rules_say(opened, name):
         with pytest.raises(js.JetStreamError) as caught:
             stream.create_consumer(config)
         assert "more backoff values than deliveries" in caught.value.__notes__[0]
+        config = ConsumerConfig(name="f", filter_subject=name, filter_subjects=[name])
+        with pytest.raises(js.JetStreamError) as caught:
+            stream.create_consumer(config)
+        assert caught.value.err_code == 10136
+        assert "exclude each other" in caught.value.__notes__[0]
 
 
 def test_a_missing_stream_has_an_error_of_its_own(opened, name):
