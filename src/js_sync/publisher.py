@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Self
 
-from js_core.deadline import Deadline, Seconds
+from js_core.deadline import Deadline
 from js_core.errors import ConnectionClosed, PublishFailures
 from js_core.headers import HeaderValues
 from js_core.publish import PublishFailure, PublishRequest, request_of
 from js_core.publish_limits import PublishLimits
+from js_core.ttl import Ttl
 from js_models import PubAck
 from js_sync._api import Api
 from js_sync._io import Lock, Signal, Task, spawn
@@ -112,7 +113,7 @@ class Publisher(Leaving):
         expected_last_subject_seq: int | None = None,
         expected_last_subject_seq_subject: str | None = None,
         rollup: str | None = None,
-        ttl: Seconds | None = None,
+        ttl: Ttl | None = None,
     ) -> PublishHandle:
         """Send a message; waits only while the window is full. Arguments as of `publish`.
 

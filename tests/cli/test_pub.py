@@ -123,11 +123,13 @@ def test_conditions_and_what_is_removed(run: Run, server: NatsServer) -> None:
     result = run("pub", "pubc.c", "--last-seq", "1", "--json")
     assert result.exit_code == 1
     assert json_lines(result)[0]["kind"] == "WrongLastSequence"
-    assert run("pub", "pubc.c", "--rollup", "all").exit_code == 0
+    assert run("pub", "pubc.c", "--rollup", "all", "--ttl", "never").exit_code == 0
     with js_sync.connect(server.url) as nc:
         found = nc.jetstream().get_stream("PUBC")
         assert found.cached_info.state.messages == 1
-        assert found.get_message(4).headers["Nats-Rollup"] == "all"
+        headers = found.get_message(4).headers
+        assert (headers["Nats-Rollup"], headers["Nats-TTL"]) == ("all", "never")
+    assert "'ever' is not a valid" in run("pub", "pubc.a", "--ttl", "ever").stderr
 
 
 def test_a_rate_may_ask_for_longer_than_a_system_can_wait() -> None:
