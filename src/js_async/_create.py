@@ -20,6 +20,7 @@ from js_core.errors import (
     StreamExists,
     TwinstreamError,
 )
+from js_models.error_codes import MIRROR_NOT_UPDATABLE
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo
@@ -43,6 +44,9 @@ async def create_stream(api: Api, name: str, config: StreamConfig, pedantic: boo
             subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
         )
     except StreamExists as error:
+        respelt = await _with_stored_start(api, name, config)
+        if respelt is not None:
+            return await create_stream(api, name, respelt, pedantic)
         raise await _stream_explained(api, name, config, error) from None
     except JetStreamError as error:
         _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
@@ -57,8 +61,33 @@ async def update_stream(api: Api, name: str, config: StreamConfig, pedantic: boo
             subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
         )
     except JetStreamError as error:
+        respelt = await _with_stored_start(api, name, config) if _is_mirror(error) else None
+        if respelt is not None:
+            return await update_stream(api, name, respelt, pedantic)
         _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
         raise
+
+
+def _is_mirror(error: JetStreamError) -> bool:
+    return error.err_code == MIRROR_NOT_UPDATABLE
+
+
+async def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
+    """Return a configuration with the start of its mirror as the server writes it.
+
+    None where that changes nothing: it is written so, or another moment. The server takes the same
+    moment in another time zone for another mirror.
+    """
+    if config.mirror is None or config.mirror.opt_start_time is None:
+        return None
+    try:
+        stored = (await api.stream_info(name)).config
+    except TwinstreamError:
+        return None
+    from js_models._mirror_start import keep_start
+
+    kept = keep_start(stored, config)
+    return None if kept is config else js_models.decode(kept, js_models.StreamConfig)
 
 
 def _version(api: Api) -> str:

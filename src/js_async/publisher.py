@@ -10,7 +10,7 @@ from js_async._io import Lock, Signal, Task, spawn
 from js_async._leaving import LISTED, Leaving
 from js_async._pipeline import Pipeline
 from js_async._under_way import Outcome, UnderWay
-from js_core.deadline import Deadline, Seconds
+from js_core.deadline import Deadline
 from js_core.errors import ConnectionClosed, PublishFailures
 from js_core.headers import HeaderValues
 from js_core.publish import PublishFailure, PublishRequest, request_of

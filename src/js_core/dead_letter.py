@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, cast
 
 from attrs import frozen
 
+from js_core.answers import read_json
 from js_core.errors import BadArgument, JetStreamError, TwinstreamError
 from js_core.headers import Headers
 from js_core.publish import PublishRequest
@@ -375,8 +376,15 @@ def read_letter(message: StreamMessage) -> DeadLetter:
 def _original_headers(text: str | None) -> Headers:
     if text is None:
         return Headers()
-    loaded: Any = json.loads(text)
-    return Headers((name, value) for name, value in cast("list[tuple[str, str]]", loaded))
+    loaded: Any = read_json(text)
+    pairs = cast("list[Any]", loaded) if isinstance(loaded, list) else [None]
+    if not all(_is_pair(each) for each in pairs):
+        raise ValueError(f"{_HEADERS} is no list of names and values")
+    return Headers((name, value) for name, value in pairs)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(e, str) for e in value)
 
 
 def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:

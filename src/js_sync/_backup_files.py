@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+from js_core.answers import read_json
 from js_core.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from js_core.errors import BadArgument
 from js_core.s2_frames import S2Frames
@@ -134,7 +135,7 @@ def read_backup(path: str | os.PathLike[str]) -> Backup:
     folder = folder_of(path)
     try:
         size = (folder / DATA_FILE).stat().st_size
-        loaded: object = json.loads((folder / META_FILE).read_bytes())
+        loaded = read_json((folder / META_FILE).read_bytes())
         sums = folder / SUMS_FILE
         line = sums.read_text() if sums.exists() else ""
     except (OSError, ValueError) as error:

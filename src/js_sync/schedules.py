@@ -79,9 +79,10 @@ class Schedules:
 
         At its times the server publishes `data` with `headers` to `target`, another subject of the
         same stream; or, with `source`, whatever is the last message of that subject then (2.14).
-        What is published lives for `ttl` seconds or `"never"` ends, the schedule itself for
-        `lifetime` (both need `allow_msg_ttl`). With `rollup` it replaces what the target held (2.14). A stream with
-        interest retention keeps a schedule only if some consumer's filter covers its subject.
+        What is published lives for `ttl` seconds, the schedule itself for `lifetime`; `"never"`
+        keeps it beyond the stream's `max_age`. Both need `allow_msg_ttl`. With `rollup` it replaces
+        what the target held (2.14). A stream with interest retention keeps a schedule only if some
+        consumer's filter covers its subject.
 
         Raises `Unsupported`, `BadArgument`, and what `JetStream.publish` raises.
         """

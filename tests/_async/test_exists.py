@@ -100,15 +100,25 @@ async def test_a_durable_of_the_legacy_call_has_no_name(server, name):
             await stream.create_consumer(ConsumerConfig(durable_name="c"))
 
 
-async def test_another_spelling_of_a_mirrors_start_is_a_difference(opened, name):
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_the_start_of_a_mirror_may_be_written_in_any_zone(opened, name, hours):
     start = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    berlin = start.astimezone(timezone(timedelta(hours=1)))
+    other = start.astimezone(timezone(timedelta(hours=hours)))
+
+    def config(at, **more):
+        mirror = StreamSource(name=f"{name}-origin", opt_start_time=at)
+        return StreamConfig(name=name, mirror=mirror, **more)
+
     async with opened() as jet:
-        for at in (start, berlin):
-            mirror = StreamSource(name=f"{name}-origin", opt_start_time=at)
-            if at is start:
-                await jet.create_stream(StreamConfig(name=name, mirror=mirror))
-                continue
-            with pytest.raises(js.StreamExists) as error:
-                await jet.create_stream(StreamConfig(name=name, mirror=mirror))
-            assert named(error) == ["mirror"]
+        stream = await jet.create_stream(config(start))
+        created = stream.cached_info.created
+        stream = await jet.create_stream(config(other))
+        assert stream.cached_info.created == created
+        stream = await jet.create_or_update_stream(config(other, max_msgs=5))
+        assert (stream.config.max_msgs, stream.cached_info.created) == (5, created)
+        with pytest.raises(js.JetStreamError) as refused:
+            await jet.update_stream(config(other + SECOND))
+        assert refused.value.err_code == 10055
+        with pytest.raises(js.StreamExists) as error:
+            await jet.create_stream(config(other + SECOND, max_msgs=5))
+        assert named(error) == ["mirror"]

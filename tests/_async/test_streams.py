@@ -57,6 +57,17 @@ async def test_a_refused_configuration_carries_what_the_rules_say(opened, name):
         assert "exclude each other" in caught.value.__notes__[0]
 
 
+async def test_text_that_utf_8_cannot_hold_is_refused_by_its_path(opened, name):
+    async with opened() as jet:
+        with pytest.raises(js.BadArgument, match=r"^description: 'a\\ud800' is not valid Unicode"):
+            await jet.create_stream(StreamConfig(name=name, description="a\ud800"))
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.BadArgument, match=r"^config\.metadata\.k: "):
+            await stream.create_consumer(ConsumerConfig(name="c", metadata={"k": "\udfff"}))
+        with pytest.raises(js.BadArgument, match=r"^metadata: '\\ud800'"):
+            await stream.update(StreamConfig(name=name, metadata={"\ud800": "v"}))
+
+
 async def test_a_missing_stream_has_an_error_of_its_own(opened, name):
     async with opened() as jet:
         for call in (jet.get_stream, jet.delete_stream):

@@ -193,6 +193,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
             "maxTriggerDelay: needs minMessagesPerTrigger beside it",
         ),
         (HEAD + SOURCE + "subjects = ['a..b']", "subjects: "),
+        ("a = " + "[" * 100_000, "orders.toml: is nested too deeply"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
