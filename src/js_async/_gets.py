@@ -12,7 +12,7 @@ from js_core.direct_get import EVERYTHING, from_direct, from_leader, next_reques
 from js_core.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
 from js_core.hole import Hole
 from js_core.stream_message import StreamMessage
-from js_models import StorageType, StreamMessageGetResponse
+from js_models import StreamMessageGetResponse
 from js_models._sequences import HIDDEN_FROM
 
 __all__ = ["check_not_hidden", "first_seq_at", "get_message", "next_seq", "seq_of"]
@@ -64,7 +64,7 @@ async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> 
 async def check_not_hidden(api: Api, stream: str) -> None:
     """Raise `NotPromised` if the stream may hold messages that the server does not show."""
     info = await confirmed_info(api, stream)
-    if info.config.storage == StorageType.MEMORY or info.state.last_seq < HIDDEN_FROM:
+    if info.config.storage == "memory" or info.state.last_seq < HIDDEN_FROM:
         return
     if info.state.messages and await next_seq(api, stream, (EVERYTHING,), HIDDEN_FROM) is None:
         because = "the server does not return what it stored from sequence 2**62 on"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from js_models import ConsumerConfig, StreamConfig, encode
+if TYPE_CHECKING:
+    from js_models import Model
 
 __all__ = ["LIMITED", "Difference", "differences"]
 
@@ -30,16 +31,17 @@ LIMITED: Final = frozenset(
     {"duplicate_window", "inactive_threshold", "max_ack_pending", "max_batch", "mirror_direct"}
 )
 
-_Config = TypeVar("_Config", StreamConfig, ConsumerConfig)
 
-
-def differences(wanted: _Config, actual: _Config, given: _Config) -> tuple[Difference, ...]:
+def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference, ...]:
     """Return what the server holds otherwise than a program wants it.
 
     `given` is the configuration of the program, `wanted` the same with the server's defaults.
     What may only look different, as a limit of the server changed a default, is named where
     nothing else is. Metadata of the server's own makes no difference.
     """
+    # Only who looks for differences needs it.
+    from js_models import encode
+
     asked = {name: value for name, value in encode(given).items() if value is not None}
     doubtful = (LIMITED | actual.unknown.keys()) - asked.keys()
     mine, theirs = _of_users(encode(wanted)), _of_users(encode(actual))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from attrs import frozen
 
@@ -31,6 +31,7 @@ __all__ = [
     "PublishFailure",
     "PublishRequest",
     "Publishable",
+    "Rollup",
     "as_request",
     "check_data",
     "check_size",
@@ -41,7 +42,8 @@ __all__ = [
 
 R = TypeVar("R")
 
-_ROLLUPS: Final = ("sub", "all")
+Rollup: TypeAlias = Literal["sub", "all"]
+_ROLLUPS: Final = get_args(Rollup)
 
 
 class PublishRequest(NamedTuple):
@@ -63,7 +65,7 @@ class PublishRequest(NamedTuple):
     """0: the subject must hold nothing yet."""
     expected_last_subject_seq_subject: str | None = None
     """Another subject, or a filter, whose last sequence is meant (server 2.11)."""
-    rollup: str | None = None
+    rollup: Rollup | None = None
     """`sub` removes what the subject held before, `all` what the stream did."""
     ttl: Ttl | None = None
     """Seconds until the server removes the message, whole ones from 1 up (server 2.11).

@@ -11,7 +11,7 @@ from js_core.direct_get import EVERYTHING, from_direct, from_leader, next_reques
 from js_core.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
 from js_core.hole import Hole
 from js_core.stream_message import StreamMessage
-from js_models import StorageType, StreamMessageGetResponse
+from js_models import StreamMessageGetResponse
 from js_models._sequences import HIDDEN_FROM
 from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
@@ -65,7 +65,7 @@ def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | 
 def check_not_hidden(api: Api, stream: str) -> None:
     """Raise `NotPromised` if the stream may hold messages that the server does not show."""
     info = confirmed_info(api, stream)
-    if info.config.storage == StorageType.MEMORY or info.state.last_seq < HIDDEN_FROM:
+    if info.config.storage == "memory" or info.state.last_seq < HIDDEN_FROM:
         return
     if info.state.messages and next_seq(api, stream, (EVERYTHING,), HIDDEN_FROM) is None:
         because = "the server does not return what it stored from sequence 2**62 on"

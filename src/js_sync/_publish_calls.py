@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from js_core.deadline import Seconds, seconds
 from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
-from js_core.publish import Publishable, request_of
+from js_core.publish import Publishable, Rollup, request_of
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import retry_policy
 from js_core.subjects import check_name
@@ -41,7 +41,7 @@ class PublishCalls(ApiCalls):
         expected_last_msg_id: str | None = None,
         expected_last_subject_seq: int | None = None,
         expected_last_subject_seq_subject: str | None = None,
-        rollup: str | None = None,
+        rollup: Rollup | None = None,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
         retries: int | None = None,
