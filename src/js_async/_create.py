@@ -87,7 +87,7 @@ async def _with_stored_start(api: Api, name: str, config: StreamConfig) -> Strea
     from js_models._mirror_start import keep_start
 
     kept = keep_start(stored, config)
-    return None if kept is config else js_models.decode(kept, js_models.StreamConfig)
+    return None if kept is None else js_models.decode(kept, js_models.StreamConfig)
 
 
 def _version(api: Api) -> str:

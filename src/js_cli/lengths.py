@@ -42,7 +42,7 @@ class Life(click.IntRange):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         """Return the number, or the word."""
-        return value if value == NEVER else super().convert(value, param, ctx)
+        return value if value == NEVER else super().convert(cast("int", value), param, ctx)
 
 
 def length(_: click.Context, __: click.Parameter, text: str) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from attrs import frozen
 
@@ -376,15 +376,20 @@ def read_letter(message: StreamMessage) -> DeadLetter:
 def _original_headers(text: str | None) -> Headers:
     if text is None:
         return Headers()
-    loaded: Any = read_json(text)
-    pairs = cast("list[Any]", loaded) if isinstance(loaded, list) else [None]
-    if not all(_is_pair(each) for each in pairs):
-        raise ValueError(f"{_HEADERS} is no list of names and values")
-    return Headers((name, value) for name, value in pairs)
+    pairs: list[tuple[str, str]] = []
+    for pair in _listed(read_json(text)):
+        match pair:
+            case [str(name), str(value)]:
+                pairs.append((name, value))
+            case _:
+                raise ValueError(f"{_HEADERS} holds {pair!r:.60}, not a name and a value")
+    return Headers(pairs)
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(e, str) for e in value)
+def _listed(loaded: object) -> list[object]:
+    if not isinstance(loaded, list):
+        raise ValueError(f"{_HEADERS} is no list")
+    return cast("list[object]", loaded)
 
 
 def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:

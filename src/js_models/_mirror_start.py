@@ -10,21 +10,21 @@ from js_models._go_time import go_time, go_time_text
 from js_models.validation import Config, members_of
 
 
-def keep_start(old: Config, new: Config) -> Config:
-    """Return ``new`` with the start of its mirror written as in ``old``.
+def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
+    """Return the members of ``new`` with the start of its mirror written as in ``old``.
 
-    Where they are different moments, or written alike, ``new`` is returned as it is. Servers (2.11
-    to 2.15) refuse an update with the same moment in another time zone.
+    None where they are different moments, or written alike. Servers (2.11 to 2.15) refuse an update
+    with the same moment in another time zone.
     """
     try:
         before, members = _start(members_of(old)), members_of(new)
     except TextError:
-        return new
+        return None
     after = _start(members)
     if before is None or after is None or go_time(before) != go_time(after):
-        return new
+        return None
     if go_time_text(before) == go_time_text(after):
-        return new
+        return None
     return {**members, "mirror": {**members["mirror"], "opt_start_time": before}}
 
 

@@ -142,12 +142,14 @@ class _Builder:
 
     def _merged_by(self, value: yaml.Node) -> list[yaml.MappingNode]:
         """Return what stands behind ``<<``, the strongest last."""
-        given = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        given: list[yaml.Node] = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        found: list[yaml.MappingNode] = []
         for one in given:
             if not isinstance(one, yaml.MappingNode):
                 place = self.lines.place(one.start_mark.index)
                 raise TextError(Fault(place, "<< merges a mapping, or a list of mappings."))
-        return given[::-1]
+            found.append(one)
+        return found[::-1]
 
     def _scalar(self, node: yaml.Node, place: Place) -> Any:
         # Times stay text: YAML would drop their nanoseconds and put them into UTC.

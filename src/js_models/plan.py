@@ -67,7 +67,7 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
     """
     if old is None:
         return _creation(validate_stream(new, server))
-    new = keep_start(old, new)
+    new = keep_start(old, new) or new
     problems = validate_stream_update(old, new, server)
     if _unreadable(problems):
         return Plan("impossible", problems=problems)

@@ -28,7 +28,7 @@ class Operation:
 
     def __init__(self, line: str, headers: bytes = b"", payload: bytes = b"") -> None:
         self.line: Final = line
-        self.words: Final = _WORD.findall(line)
+        self.words: Final[list[str]] = _WORD.findall(line)
         self.headers: Final = headers
         self.payload: Final = payload
 
@@ -113,7 +113,7 @@ class Splitter:
         if end < 0:
             return None
         line = bytes(held[:end]).rstrip(b"\r").decode("utf-8", "surrogateescape")
-        words = _WORD.findall(line)
+        words: list[str] = _WORD.findall(line)
         verb = words[0].upper() if words else ""
         if verb not in _WITH_PAYLOAD:
             del held[: end + 1]

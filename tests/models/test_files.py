@@ -234,7 +234,7 @@ def test_merges_cannot_blow_up() -> None:
     levels = "\n".join(
         f"l{n}: &l{n} {{<<: [{', '.join([f'*l{n - 1}'] * 9)}]}}" for n in range(1, 30)
     )
-    found = load(f"- {{name: S, max_msgs: 5, subjects: [a], metadata: &l0 {{k: v}}}}\n")
+    found = load("- {name: S, max_msgs: 5, subjects: [a], metadata: &l0 {k: v}}\n")
     assert found.problems == []
     text = f"base: &l0 {{k: v, m: w}}\n{levels}\nname: S\nsubjects: [a]\nmetadata: *l29\n"
     found = load(text)

@@ -115,8 +115,9 @@ def _stream_step(
     if existing is None:
         return step_of(config, creation, creation, allowed, "")
     plan = plan_stream(existing.config, config.members, server)
-    if plan.action == "update":
-        config = evolve(config, members=keep_start(existing.config, config.members))
+    kept = keep_start(existing.config, config.members)
+    if kept is not None and plan.action == "update":
+        config = evolve(config, members=dict(kept))
     step = step_of(config, plan, creation, allowed, f"its {existing.contents}")
     return bounded(step, existing.config, existing.consumers)
 
