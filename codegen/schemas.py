@@ -38,11 +38,14 @@ class Schemas:
         return found
 
     def modules(self) -> dict[str, str]:
-        """Return the generated module of each class."""
-        return {
-            name: "js_models.generated." + path.removesuffix(".json").replace("/", ".")
-            for name, (path, _) in self.definitions().items()
-        }
+        """Return the generated module of each class, and of the words of each enumeration."""
+        found: dict[str, str] = {}
+        for name, (path, schema) in self.definitions().items():
+            module = "js_models.generated." + path.removesuffix(".json").replace("/", ".")
+            found[name] = module
+            if "enum" in schema:  # its words, for annotations
+                found[f"{name}Word"] = module
+        return found
 
     def types(self) -> dict[str, str]:
         """Return the class for each constant ``type`` member that names one class alone."""

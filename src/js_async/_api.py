@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import js_models
 from js_async._io import Handler, sleep
 from js_async._transport import Transport
-from js_core.answers import read_answer
+from js_core.answers import read_answer, write_json
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     BadAnswer,
@@ -240,4 +239,4 @@ def _payload(body: Model | Mapping[str, Any] | None) -> bytes:
     if body is None:
         return b""
     members = encode(body) if isinstance(body, Model) else body
-    return json.dumps(members, separators=(",", ":"), ensure_ascii=False).encode()
+    return write_json(members)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from js_async.disk import create_private, make_folders, open_regular, sync
+from js_core.answers import read_json
 from js_core.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from js_core.errors import BadArgument
 from js_core.s2_frames import S2Frames
@@ -135,7 +136,7 @@ def read_backup(path: str | os.PathLike[str]) -> Backup:
     try:
         with open_regular(folder / DATA_FILE) as data:
             size = os.fstat(data.fileno()).st_size
-        loaded: object = json.loads(_content(folder / META_FILE))
+        loaded = read_json(_content(folder / META_FILE))
         sums = folder / SUMS_FILE
         line = _content(sums).decode() if sums.exists() else ""
     except (OSError, ValueError) as error:

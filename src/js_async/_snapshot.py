@@ -25,7 +25,7 @@ from typing import Final
 
 from js_async._api import Api
 from js_async._confirmed import confirmed_info
-from js_async._gets import first_seq_at, next_seq, seq_of
+from js_async._gets import check_not_hidden, first_seq_at, next_seq, seq_of
 from js_async._inbox import Inbox
 from js_async._io import sleep
 from js_async._page_sources import ConsumerPages, DirectPages
@@ -48,6 +48,7 @@ from js_core.read_request import SnapshotRequest, choose
 from js_core.snapshot import Latest, Snapshot
 from js_core.stored_page import PageEnd, StoredPage
 from js_models import RetentionPolicy, StreamConfig
+from js_models._sequences import HIDDEN_FROM
 
 __all__ = ["take_snapshot"]
 
@@ -63,6 +64,8 @@ async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snap
         at_seq = await first_seq_at(api, stream, request.at_time, last_seq + 1) - 1
     if last_seq == 0 or at_seq == 0:
         return Snapshot(stream, 0, {})
+    if last_seq >= HIDDEN_FROM:
+        await check_not_hidden(api, stream)
     work = _Snapshot(api, stream, info.config, request.subjects, request.timeout)
     try:
         if at_seq is None:

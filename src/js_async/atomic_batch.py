@@ -35,6 +35,7 @@ from js_core.errors import (
 from js_core.headers import HeaderValues
 from js_core.publish import PublishRequest
 from js_core.subjects import check_subject
+from js_core.ttl import Ttl
 from js_models import PubAck
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class AtomicBatch:
         expected_stream: str | None = None,
         expected_last_seq: int | None = None,
         expected_last_subject_seq: int | None = None,
-        ttl: Seconds | None = None,
+        ttl: Ttl | None = None,
     ) -> None:
         """Add a message; returns when it is written, and for the first one when it is accepted.
 

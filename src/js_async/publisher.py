@@ -10,11 +10,12 @@ from js_async._io import Lock, Signal, Task, spawn
 from js_async._leaving import LISTED, Leaving
 from js_async._pipeline import Pipeline
 from js_async._under_way import Outcome, UnderWay
-from js_core.deadline import Deadline, Seconds
+from js_core.deadline import Deadline
 from js_core.errors import ConnectionClosed, PublishFailures
 from js_core.headers import HeaderValues
-from js_core.publish import PublishFailure, PublishRequest, request_of
+from js_core.publish import PublishFailure, PublishRequest, Rollup, request_of
 from js_core.publish_limits import PublishLimits
+from js_core.ttl import Ttl
 from js_models import PubAck
 
 __all__ = ["PublishHandle", "Publisher"]
@@ -110,8 +111,8 @@ class Publisher(Leaving):
         expected_last_msg_id: str | None = None,
         expected_last_subject_seq: int | None = None,
         expected_last_subject_seq_subject: str | None = None,
-        rollup: str | None = None,
-        ttl: Seconds | None = None,
+        rollup: Rollup | None = None,
+        ttl: Ttl | None = None,
     ) -> PublishHandle:
         """Send a message; waits only while the window is full. Arguments as of `publish`.
 

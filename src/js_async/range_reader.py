@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from js_async._api import Api
-from js_async._gets import next_seq
+from js_async._gets import check_not_hidden, next_seq
 from js_async._io import sleep
 from js_async._page_sources import ConsumerPages, LeaderPages
 from js_core.deadline import Deadline
@@ -30,6 +30,7 @@ from js_core.range_read import (
 )
 from js_core.stored_page import PageEnd, StoredPage
 from js_models import RetentionPolicy
+from js_models._sequences import HIDDEN_FROM
 
 __all__ = ["PageSource", "RangeReader"]
 
@@ -104,7 +105,8 @@ class RangeReader:
         """Return the next messages, at least one, or None when the range is complete.
 
         Raises `StreamNotFound`, another `JetStreamError`, `BadArgument` when the stream does not
-        allow direct gets, or `RequestTimeout` when nothing came for the whole timeout.
+        allow direct gets, `NotPromised` when the server may hold messages that it does not show,
+        or `RequestTimeout` when nothing came for the whole timeout.
         """
         while self._finished is None:
             step = self._read.step
@@ -118,7 +120,10 @@ class RangeReader:
                     self._finished = page
                     await self._look_ahead()
             elif isinstance(step, AskLeader):
-                self._read.leader_has(await self._ask_leader(step.seq))
+                seq = await self._ask_leader(step.seq)
+                if seq is None and self._read.end > HIDDEN_FROM and not self._read.is_open:
+                    await check_not_hidden(self._api, self._stream)
+                self._read.leader_has(seq)
             else:
                 await self._pause(step)
         page, self._finished = self._finished, None

@@ -27,6 +27,7 @@ from js_core.schedules import (
     stored_schedule,
 )
 from js_core.subjects import check_subject
+from js_core.ttl import Ttl
 from js_models import PubAck
 
 __all__ = ["Schedules"]
@@ -67,9 +68,9 @@ class Schedules:
         *,
         headers: HeaderValues | None = None,
         source: str | None = None,
-        ttl: Seconds | None = None,
+        ttl: Ttl | None = None,
         rollup: bool = False,
-        lifetime: Seconds | None = None,
+        lifetime: Ttl | None = None,
         msg_id: str | None = None,
         timeout: Seconds | None = None,
     ) -> PubAck:
@@ -77,9 +78,10 @@ class Schedules:
 
         At its times the server publishes `data` with `headers` to `target`, another subject of the
         same stream; or, with `source`, whatever is the last message of that subject then (2.14).
-        What is published lives for `ttl` seconds, the schedule itself for `lifetime` (both need
-        `allow_msg_ttl`). With `rollup` it replaces what the target held (2.14). A stream with
-        interest retention keeps a schedule only if some consumer's filter covers its subject.
+        What is published lives for `ttl` seconds, the schedule itself for `lifetime`; `"never"`
+        keeps it beyond the stream's `max_age`. Both need `allow_msg_ttl`. With `rollup` it replaces
+        what the target held (2.14). A stream with interest retention keeps a schedule only if some
+        consumer's filter covers its subject.
 
         Raises `Unsupported`, `BadArgument`, and what `JetStream.publish` raises.
         """

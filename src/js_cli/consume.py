@@ -27,27 +27,28 @@ from js_cli.values import in_time
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from js_models import ConsumerConfig
+    from js_models import ConsumerConfig, DeliverPolicyWord
     from js_sync import Consumer, Message, OrderedMessages, Priority, Stream
 
 _TURN: Final = 0.5
 """Seconds of each wait for a message, so that Ctrl-C is heard soon."""
 _SHORTEST: Final = 0.05
+_PLAIN: Final[dict[str, DeliverPolicyWord]] = {"all": "all", "new": "new", "last": "last"}
 
 
 @frozen(kw_only=True)
 class Start:
     """Where a new consumer starts: ``all``, ``new``, ``last``, a sequence or a time."""
 
-    policy: str
+    policy: DeliverPolicyWord
     sequence: int | None = None
     time: datetime | None = None
 
 
 def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     """Return the start that an argument names; a callback of click."""
-    if text in ("all", "new", "last"):
-        return Start(policy=text)
+    if text in _PLAIN:
+        return Start(policy=_PLAIN[text])
     where = moment(text, or_else="all, new, last, ")
     if isinstance(where, datetime):
         return Start(policy="by_start_time", time=where)

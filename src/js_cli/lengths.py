@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import click
 
+from js_core.ttl import NEVER
 from js_models.go_duration import parse_go_duration
 
-__all__ = ["LAST_SEQUENCE", "SEQUENCE", "Finite", "length"]
+__all__ = ["LAST_SEQUENCE", "SEQUENCE", "Finite", "Life", "length"]
 
 LAST_SEQUENCE: Final = 2**64 - 1
 SEQUENCE: Final = click.IntRange(1, LAST_SEQUENCE)
@@ -27,6 +28,21 @@ class Finite(click.FloatRange):
         if not isfinite(found):
             self.fail(f"{value} is not a finite number", param, ctx)
         return found
+
+
+class Life(click.IntRange):
+    """The life of a message: whole seconds from 1 up, or `never`."""
+
+    name = "seconds or never"
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the number, or the word."""
+        return value if value == NEVER else super().convert(cast("int", value), param, ctx)
 
 
 def length(_: click.Context, __: click.Parameter, text: str) -> float:

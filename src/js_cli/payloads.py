@@ -18,6 +18,8 @@ from typing import Final
 import click
 from attrs import frozen
 
+from js_core.subjects import BLANKS
+
 PLACEHOLDER: Final = "{n}"
 
 
@@ -50,12 +52,12 @@ def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     pairs: list[tuple[str, str]] = []
     for line in lines:
         name, colon, value = line.partition(":")
-        if not colon or not name.strip():
+        if not colon or not name.strip(BLANKS):
             raise click.BadParameter(
                 f"{line!r} needs a name and a colon; write it like 'Name: value'",
                 param_hint="--header",
             )
-        pairs.append((name.strip(), value.strip()))
+        pairs.append((name.strip(BLANKS), value.strip(BLANKS)))
     return tuple(pairs)
 
 

@@ -11,12 +11,12 @@ import click
 
 from js_cli.failures import Failure, arguments_judged, failure_as_json, needs_its_reader
 from js_cli.interrupts import asked_to_stop
-from js_cli.lengths import LAST_SEQUENCE, Finite
+from js_cli.lengths import LAST_SEQUENCE, Finite, Life
 from js_cli.payloads import Draft, Separator, at_rate, parse_headers, payloads
 from js_cli.pub_tally import Tally
 from js_cli.screen import notes, print_json, progress, results
 from js_cli.target import Target, json_option, server_options
-from js_core.deadline import finite_seconds
+from js_core.ttl import Ttl, ttl_header
 
 if TYPE_CHECKING:
     from js_models import PubAck
@@ -57,7 +57,9 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
     "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of each message."
 )
 @click.option("--msg-id", metavar="ID", help="The stream keeps one message of each id.")
-@click.option("--ttl", type=click.IntRange(min=1), metavar="SECONDS", help="Life of the message.")
+@click.option(
+    "--ttl", type=Life(), metavar="SECONDS", help='Life of the message; "never" outlives max_age.'
+)
 @click.option(
     "--rollup",
     type=click.Choice(["sub", "all"]),
@@ -90,7 +92,7 @@ def pub(
     rate: float | None,
     headers: tuple[str, ...],
     msg_id: str | None,
-    ttl: int | None,
+    ttl: Ttl | None,
     rollup: str | None,
     expected_stream: str | None,
     last_seq: int | None,
@@ -117,7 +119,7 @@ def pub(
         raise click.UsageError("--last-subject needs --last-subject-seq: it says of which subject")
     if ttl is not None:
         with arguments_judged():
-            finite_seconds(ttl, "--ttl")
+            ttl_header(ttl, "--ttl")
     _check_ids(msg_id, last_msg_id)
     draft = Draft(subject=subject, headers=parse_headers(headers), message_id=msg_id)
     promises = {

@@ -13,6 +13,7 @@ from js_cli.payloads import argument, parse_headers
 from js_cli.schedule_view import as_json_object, in_words
 from js_cli.screen import print_json, results
 from js_cli.target import Target, json_option, server_options
+from js_core.ttl import NEVER, Ttl
 
 if TYPE_CHECKING:
     from js_core.schedules import Schedule
@@ -95,15 +96,21 @@ def add(
             payload,
             headers=pairs or None,
             source=source,
-            ttl=duration(ttl, "--ttl") if ttl else None,
+            ttl=_life(ttl, "--ttl"),
             rollup=rollup,
-            lifetime=duration(lifetime, "--lifetime") if lifetime else None,
+            lifetime=_life(lifetime, "--lifetime"),
         )
         if as_json:
             print_json({"seq": ack.seq, **as_json_object(schedules.get(subject))})
             return
     (first,) = schedule.next_times(datetime.now(UTC), 1)
     results().print(f"stored in {ack.stream} at sequence {ack.seq}: {schedule}, {in_words(first)}")
+
+
+def _life(text: str | None, option: str) -> Ttl | None:
+    if text == NEVER:
+        return NEVER
+    return duration(text, option) if text else None
 
 
 def chosen(

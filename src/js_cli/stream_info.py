@@ -73,7 +73,8 @@ def _show_state(console: Console, described: StreamInfo) -> None:
 
 def _origin(origin: StreamSourceInfo) -> str:
     """Say how far a copy is behind the stream that it copies, and why it gets nothing."""
-    told = [f"{origin.name} {origin.filter_subject or ''}".strip(), f"{origin.lag or 0:,} behind"]
+    of = f"{origin.name} {origin.filter_subject}" if origin.filter_subject else str(origin.name)
+    told = [of, f"{origin.lag or 0:,} behind"]
     seconds = origin.active.total_seconds() if origin.active is not None else -1
     if seconds < 0:  # what the server says before the first sign of life
         told.append("never heard")

@@ -34,6 +34,8 @@ WORDS: Final = {
 """Words that stand for patterns."""
 
 _NUMBER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+# What stands between white space for Go, to which U+001C to U+001F are no white space.
+_WORD: Final = re.compile(r"[\S\x1c-\x1f]+")
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86400
@@ -90,7 +92,7 @@ class Cron:
 
     def __init__(self, pattern: str) -> None:
         self.pattern: Final = pattern
-        fields = WORDS.get(pattern, pattern).split()
+        fields = _WORD.findall(WORDS.get(pattern, pattern))
         if len(fields) != len(_FIELDS):
             hint = ": the first is the second, put 0 before the five" if len(fields) == 5 else ""
             raise BadArgument(f"cron {pattern!r} has {len(fields)} fields and needs 6{hint}")

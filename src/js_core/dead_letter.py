@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from attrs import frozen
 
+from js_core.answers import read_json
 from js_core.errors import BadArgument, JetStreamError, TwinstreamError
 from js_core.headers import Headers
 from js_core.publish import PublishRequest
@@ -375,8 +376,20 @@ def read_letter(message: StreamMessage) -> DeadLetter:
 def _original_headers(text: str | None) -> Headers:
     if text is None:
         return Headers()
-    loaded: Any = json.loads(text)
-    return Headers((name, value) for name, value in cast("list[tuple[str, str]]", loaded))
+    pairs: list[tuple[str, str]] = []
+    for pair in _listed(read_json(text)):
+        match pair:
+            case [str(name), str(value)]:
+                pairs.append((name, value))
+            case _:
+                raise ValueError(f"{_HEADERS} holds {pair!r:.60}, not a name and a value")
+    return Headers(pairs)
+
+
+def _listed(loaded: object) -> list[object]:
+    if not isinstance(loaded, list):
+        raise ValueError(f"{_HEADERS} is no list")
+    return cast("list[object]", loaded)
 
 
 def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-__all__ = ["Difference", "differences"]
+if TYPE_CHECKING:
+    from js_models import Model
+
+__all__ = ["LIMITED", "Difference", "differences"]
 
 
 @frozen
@@ -22,43 +25,49 @@ class Difference:
         return f"{self.field}: wanted {self.wanted!r}, is {self.actual!r}"
 
 
-def differences(wanted: Mapping[str, Any], actual: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Return what was asked for and is otherwise.
-
-    Fields that were left to the server are no differences, nor is metadata of the server's own.
-    Where nothing that was asked for differs, what the server has beyond its defaults does.
-    """
-    wanted, actual = _of_users(wanted), _of_users(actual)
-    asked = {name: value for name, value in wanted.items() if value is not None}
-    found = [
-        Difference(name, value, actual.get(name))
-        for name, value in asked.items()
-        if not _same(value, actual.get(name))
-    ]
-    if not found:
-        found = [
-            Difference(name, None, value)
-            for name, value in actual.items()
-            if name not in asked and value and name not in _FILLED_IN
-        ]
-    return tuple(found)
-
-
-# The server fills these in by itself, so their presence tells nothing.
-_FILLED_IN: Final = frozenset(
-    {
-        "ack_wait",
-        "deliver_policy",
-        "inactive_threshold",
-        "max_ack_pending",
-        "max_deliver",
-        "max_waiting",
-        "metadata",
-        "name",
-        "num_replicas",
-        "replay_policy",
-    }
+# Where these are left out, the server takes them from limits of its own, of the stream, or from the
+# origin of a mirror.
+LIMITED: Final = frozenset(
+    {"duplicate_window", "inactive_threshold", "max_ack_pending", "max_batch", "mirror_direct"}
 )
+
+
+def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference, ...]:
+    """Return what the server holds otherwise than a program wants it.
+
+    `given` is the configuration of the program, `wanted` the same with the server's defaults.
+    What may only look different, as a limit of the server changed a default, is named where
+    nothing else is. Metadata of the server's own makes no difference.
+    """
+    # Only who looks for differences needs it.
+    from js_models import encode
+
+    asked = {name: value for name, value in encode(given).items() if value is not None}
+    doubtful = (LIMITED | actual.unknown.keys()) - asked.keys()
+    mine, theirs = _of_users(encode(wanted)), _of_users(encode(actual))
+    differ = [
+        Difference(name, mine.get(name), theirs.get(name))
+        for name in dict.fromkeys([*mine, *theirs])
+        if not _same(mine.get(name), theirs.get(name))
+    ]
+    sure = [each for each in differ if each.field not in doubtful]
+    return tuple(sure or differ or _odd(mine, theirs, asked))
+
+
+def _odd(
+    wanted: Mapping[str, Any], actual: Mapping[str, Any], given: Mapping[str, Any]
+) -> list[Difference]:
+    """Return what means the same and is not: empty and absent, two spellings of one time."""
+    mine, theirs = _nested({**wanted, **_of_users(given)}), _nested(actual)
+    return [
+        Difference(name, mine.get(name), theirs.get(name))
+        for name in dict.fromkeys([*mine, *theirs])
+        if mine.get(name) != theirs.get(name)
+    ]
+
+
+def _nested(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if isinstance(value, (dict, list))}
 
 
 def _same(wanted: Any, actual: Any) -> bool:

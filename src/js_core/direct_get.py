@@ -6,10 +6,10 @@ message itself, its place among the headers (ADR-31).
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any, Final
 
+from js_core.answers import write_json
 from js_core.errors import (
     BadAnswer,
     BadArgument,
@@ -120,4 +120,4 @@ def _no_message(block: bytes, subject: str) -> TwinstreamError:
 
 def payload_of(request: dict[str, Any]) -> bytes:
     """Return a request as the bytes of a direct get."""
-    return json.dumps(request, separators=(",", ":"), ensure_ascii=False).encode()
+    return write_json(request)

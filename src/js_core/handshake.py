@@ -19,6 +19,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_core.servers import ServerAddress
+from js_core.texts import go_unquoted
 
 __all__ = [
     "NO_CREDENTIALS",
@@ -37,7 +38,7 @@ CLIENT_VERSION: Final = "0.1.0"
 _NUMBERS: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 _DENIED: Final = re.compile(
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
-    r' "([^"]*)"(?: using queue "([^"]*)")?',
+    r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?',
     re.I,
 )
 NO_CREDENTIALS: Final = "no credentials were given"
@@ -198,4 +199,4 @@ def read_denied(text: str) -> Denied | None:
     if not found:
         return None
     kind, subject, queue = found.groups(default="")
-    return Denied(kind.lower() == "publish", subject.encode(), queue.encode())
+    return Denied(kind.lower() == "publish", go_unquoted(subject), go_unquoted(queue))

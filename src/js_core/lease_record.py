@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from attrs import frozen
 
+from js_core.answers import read_json
 from js_core.digits import natural
 from js_core.header_names import TTL
 from js_core.headers import Headers
@@ -99,8 +100,8 @@ def read_slot(message: StreamMessage) -> SlotRecord:
 
 def _members(data: bytes) -> dict[str, Any]:
     try:
-        members: Any = json.loads(data)
-    except (ValueError, RecursionError):
+        members: Any = read_json(data)
+    except ValueError:
         return {}
     return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
 

@@ -7,12 +7,12 @@ answering replica had come.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 from attrs import frozen
 
+from js_core.answers import write_json
 from js_core.digits import natural
 from js_core.errors import BadAnswer
 from js_core.headers import Headers, parse_status
@@ -63,7 +63,7 @@ def multi_request(
         body["seq"] = seq
     if up_to_seq is not None:
         body["up_to_seq"] = up_to_seq
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return write_json(body)
 
 
 @frozen

@@ -34,6 +34,7 @@ from js_models import (
     ConsumerInfo,
     ConsumerLimits,
     DeliverPolicy,
+    DeliverPolicyWord,
     Duration,
     ReplayPolicy,
     Timestamp,
@@ -47,7 +48,7 @@ _INACTIVE: Final = Duration(minutes=5)
 
 def ordered_config(
     subjects: str | Sequence[str] | None,
-    deliver_policy: DeliverPolicy | str | None,
+    deliver_policy: DeliverPolicy | DeliverPolicyWord | None,
     start_seq: int | None,
     start_time: datetime | None,
     headers_only: bool,

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from typing import Final
 
 from attrs import frozen
@@ -33,6 +33,7 @@ __all__ = [
 
 # With `js_ack_fc_v2` (server 2.14) domain and account stand in front of the stream.
 _SECOND_FORM: Final = {"$JS.ACK.": "$JS.ACK.*.*.", "$JS.FC.": "$JS.FC.*.*."}
+_ESCAPED: Final = re.compile(r'[\0-\x1f\x7f"\\]')
 
 
 @frozen
@@ -56,9 +57,14 @@ class Permissions:
         for what, rule in self.as_json().items():
             for verb, subjects in rule.items():
                 lines.append(f"  {what} {{ {verb}: [")
-                lines += [f"    {json.dumps(subject)}" for subject in subjects]
+                lines += [f'    "{_quoted(subject)}"' for subject in subjects]
                 lines.append("  ] }")
         return "\n".join([*lines, "}"])
+
+
+def _quoted(subject: str) -> str:
+    # The server's configuration has no \\u; what is not ASCII stands there as it is.
+    return _ESCAPED.sub(lambda found: f"\\x{ord(found.group()):02x}", subject)
 
 
 def _rule(subjects: tuple[str, ...]) -> dict[str, list[str]]:

@@ -6,17 +6,22 @@ against 3.0 microseconds for JSON (Python 3.11).
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from js_core.answers import read_answer
 from js_core.errors import BadAnswer, TwinstreamError
 from js_core.protocol import Frame
+from js_core.texts import go_unquoted
 from js_models import PubAck
 
 __all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_pub_ack"]
 
 _SEQ: Final = b'"seq":'
+_ESCAPE: Final = re.compile(rb"\\(?:x[0-9a-f]{2}|U[0-9a-f]{8}|.)", re.DOTALL)
+_NOT_IN_JSON: Final = b"xUav"
 _ZERO: Final = ord("0")
 _LAST_SEQ: Final = 2**64 - 1
 _MOST_DIGITS: Final = 19
@@ -68,7 +73,8 @@ def is_strange(frame: Frame, stream: str, domain: str | None) -> bool:
 def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     """Return the acknowledgement in an answer, or raise what it says instead."""
     _, _, header_size, body = frame
-    answer = read_answer(body[header_size:-2], subject)
+    payload = body[header_size:-2]
+    answer = read_answer(_as_json(payload) if b"\\" in payload else payload, subject)
     stream, seq = answer.get("stream"), answer.get("seq")
     if not isinstance(stream, str) or type(seq) is not int or not 0 <= seq <= _LAST_SEQ:
         raise BadAnswer(f"{subject}: the answer is not a publish acknowledgement: {body[:80]!r}")
@@ -83,6 +89,23 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
         batch=answer.get("batch"),
         count=answer.get("count"),
     )
+
+
+def _as_json(payload: bytes) -> bytes:
+    """Return an acknowledgement with JSON's escapes in place of Go's.
+
+    The server writes the names of stream and domain with `%q`, which differs from JSON for control
+    characters and for what cannot be printed beyond U+FFFF.
+    """
+    return _ESCAPE.sub(_json_escape, payload)
+
+
+def _json_escape(found: re.Match[bytes]) -> bytes:
+    escape = found.group()
+    if escape[1] not in _NOT_IN_JSON:
+        return escape
+    letter = go_unquoted(escape.decode()).decode("utf-8", "replace")
+    return json.dumps(letter)[1:-1].encode()
 
 
 class AckShape:

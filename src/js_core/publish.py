@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from attrs import frozen
 
-from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument, TwinstreamError
 from js_core.header_names import (
     EXPECTED_LAST_MSG_ID,
@@ -25,12 +24,14 @@ from js_core.header_names import (
 )
 from js_core.headers import Headers, HeaderValues, check_mapping, encode_headers
 from js_core.subjects import check_filter
+from js_core.ttl import Ttl, ttl_header
 
 __all__ = [
     "PLAIN",
     "PublishFailure",
     "PublishRequest",
     "Publishable",
+    "Rollup",
     "as_request",
     "check_data",
     "check_message_id",
@@ -43,7 +44,8 @@ __all__ = [
 R = TypeVar("R")
 
 _BLANKS: Final = " \t"
-_ROLLUPS: Final = ("sub", "all")
+Rollup: TypeAlias = Literal["sub", "all"]
+_ROLLUPS: Final = get_args(Rollup)
 
 
 class PublishRequest(NamedTuple):
@@ -65,10 +67,14 @@ class PublishRequest(NamedTuple):
     """0: the subject must hold nothing yet."""
     expected_last_subject_seq_subject: str | None = None
     """Another subject, or a filter, whose last sequence is meant (server 2.11)."""
-    rollup: str | None = None
+    rollup: Rollup | None = None
     """`sub` removes what the subject held before, `all` what the stream did."""
-    ttl: Seconds | None = None
-    """Seconds until the server removes the message, whole ones from 1 up (server 2.11)."""
+    ttl: Ttl | None = None
+    """Seconds until the server removes the message, whole ones from 1 up (server 2.11).
+
+    `never` keeps it beyond the stream's `max_age`. A stream with `subject_delete_marker_ttl` raises
+    a shorter one to that.
+    """
 
     @property
     def is_repeatable(self) -> bool:
@@ -208,7 +214,7 @@ def _promises(request: PublishRequest) -> dict[str, str]:
             raise BadArgument(f"rollup must be 'sub' or 'all', got {rollup!r}")
         found[ROLLUP] = rollup
     if ttl is not None:
-        found[TTL] = _ttl(ttl)
+        found[TTL] = ttl_header(ttl)
     return found
 
 
@@ -242,12 +248,3 @@ def _sequence(value: int, name: str) -> str:
 
 def _values(headers: HeaderValues, name: str) -> str | Iterable[str]:
     return headers.get_all(name) if isinstance(headers, Headers) else headers[name]
-
-
-def _ttl(ttl: Seconds) -> str:
-    whole = finite_seconds(ttl, "ttl")
-    if whole < 1 or whole != int(whole):
-        raise BadArgument(
-            f"ttl must be whole seconds from 1 up, got {ttl!r}: the server cuts parts"
-        )
-    return str(int(whole))

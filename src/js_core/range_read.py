@@ -144,6 +144,11 @@ class RangeRead:
         return self._end == OPEN_END
 
     @property
+    def end(self) -> int:
+        """The sequence behind the last one of the range."""
+        return self._end
+
+    @property
     def next_seq(self) -> int:
         """The first sequence that is not settled yet: where a new reader would continue."""
         return self._next

@@ -27,6 +27,7 @@ from js_core.header_names import (
 from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
 from js_core.subjects import check_subject
+from js_core.ttl import Ttl, ttl_header
 from js_models import Duration, StreamConfig, Timestamp
 from js_models._go_time import go_time_text
 from js_models.go_duration import parse_go_duration
@@ -235,7 +236,7 @@ def schedule_headers(
     target: str,
     *,
     source: str | None = None,
-    ttl: Seconds | None = None,
+    ttl: Ttl | None = None,
     rollup: bool = False,
 ) -> dict[str, str]:
     """Return the headers of a schedule on a subject. Raises `BadArgument`."""
@@ -251,7 +252,7 @@ def schedule_headers(
             raise BadArgument(f"the source {source} is the target or the schedule's own subject")
         headers[SOURCE] = source
     if ttl is not None:
-        headers[TTL] = _whole_seconds(ttl)
+        headers[TTL] = ttl_header(ttl)
     if rollup:
         headers[ROLLUP] = "sub"
     return headers
@@ -282,13 +283,6 @@ def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
         # 2.12 would purge any message that is there.
         EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: schedule.subject,
     }
-
-
-def _whole_seconds(ttl: Seconds) -> str:
-    whole = finite_seconds(ttl, "ttl")
-    if whole < 1 or whole != int(whole):
-        raise BadArgument(f"ttl must be whole seconds from 1 up, got {ttl!r}")
-    return str(int(whole))
 
 
 def explained(error: JetStreamError, target: str, source: str | None) -> JetStreamError | None:

@@ -16,6 +16,7 @@ from js_core.errors import BadArgument
 from js_core.given import check_kind
 
 __all__ = [
+    "BLANKS",
     "ApiSubjects",
     "check_filter",
     "check_name",
@@ -25,9 +26,12 @@ __all__ = [
     "known_subject",
 ]
 
-# The server splits a protocol line at blanks; a CR or LF would start a line of its own.
-_NOT_IN_SUBJECT: Final = re.compile(r"[\s\0]")
-_NOT_IN_NAME: Final = re.compile(r"[\s\0.*>/\\]")
+# The server splits a protocol line at these bytes and at no other white space: it stores subjects
+# with a no-break space or a unit separator, which clients publish by accident.
+_NOT_IN_SUBJECT: Final = re.compile(r"[ \t\r\n]")
+_NOT_IN_NAME: Final = re.compile(r"[ \t\r\n\f.*>/\\]")
+BLANKS: Final = " \t\r\n\f"
+"""White space that no name may hold; around a name only this may be cut off."""
 _MAX_NAME: Final = 255
 # A server reads protocol lines of up to 4096 bytes (max_control_line). It closes the connection at
 # a longer one, and would do so again when the line is repeated on a new link. Besides the subject a
@@ -62,7 +66,7 @@ def check_filter(subject: str) -> bytes:
     if not subject:
         raise BadArgument("a subject may not be empty")
     if _NOT_IN_SUBJECT.search(subject):
-        raise BadArgument(f"subject {subject!r} holds white space or a control character")
+        raise BadArgument(f"subject {subject!r} holds white space that the protocol splits at")
     if subject[0] == "." or subject[-1] == "." or ".." in subject:
         raise BadArgument(f"subject {subject!r} has an empty token")
     if ">" in subject and ">" in subject.split(".")[:-1]:

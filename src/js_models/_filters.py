@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from js_models._json import JsonObject
+from js_models._overlaps import first_related
 from js_models._subjects import is_contained
 
 
@@ -14,4 +15,4 @@ def filters_of(members: JsonObject) -> list[str]:
 
 def covers(filters: list[str], subjects: list[str]) -> bool:
     """Whether each of ``subjects`` is wholly within one of ``filters``."""
-    return all(any(is_contained(subject, one) for one in filters) for subject in subjects)
+    return len(first_related(subjects, filters, is_contained)) == len(subjects)

@@ -64,6 +64,17 @@ def token_function(target: str, version: Version = NEWEST) -> TokenFunction | No
     return TokenFunction(call.name, (numbers[0],), numbers[-1])
 
 
+def target_pattern(destination: str, version: Version = NEWEST) -> str:
+    """Return a filter that matches all that a transform makes."""
+    tokens: list[str] = []
+    for token in destination.split("."):
+        function = token_function(token, version)
+        if function is not None and function.name.startswith(("split", "slice")):
+            return ".".join([*tokens, ">"])  # it may make several tokens
+        tokens.append(token if function is None else "*")
+    return ".".join(tokens)
+
+
 def _short_index(target: str) -> int | None:
     """Return the number behind ``$``; what is no number, or too large a one, is plain text."""
     return _integer(target[1:]) if target.startswith("$") else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -12,7 +12,12 @@ from js_models._document import MAX_DEPTH, Document, Fault, Lines, Place, TextEr
 from js_models._reading import show
 
 MAX_NODES = 100_000
-"""Aliases can make a few lines mean millions of values."""
+"""Aliases and merges (``<<``) can make a few lines mean millions of values."""
+
+MAX_PATHS = 50_000_000
+"""Letters of all paths together; aliases can repeat a long key in each."""
+
+_MERGE = "tag:yaml.org,2002:merge"
 
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _NULL = "tag:yaml.org,2002:null"
@@ -51,6 +56,15 @@ def read_yaml(text: str) -> list[Document]:
     return documents
 
 
+_Pair: TypeAlias = tuple[yaml.Node, yaml.Node]
+
+
+def _name(pair: _Pair) -> object:
+    """Return what tells a key from others."""
+    key = pair[0]
+    return key.value if isinstance(key, yaml.ScalarNode) else id(key)
+
+
 class _Builder:
     """Turns the nodes of one document into values."""
 
@@ -59,36 +73,27 @@ class _Builder:
         self.lines = lines
         self.read = Document(None, {})
         self.nodes = 0
-        self.own: dict[int, set[int]] = {}
-        """Which keys stand in a mapping itself, not those that came with <<."""
+        self.letters = 0
+        self.merged: dict[int, list[_Pair]] = {}
+        """The members of mappings, with those that came with ``<<``."""
 
     def document(self, node: yaml.Node) -> Document:
-        self._note_own(node)
         self.read.value = self._value(node, "", 0)
         return self.read
 
-    def _note_own(self, root: yaml.Node) -> None:
-        # Before any merge: that changes the mappings it merges, wherever else they are used.
-        seen: set[int] = set()
-        todo = [root]
-        while todo:
-            node = todo.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if isinstance(node, yaml.MappingNode):
-                self.own[id(node)] = {id(key) for key, _ in node.value}
-                todo.extend(value for _, value in node.value)
-            elif isinstance(node, yaml.SequenceNode):
-                todo.extend(node.value)
+    def _count(self, place: Place, values: int = 1) -> None:
+        self.nodes += values
+        if self.nodes > MAX_NODES:
+            raise TextError(Fault(place, f"more than {MAX_NODES} values, counting aliases."))
 
     def _value(self, node: yaml.Node, path: str, depth: int) -> Any:
         place = self.lines.place(node.start_mark.index)
-        self.nodes += 1
         if depth > MAX_DEPTH:
             raise TextError(Fault(place, f"nested more than {MAX_DEPTH} levels deep."))
-        if self.nodes > MAX_NODES:
-            raise TextError(Fault(place, f"more than {MAX_NODES} values, counting aliases."))
+        self._count(place)
+        self.letters += len(path)
+        if self.letters > MAX_PATHS:
+            raise TextError(Fault(place, "aliases repeat long keys too often."))
         self.read.places[path] = place
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, depth)
@@ -100,10 +105,9 @@ class _Builder:
         return self._scalar(node, place)
 
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
-        own = self.own[id(node)]
-        self.loader.flatten_mapping(node)
+        own = {id(key) for key, _ in node.value}
         members: dict[str, Any] = {}
-        for key, value in node.value:
+        for key, value in self._pairs(node):
             place = self.lines.place(key.start_mark.index)
             if not isinstance(key, yaml.ScalarNode):
                 raise TextError(Fault(place, "a key must be text."))
@@ -117,6 +121,35 @@ class _Builder:
                 self.read.keys[here] = place
             members[name] = self._value(value, here, depth + 1)
         return members
+
+    def _pairs(self, node: yaml.MappingNode) -> list[_Pair]:
+        """Return keys and values, after those of merged mappings, which they override."""
+        known = self.merged.get(id(node))
+        if known is not None:
+            return known
+        merged: dict[object, _Pair] = {}
+        own: list[_Pair] = []
+        for key, value in node.value:
+            if key.tag != _MERGE:
+                own.append((key, value))
+                continue
+            for source in self._merged_by(value):
+                pairs = self._pairs(source)
+                self._count(self.lines.place(key.start_mark.index), len(pairs))
+                merged |= {_name(pair): pair for pair in pairs}
+        self.merged[id(node)] = found = [*merged.values(), *own]
+        return found
+
+    def _merged_by(self, value: yaml.Node) -> list[yaml.MappingNode]:
+        """Return what stands behind ``<<``, the strongest last."""
+        given: list[yaml.Node] = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        found: list[yaml.MappingNode] = []
+        for one in given:
+            if not isinstance(one, yaml.MappingNode):
+                place = self.lines.place(one.start_mark.index)
+                raise TextError(Fault(place, "<< merges a mapping, or a list of mappings."))
+            found.append(one)
+        return found[::-1]
 
     def _scalar(self, node: yaml.Node, place: Place) -> Any:
         # Times stay text: YAML would drop their nanoseconds and put them into UTC.

@@ -6,12 +6,14 @@ server fills in and the server's own metadata make no difference.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from attrs import Factory, frozen
 
 from js_models._filters import covers, filters_of
+from js_models._go_time import go_time
 from js_models._json import JsonObject
+from js_models._mirror_start import keep_start
 from js_models._reading import INVALID_JSON
 from js_models.duration import Duration
 from js_models.effective import stored_consumer_members, stored_stream_members
@@ -60,10 +62,12 @@ def plan_stream(old: Config | None, new: Config, server: str | None = None) -> P
 
     ``old`` is the config that the server has, None where there is no such stream. A mirror's
     ``mirror_direct`` follows its origin, whatever the config says, so it is not compared; nor is
-    its ``duplicate_window``, which clusters drop and which means nothing without publishers.
+    its ``duplicate_window``, which clusters drop and which means nothing without publishers. Times
+    are compared as moments; an update has to write the start of a mirror as the server answers it.
     """
     if old is None:
         return _creation(validate_stream(new, server))
+    new = keep_start(old, new) or new
     problems = validate_stream_update(old, new, server)
     if _unreadable(problems):
         return Plan("impossible", problems=problems)
@@ -157,8 +161,18 @@ def _changes(before: JsonObject, after: JsonObject) -> list[Change]:
     return [
         Change(path, old.get(path), new.get(path))
         for path in sorted(old.keys() | new.keys())
-        if old.get(path) != new.get(path)
+        if _moments(old.get(path), path) != _moments(new.get(path), path)
     ]
+
+
+def _moments(value: Any, name: str) -> Any:
+    """Return a setting with moments in place of times, which may be written in several zones."""
+    if isinstance(value, dict):
+        members = cast("JsonObject", value)
+        return {name: _moments(each, name) for name, each in members.items()}
+    if isinstance(value, list):
+        return [_moments(each, name) for each in cast("list[object]", value)]
+    return go_time(value) if isinstance(value, str) and name.endswith("_time") else value
 
 
 def _flat(members: JsonObject) -> JsonObject:

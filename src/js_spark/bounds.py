@@ -7,13 +7,13 @@ all streams or in such an object, in milliseconds since 1970 or as RFC 3339.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, Literal, TypeAlias, cast
 
 from attrs import field, frozen
 
+from js_core.answers import read_json
 from js_models import Timestamp
 from js_spark.errors import OptionError
 from js_spark.stream_state import StreamState
@@ -130,7 +130,7 @@ def _for_each(
 ) -> dict[str, object]:
     """Read an object with a member for each stream; ``wanted`` says what the text must be."""
     try:
-        value: object = json.loads(text)
+        value = read_json(text)
     except ValueError:
         value = None
     if not isinstance(value, dict):

@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from js_core import answers
 from js_spark.errors import JournalError
 from js_sync.disk import make_folders, sync
 
@@ -32,7 +33,7 @@ def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
     Raises `JournalError` for a file that cannot be read, or holds something else.
     """
     try:
-        return make(json.loads(file.read_text(encoding="utf-8")))
+        return make(cast("dict[str, Any]", answers.read_json(file.read_text(encoding="utf-8"))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise JournalError(
             f"the file {file} cannot be read ({error}); it is written in one step, so something"

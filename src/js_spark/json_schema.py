@@ -9,13 +9,13 @@ a message is decoded.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from js_core.answers import read_json
 from js_spark import fields
 from js_spark.errors import SchemaError
 
@@ -41,8 +41,8 @@ def load_schema(text_or_path: str) -> Schema:
         except (OSError, UnicodeDecodeError) as error:
             raise SchemaError(f"{where} cannot be read: {error}") from error
     try:
-        schema: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        schema = read_json(text)
+    except ValueError as error:
         raise SchemaError(f"{where} is not JSON: {error}") from error
     if not isinstance(schema, dict):
         raise SchemaError(f"{where} must be an object that describes an object")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from attrs import frozen
 
+from js_core.answers import read_json
 from js_spark.errors import LedgerError
 
 __all__ = ["Entry"]
@@ -28,7 +30,7 @@ class Entry:
     def from_json(cls, payload: bytes, seq: int, subject: str) -> Entry:
         """Read an entry. Raises `LedgerError` for a message of another kind."""
         try:
-            members = json.loads(payload)
+            members: Any = read_json(payload)
             return cls(int(members["batch"]), int(members["rows"]), str(members["hash"]), seq)
         except (KeyError, TypeError, ValueError) as error:
             raise LedgerError(

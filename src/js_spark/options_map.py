@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+from js_core.subjects import BLANKS
 from js_spark.errors import OptionError
 
 __all__ = ["OptionsMap"]
@@ -53,7 +54,7 @@ class OptionsMap:
                 continue
             if found is not None:
                 raise OptionError(name, f"means the same as {names[0]!r}; give one of them")
-            found = value.strip()
+            found = value.strip(BLANKS)
             if not found:
                 raise OptionError(name, "may not be empty")
         return found
@@ -114,7 +115,7 @@ class OptionsMap:
         if text is None:
             return ()
         option = self.given_name(*options)
-        found = tuple(part.strip() for part in text.split(","))
+        found = tuple(part.strip(BLANKS) for part in text.split(","))
         if "" in found:
             raise OptionError(option, f"has an empty name in {text!r}")
         twice = [name for name in found if found.count(name) > 1]

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve
 
 import js_models
 from js_core.deadline import Deadline
-from js_core.difference import differences
+from js_core.difference import LIMITED, Difference, differences
 from js_core.errors import (
     BadArgument,
     ConsumerExists,
@@ -18,6 +19,7 @@ from js_core.errors import (
     StreamExists,
     TwinstreamError,
 )
+from js_models.error_codes import MIRROR_NOT_UPDATABLE
 from js_sync import _control
 from js_sync._api import Api
 
@@ -43,6 +45,9 @@ def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> 
             subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
         )
     except StreamExists as error:
+        respelt = _with_stored_start(api, name, config)
+        if respelt is not None:
+            return create_stream(api, name, respelt, pedantic)
         raise _stream_explained(api, name, config, error) from None
     except JetStreamError as error:
         _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
@@ -57,8 +62,33 @@ def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> 
             subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
         )
     except JetStreamError as error:
+        respelt = _with_stored_start(api, name, config) if _is_mirror(error) else None
+        if respelt is not None:
+            return update_stream(api, name, respelt, pedantic)
         _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
         raise
+
+
+def _is_mirror(error: JetStreamError) -> bool:
+    return error.err_code == MIRROR_NOT_UPDATABLE
+
+
+def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
+    """Return a configuration with the start of its mirror as the server writes it.
+
+    None where that changes nothing: it is written so, or another moment. The server takes the same
+    moment in another time zone for another mirror.
+    """
+    if config.mirror is None or config.mirror.opt_start_time is None:
+        return None
+    try:
+        stored = (api.stream_info(name)).config
+    except TwinstreamError:
+        return None
+    from js_models._mirror_start import keep_start
+
+    kept = keep_start(stored, config)
+    return None if kept is None else js_models.decode(kept, js_models.StreamConfig)
 
 
 def _version(api: Api) -> str:
@@ -86,7 +116,7 @@ def _stream_explained(
     except (TwinstreamError, ValueError):
         # The explanation is a courtesy; the refusal itself is what counts.
         return error
-    return error.with_differences(differences(js_models.encode(wanted), js_models.encode(actual)))
+    return error.with_differences(differences(wanted, actual, config))
 
 
 def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
@@ -125,7 +155,9 @@ def create_consumer(
     Raises `ConsumerExists` with the differences, field by field.
     """
     name, config = _completed(api, config)
-    filters = [config.filter_subject] if config.filter_subject else []
+    one, several = config.filter_subject, config.filter_subjects
+    # With both, the server would complain of the subject, which the program did not write.
+    filters = [one] if one and not several else []
     subject = api.subjects.create_consumer(stream, name, filters)
     body: dict[str, Any] = {
         "stream_name": stream,
@@ -175,6 +207,22 @@ def _explained(
         return error
     if actual.config is None:
         return error
-    return error.with_differences(
-        differences(js_models.encode(config), js_models.encode(actual.config))
-    )
+    found = _consumer_differences(api, config, actual.config)
+    if LIMITED.issuperset(each.field for each in found):
+        # The limits of the stream tell which of these differ; the user may not be allowed to ask.
+        with suppress(TwinstreamError):
+            parent = (api.stream_info(stream)).config
+            found = _consumer_differences(api, config, actual.config, parent)
+    return error.with_differences(found)
+
+
+def _consumer_differences(
+    api: Api, config: ConsumerConfig, actual: ConsumerConfig, stream: StreamConfig | None = None
+) -> tuple[Difference, ...]:
+    try:
+        wanted = js_models.effective_consumer(config, stream, _version(api))
+    except ValueError:
+        # A server older than the rules: its defaults are not known.
+        found = differences(config, actual, config)
+        return tuple(each for each in found if each.wanted is not None)
+    return differences(wanted, actual, config)

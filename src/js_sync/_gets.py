@@ -8,13 +8,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from js_core.direct_get import EVERYTHING, from_direct, from_leader, next_request, payload_of
-from js_core.errors import BadAnswer, MessageNotFound, NoResponders
+from js_core.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
+from js_core.hole import Hole
 from js_core.stream_message import StreamMessage
 from js_models import StreamMessageGetResponse
+from js_models._sequences import HIDDEN_FROM
 from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
 
-__all__ = ["first_seq_at", "get_message", "next_seq", "seq_of"]
+__all__ = ["check_not_hidden", "first_seq_at", "get_message", "next_seq", "seq_of"]
 
 _NO_HDR_SINCE: Final = (2, 12, 0)
 _START_TIME_SINCE: Final = (2, 11, 0)
@@ -58,6 +60,18 @@ def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | 
         if info.cluster is not None:
             found = [seq_of(api, stream, request) for request in requests]
     return min((each for each in found if each is not None), default=None)
+
+
+def check_not_hidden(api: Api, stream: str) -> None:
+    """Raise `NotPromised` if the stream may hold messages that the server does not show."""
+    info = confirmed_info(api, stream)
+    if info.config.storage == "memory" or info.state.last_seq < HIDDEN_FROM:
+        return
+    if info.state.messages and next_seq(api, stream, (EVERYTHING,), HIDDEN_FROM) is None:
+        because = "the server does not return what it stored from sequence 2**62 on"
+        instead = "end the read at 2**62; later messages need a stream with a lower first_seq"
+        hole = Hole("storage", "file", because, instead)
+        raise NotPromised(stream, "a complete read", (hole,))
 
 
 def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:

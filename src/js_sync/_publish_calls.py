@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from js_core.deadline import Seconds, seconds
 from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
-from js_core.publish import Publishable, request_of
+from js_core.publish import Publishable, Rollup, request_of
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import retry_policy
 from js_core.subjects import check_name
+from js_core.ttl import Ttl
 from js_models import PubAck
 from js_sync._api import Api, ApiCalls
 from js_sync._publish_one import publish
@@ -40,8 +41,8 @@ class PublishCalls(ApiCalls):
         expected_last_msg_id: str | None = None,
         expected_last_subject_seq: int | None = None,
         expected_last_subject_seq_subject: str | None = None,
-        rollup: str | None = None,
-        ttl: Seconds | None = None,
+        rollup: Rollup | None = None,
+        ttl: Ttl | None = None,
         timeout: Seconds | None = None,
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
@@ -54,7 +55,8 @@ class PublishCalls(ApiCalls):
         arguments are conditions under which alone the message is stored; the last sequence of the
         subject may be that of another one, or of a filter (`expected_last_subject_seq_subject`).
         `rollup` removes what the subject (`"sub"`) or the stream (`"all"`) held before; `ttl` is
-        the message's life in whole seconds.
+        the message's life in whole seconds, or `"never"` to keep it beyond the stream's `max_age`;
+        a stream with `subject_delete_marker_ttl` raises a shorter one to that (all 2.11).
 
         When nobody takes the message it is sent again up to `retries` times, `retry_wait` seconds
         apart; by default twice, and until the timeout where its stream has no leader now. After a

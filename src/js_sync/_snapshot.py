@@ -41,9 +41,10 @@ from js_core.read_request import SnapshotRequest, choose
 from js_core.snapshot import Latest, Snapshot
 from js_core.stored_page import PageEnd, StoredPage
 from js_models import RetentionPolicy, StreamConfig
+from js_models._sequences import HIDDEN_FROM
 from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
-from js_sync._gets import first_seq_at, next_seq, seq_of
+from js_sync._gets import check_not_hidden, first_seq_at, next_seq, seq_of
 from js_sync._inbox import Inbox
 from js_sync._io import sleep
 from js_sync._page_sources import ConsumerPages, DirectPages
@@ -64,6 +65,8 @@ def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
         at_seq = first_seq_at(api, stream, request.at_time, last_seq + 1) - 1
     if last_seq == 0 or at_seq == 0:
         return Snapshot(stream, 0, {})
+    if last_seq >= HIDDEN_FROM:
+        check_not_hidden(api, stream)
     work = _Snapshot(api, stream, info.config, request.subjects, request.timeout)
     try:
         if at_seq is None:

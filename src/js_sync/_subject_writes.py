@@ -20,6 +20,7 @@ from js_core.publish import PublishRequest
 from js_core.stream_message import StreamMessage
 from js_core.subject_write import AlreadyThere, Refusal, Stored, is_mine, judge
 from js_core.tries import Tries
+from js_core.ttl import NEVER
 from js_models import PubAck
 from js_sync._api import Api
 from js_sync._io import sleep
@@ -49,7 +50,7 @@ class SubjectWrites:
         """Store a message unless its subject holds one."""
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
-        last = None if span is None else seconds(span, "lasting")
+        last = None if span is None or span == NEVER else seconds(span, "lasting")
         self.ready(tries.deadline)
         stream = self.streams.check(
             request.subject,

@@ -31,7 +31,14 @@ if TYPE_CHECKING:
     from js_core.reports import PullReport
     from js_core.snapshot import Snapshot
     from js_core.stream_message import StreamMessage
-    from js_models import ConsumerConfig, ConsumerInfo, DeliverPolicy, StreamConfig, StreamInfo
+    from js_models import (
+        ConsumerConfig,
+        ConsumerInfo,
+        DeliverPolicy,
+        DeliverPolicyWord,
+        StreamConfig,
+        StreamInfo,
+    )
     from js_sync.ordered import OrderedMessages
     from js_sync.push import PushMessages
     from js_sync.stream_read import StreamRead
@@ -339,7 +346,7 @@ class Stream:
         self,
         *,
         subjects: str | Sequence[str] | None = None,
-        deliver_policy: DeliverPolicy | str | None = None,
+        deliver_policy: DeliverPolicy | DeliverPolicyWord | None = None,
         start_seq: int | None = None,
         start_time: datetime | None = None,
         headers_only: bool = False,

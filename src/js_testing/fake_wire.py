@@ -7,11 +7,14 @@ share its mistakes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 __all__ = ["Operation", "Splitter", "header_block", "info_line", "message_frame"]
 
+# Other white space may be part of a subject.
+_WORD: Final = re.compile(r"[^ \t]+")
 _WITH_PAYLOAD: Final = {"PUB", "HPUB", "MSG", "HMSG"}
 _WITH_HEADERS: Final = {"HPUB", "HMSG"}
 _REPLY: Final = {"PUB": (4, 2), "HPUB": (5, 2), "MSG": (5, 3), "HMSG": (6, 3)}
@@ -25,7 +28,7 @@ class Operation:
 
     def __init__(self, line: str, headers: bytes = b"", payload: bytes = b"") -> None:
         self.line: Final = line
-        self.words: Final = line.split()
+        self.words: Final[list[str]] = _WORD.findall(line)
         self.headers: Final = headers
         self.payload: Final = payload
 
@@ -110,7 +113,7 @@ class Splitter:
         if end < 0:
             return None
         line = bytes(held[:end]).rstrip(b"\r").decode("utf-8", "surrogateescape")
-        words = line.split()
+        words: list[str] = _WORD.findall(line)
         verb = words[0].upper() if words else ""
         if verb not in _WITH_PAYLOAD:
             del held[: end + 1]

@@ -261,7 +261,8 @@ async def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name,
         with pytest.raises(js.BadArgument, match="chunk_size"):
             await jet.restore(tmp_path / "copy", chunk_size=5)
         meta = tmp_path / "copy" / "backup.json"
-        for text in ("{}", "[]", "nonsense", '{"config": {}, "state": {}}'):
+        deep = '{"config":' + "[" * 100_000
+        for text in ("{}", "[]", "nonsense", '{"config": {}, "state": {}}', deep):
             meta.write_text(text)
             with pytest.raises(js.BadArgument):
                 await jet.restore(tmp_path / "copy")

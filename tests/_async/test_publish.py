@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from array import array
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 
@@ -11,7 +12,7 @@ import pytest
 
 import js_async as js
 from js_models import PubAck, StreamConfig
-from tests._async.flow import ended, together
+from tests._async.flow import ended, eventually, together
 
 
 async def test_an_acknowledgement_names_stream_and_sequence(opened, name):
@@ -140,7 +141,7 @@ async def test_headers_arrive_as_they_were_given(opened, name):
 async def test_what_could_break_the_protocol_never_leaves(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        for subject in ("", "a b", "a\r\nPUB b 0\r\n", ".a", "a.", "a..b", "a.*", "a.>", "a\0b"):
+        for subject in ("", "a b", "a\r\nPUB b 0\r\n", ".a", "a.", "a..b", "a.*", "a.>", "a\tb"):
             with pytest.raises(js.BadArgument):
                 await jet.publish(subject)
         for headers in ({"a:b": "c"}, {"a": "b\r\nc: d"}, {"": "x"}, {"a b": "c"}):
@@ -508,3 +509,38 @@ async def test_windows_that_cannot_be(opened, name):
                 jet.publish_many([], **wrong)
             with pytest.raises(js.BadArgument, match=next(iter(wrong))):
                 jet.publisher(**wrong)
+
+
+async def test_a_message_may_outlive_the_age_of_its_stream(opened, name):
+    config = StreamConfig(
+        name=name, subjects=[f"{name}.>"], allow_msg_ttl=True, max_age=timedelta(seconds=1)
+    )
+    async with opened() as jet:
+        stream = await jet.create_stream(config)
+        await jet.publish(f"{name}.1", b"forgotten")
+        await jet.publish(f"{name}.2", b"kept", ttl="never")
+        async with jet.publisher() as publisher:
+            await publisher.send(f"{name}.3", b"kept", ttl="never")
+
+        async def only_two_are_left():
+            return (await stream.info()).state.messages == 2
+
+        await eventually(only_two_are_left)
+        assert [message.data async for message in stream.read()] == [b"kept"] * 2
+        assert (await stream.get_message(2)).headers["Nats-TTL"] == "never"
+
+
+async def test_a_stream_raises_a_ttl_to_that_of_its_markers(opened, name):
+    config = StreamConfig(
+        name=name,
+        subjects=[f"{name}.>"],
+        allow_msg_ttl=True,
+        allow_rollup_hdrs=True,
+        subject_delete_marker_ttl=timedelta(seconds=30),
+    )
+    async with opened() as jet:
+        stream = await jet.create_stream(config)
+        for ttl in (1, 60):
+            await jet.publish(f"{name}.a", ttl=ttl)
+        lives = [(await stream.get_message(seq)).headers["Nats-TTL"] for seq in (1, 2)]
+        assert lives == ["30", "60"]

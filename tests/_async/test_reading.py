@@ -377,3 +377,34 @@ async def test_pages_that_come_slower_than_answers_may_are_read(server, name):
 
 def vars_of(config):
     return {name: getattr(config, name) for name in ("name", "subjects")}
+
+
+@WAYS
+@pytest.mark.parametrize("readable", [0, 2])
+async def test_what_a_file_store_hides_is_no_complete_read(opened, name, via, readable):
+    first = 2**62 - readable
+    async with opened() as jet:
+        stream = await stored(jet, name, 5, first_seq=first)
+        read = stream.read(via=via)
+        pages = [await read.next_page() for _ in range(min(readable, 1))]
+        assert [seq for page in pages for seq in page.seqs] == list(range(first, 2**62))
+        with pytest.raises(js.NotPromised, match="2\\*\\*62"):
+            await read.next_page()
+        assert read.report is None
+        found = [message.seq async for message in stream.read(end=2**62, via=via)]
+        assert found == list(range(first, 2**62))
+        with pytest.raises(js.NotPromised):
+            await stream.snapshot()
+        assert await stream.purge() == 5
+        assert [message async for message in stream.read(via=via)] == []
+
+
+@WAYS
+async def test_a_memory_store_hides_nothing(opened, name, via):
+    async with opened() as jet:
+        stream = await stored(jet, name, 5, first_seq=2**62 - 2, storage="memory")
+        found = [message.seq async for message in stream.read(via=via)]
+        assert found == list(range(2**62 - 2, 2**62 + 3))
+        none = stream.read(via=via, subjects=f"{name}.none")
+        assert [message async for message in none] == []
+        assert none.report.complete

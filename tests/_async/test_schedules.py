@@ -305,3 +305,15 @@ async def is_taken(add, *arguments):
             raise
         return False
     return True
+
+
+async def test_what_a_schedule_publishes_may_outlive_the_age_of_its_stream(opened, name):
+    async with opened() as jet:
+        stream, schedules = await scheduling(jet, name)
+        now = datetime.now(UTC)
+        out = f"{name}.out"
+        await schedules.add(
+            f"{name}.timer", js.Schedule.at(now), out, b"wake", ttl="never", lifetime="never"
+        )
+        message = await eventually(last, stream, out, patience=PATIENCE)
+        assert message.headers["Nats-TTL"] == "never"

@@ -50,6 +50,22 @@ async def test_a_refused_configuration_carries_what_the_rules_say(opened, name):
         with pytest.raises(js.JetStreamError) as caught:
             await stream.create_consumer(config)
         assert "more backoff values than deliveries" in caught.value.__notes__[0]
+        config = ConsumerConfig(name="f", filter_subject=name, filter_subjects=[name])
+        with pytest.raises(js.JetStreamError) as caught:
+            await stream.create_consumer(config)
+        assert caught.value.err_code == 10136
+        assert "exclude each other" in caught.value.__notes__[0]
+
+
+async def test_text_that_utf_8_cannot_hold_is_refused_by_its_path(opened, name):
+    async with opened() as jet:
+        with pytest.raises(js.BadArgument, match=r"^description: 'a\\ud800' is not valid Unicode"):
+            await jet.create_stream(StreamConfig(name=name, description="a\ud800"))
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.BadArgument, match=r"^config\.metadata\.k: "):
+            await stream.create_consumer(ConsumerConfig(name="c", metadata={"k": "\udfff"}))
+        with pytest.raises(js.BadArgument, match=r"^metadata: '\\ud800'"):
+            await stream.update(StreamConfig(name=name, metadata={"\ud800": "v"}))
 
 
 async def test_a_missing_stream_has_an_error_of_its_own(opened, name):

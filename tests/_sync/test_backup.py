@@ -258,7 +258,8 @@ def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name, tmp_p
         with pytest.raises(js.BadArgument, match="chunk_size"):
             jet.restore(tmp_path / "copy", chunk_size=5)
         meta = tmp_path / "copy" / "backup.json"
-        for text in ("{}", "[]", "nonsense", '{"config": {}, "state": {}}'):
+        deep = '{"config":' + "[" * 100_000
+        for text in ("{}", "[]", "nonsense", '{"config": {}, "state": {}}', deep):
             meta.write_text(text)
             with pytest.raises(js.BadArgument):
                 jet.restore(tmp_path / "copy")

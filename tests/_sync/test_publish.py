@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 from array import array
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 
@@ -12,7 +13,7 @@ import pytest
 
 import js_sync as js
 from js_models import PubAck, StreamConfig
-from tests._sync.flow import ended, together
+from tests._sync.flow import ended, eventually, together
 
 
 def test_an_acknowledgement_names_stream_and_sequence(opened, name):
@@ -141,7 +142,7 @@ def test_headers_arrive_as_they_were_given(opened, name):
 def test_what_could_break_the_protocol_never_leaves(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        for subject in ("", "a b", "a\r\nPUB b 0\r\n", ".a", "a.", "a..b", "a.*", "a.>", "a\0b"):
+        for subject in ("", "a b", "a\r\nPUB b 0\r\n", ".a", "a.", "a..b", "a.*", "a.>", "a\tb"):
             with pytest.raises(js.BadArgument):
                 jet.publish(subject)
         for headers in ({"a:b": "c"}, {"a": "b\r\nc: d"}, {"": "x"}, {"a b": "c"}):
@@ -507,3 +508,38 @@ def test_windows_that_cannot_be(opened, name):
                 jet.publish_many([], **wrong)
             with pytest.raises(js.BadArgument, match=next(iter(wrong))):
                 jet.publisher(**wrong)
+
+
+def test_a_message_may_outlive_the_age_of_its_stream(opened, name):
+    config = StreamConfig(
+        name=name, subjects=[f"{name}.>"], allow_msg_ttl=True, max_age=timedelta(seconds=1)
+    )
+    with opened() as jet:
+        stream = jet.create_stream(config)
+        jet.publish(f"{name}.1", b"forgotten")
+        jet.publish(f"{name}.2", b"kept", ttl="never")
+        with jet.publisher() as publisher:
+            publisher.send(f"{name}.3", b"kept", ttl="never")
+
+        def only_two_are_left():
+            return (stream.info()).state.messages == 2
+
+        eventually(only_two_are_left)
+        assert [message.data for message in stream.read()] == [b"kept"] * 2
+        assert (stream.get_message(2)).headers["Nats-TTL"] == "never"
+
+
+def test_a_stream_raises_a_ttl_to_that_of_its_markers(opened, name):
+    config = StreamConfig(
+        name=name,
+        subjects=[f"{name}.>"],
+        allow_msg_ttl=True,
+        allow_rollup_hdrs=True,
+        subject_delete_marker_ttl=timedelta(seconds=30),
+    )
+    with opened() as jet:
+        stream = jet.create_stream(config)
+        for ttl in (1, 60):
+            jet.publish(f"{name}.a", ttl=ttl)
+        lives = [(stream.get_message(seq)).headers["Nats-TTL"] for seq in (1, 2)]
+        assert lives == ["30", "60"]

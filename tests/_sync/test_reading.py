@@ -378,3 +378,34 @@ def test_pages_that_come_slower_than_answers_may_are_read(server, name):
 
 def vars_of(config):
     return {name: getattr(config, name) for name in ("name", "subjects")}
+
+
+@WAYS
+@pytest.mark.parametrize("readable", [0, 2])
+def test_what_a_file_store_hides_is_no_complete_read(opened, name, via, readable):
+    first = 2**62 - readable
+    with opened() as jet:
+        stream = stored(jet, name, 5, first_seq=first)
+        read = stream.read(via=via)
+        pages = [read.next_page() for _ in range(min(readable, 1))]
+        assert [seq for page in pages for seq in page.seqs] == list(range(first, 2**62))
+        with pytest.raises(js.NotPromised, match="2\\*\\*62"):
+            read.next_page()
+        assert read.report is None
+        found = [message.seq for message in stream.read(end=2**62, via=via)]
+        assert found == list(range(first, 2**62))
+        with pytest.raises(js.NotPromised):
+            stream.snapshot()
+        assert stream.purge() == 5
+        assert [message for message in stream.read(via=via)] == []
+
+
+@WAYS
+def test_a_memory_store_hides_nothing(opened, name, via):
+    with opened() as jet:
+        stream = stored(jet, name, 5, first_seq=2**62 - 2, storage="memory")
+        found = [message.seq for message in stream.read(via=via)]
+        assert found == list(range(2**62 - 2, 2**62 + 3))
+        none = stream.read(via=via, subjects=f"{name}.none")
+        assert [message for message in none] == []
+        assert none.report.complete

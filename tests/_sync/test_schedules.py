@@ -306,3 +306,15 @@ def is_taken(add, *arguments):
             raise
         return False
     return True
+
+
+def test_what_a_schedule_publishes_may_outlive_the_age_of_its_stream(opened, name):
+    with opened() as jet:
+        stream, schedules = scheduling(jet, name)
+        now = datetime.now(UTC)
+        out = f"{name}.out"
+        schedules.add(
+            f"{name}.timer", js.Schedule.at(now), out, b"wake", ttl="never", lifetime="never"
+        )
+        message = eventually(last, stream, out, patience=PATIENCE)
+        assert message.headers["Nats-TTL"] == "never"

@@ -664,6 +664,24 @@ def test_a_republish_without_destination_is_not_updated_for_ever(run: Run, write
         assert actions(run, folder) == {"DEP21": "nothing"}
 
 
+def test_the_start_of_a_mirror_in_another_zone_changes_nothing(
+    run: Run, write: Write, server: NatsServer
+) -> None:
+    def mirror(start: str, **more: Any) -> str:
+        origin = {"name": "DEPLOY-ZONE-ORIGIN", "opt_start_time": start}
+        return write({"name": "DEPLOY-ZONE", "mirror": origin, **more})
+
+    assert run("apply", mirror("2026-01-01T00:00:00Z"), "--yes").exit_code == 0
+    folder = mirror("2026-01-01T01:00:00+01:00")
+    assert actions(run, folder) == {"DEPLOY-ZONE": "nothing"}
+    folder = mirror("2026-01-01T01:00:00+01:00", max_msgs=5)
+    assert actions(run, folder) == {"DEPLOY-ZONE": "refused"}
+    done = run("apply", folder, "--yes", "--allow-loss")
+    assert done.exit_code == 0, done.stderr
+    assert on_server(server, "DEPLOY-ZONE").max_msgs == 5
+    assert actions(run, folder) == {"DEPLOY-ZONE": "nothing"}
+
+
 def test_push_consumers_are_made_and_kept(run: Run, write: Write, stream: str) -> None:
     folder = write(consumer_of(stream, deliver_subject="deploy.push", ack_policy="none"))
     assert run("apply", folder, "--yes").exit_code == 0

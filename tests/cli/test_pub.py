@@ -123,11 +123,13 @@ def test_conditions_and_what_is_removed(run: Run, server: NatsServer) -> None:
     result = run("pub", "pubc.c", "--last-seq", "1", "--json")
     assert result.exit_code == 1
     assert json_lines(result)[0]["kind"] == "WrongLastSequence"
-    assert run("pub", "pubc.c", "--rollup", "all").exit_code == 0
+    assert run("pub", "pubc.c", "--rollup", "all", "--ttl", "never").exit_code == 0
     with js_sync.connect(server.url) as nc:
         found = nc.jetstream().get_stream("PUBC")
         assert found.cached_info.state.messages == 1
-        assert found.get_message(4).headers["Nats-Rollup"] == "all"
+        headers = found.get_message(4).headers
+        assert (headers["Nats-Rollup"], headers["Nats-TTL"]) == ("all", "never")
+    assert "'ever' is not a valid" in run("pub", "pubc.a", "--ttl", "ever").stderr
 
 
 def test_a_rate_may_ask_for_longer_than_a_system_can_wait() -> None:
@@ -171,6 +173,15 @@ def test_an_argument_may_be_any_bytes(server: NatsServer, stream: str) -> None:
     assert done.returncode == 0, done.stderr
     with js_sync.connect(server.url) as nc:
         assert nc.jetstream().get_stream(stream).get_message(1).data == b"\xff1"
+
+
+def test_white_space_that_is_none_to_the_server_stays_in_a_header(
+    run: Run, server: NatsServer, stream: str
+) -> None:
+    assert run("pub", f"{stream}.\xa0", "x", "--header", "K: \xa0v ").exit_code == 0
+    with js_sync.connect(server.url) as nc:
+        message = nc.jetstream().get_stream(stream).get_message(1)
+    assert (message.subject, message.headers["K"]) == (f"{stream}.\xa0", "\xa0v")
 
 
 def test_a_subject_with_a_line_break_never_reaches_the_wire(run: Run) -> None:

@@ -74,6 +74,8 @@ def test_patterns_fire(pattern: str, wanted: list[str]) -> None:
         ("-1 * * * * *", "not a number"),
         ("* * * * maybe *", "one of jan, feb"),
         (", * * * * *", "allows nothing"),
+        ("0\x1f0 0 * * *", "has 5 fields"),
+        ("0 0 0 * * *\x1c", "is not a number"),
     ],
 )
 def test_patterns_that_the_server_refuses(pattern: str, told: str) -> None:
@@ -185,3 +187,11 @@ def test_an_independent_computation_finds_the_same(
 def test_the_words_are_patterns() -> None:
     for word, pattern in WORDS.items():
         assert fires(word, START, 3) == fires(pattern, START, 3)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\x0b", "\f", "\x85", "\xa0", "\u2009", "\u3000"])
+def test_fields_stand_apart_by_what_go_calls_white_space(blank: str) -> None:
+    start = int(START.timestamp())
+    assert Cron(f"0{blank}0 9 * * *{blank}").next_after(start) == Cron("0 0 9 * * *").next_after(
+        start
+    )

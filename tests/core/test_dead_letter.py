@@ -233,3 +233,14 @@ def test_other_messages_are_no_letters() -> None:
         )
         with pytest.raises(BadArgument, match="message 9 of S-dead is no dead letter"):
             read_letter(message)
+
+
+@pytest.mark.parametrize("text", ["5", "{}", '["ab"]', '[["a",1]]', '[["a"]]', "[" * 100_000])
+def test_a_letter_with_headers_of_another_form_is_none(text: str) -> None:
+    written = stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL))
+    pairs = [
+        (name, text if name == "Dead-Headers" else value) for name, value in written.headers.pairs
+    ]
+    assert ("Dead-Headers", text) in pairs
+    with pytest.raises(BadArgument, match="no dead letter"):
+        read_letter(changed(written, headers=Headers(pairs)))

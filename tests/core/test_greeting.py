@@ -177,6 +177,15 @@ SHARED = Denied(False, b"a", b"q")
             'Permissions Violation for Subscription to "a" using queue "q"',
             Denied(False, b"a", b"q"),
         ),
+        (r'Permissions Violation for Publish to "a.\"b\\c"', Denied(True, b'a."b\\c')),
+        (
+            r'Permissions Violation for Subscription to "a.\u00a0\v" using queue "\x1f\xff"',
+            Denied(False, "a.\xa0\v".encode(), b"\x1f\xff"),
+        ),
+        (
+            r'Permissions Violation for Publish to "\U000e0001\ud800"',
+            Denied(True, "\U000e0001�".encode()),
+        ),
         ("maximum subscriptions exceeded", Denied(False, b"")),
         ("Stale Connection", None),
     ],

@@ -316,7 +316,14 @@ def test_a_note_may_hold_anything() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"text", b"[]", b"\xff", b'{"owner":1,"tenure":[],"attempt":true,"data":"?"}'],
+    [
+        b"",
+        b"text",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"owner":1,"tenure":[],"attempt":true,"data":"?"}',
+    ],
 )
 def test_a_foreign_record_is_nobody_we_know(data: bytes) -> None:
     slot = read_slot(message(data, 9, ttl=None))

@@ -59,6 +59,23 @@ def test_a_quick_acknowledgement_has_every_field_and_its_own_members() -> None:
     assert reader.like_last(answer(ANSWERS[2])) is None
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (rb"a\x1cb", "a\x1cb"),
+        (rb"\a\v\x7f\x01", "\a\v\x7f\x01"),
+        (rb"\u00a0\u3000", "\xa0\u3000"),
+        (rb"\U000e0001", "\U000e0001"),
+        (rb"\\x1c\"", '\\x1c"'),
+    ],
+)
+def test_a_name_is_read_as_go_writes_it(written: bytes, name: str) -> None:
+    reader = AckReader()
+    for seq in (1, 2, 3):
+        body = b'{"stream":"%b","seq":%d,"domain":"%b"}' % (written, seq, written)
+        assert reader.read(answer(body), "s") == PubAck(stream=name, seq=seq, domain=name)
+
+
 def test_an_answer_with_headers_is_read_too() -> None:
     reader = AckReader()
     for _ in range(2):

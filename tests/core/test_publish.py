@@ -41,6 +41,7 @@ def pairs(**members: Any) -> list[tuple[str, str]]:
         ({"rollup": "all"}, [("Nats-Rollup", "all")]),
         ({"ttl": 5}, [("Nats-TTL", "5")]),
         ({"ttl": timedelta(minutes=1)}, [("Nats-TTL", "60")]),
+        ({"ttl": "never"}, [("Nats-TTL", "never")]),
         ({"headers": {"A": ["1", "2"]}}, [("A", "1"), ("A", "2")]),
         ({"headers": {"A": "1"}, "msg_id": "x"}, [("A", "1"), ("Nats-Msg-Id", "x")]),
         (
@@ -88,6 +89,8 @@ class Table:
         ({"ttl": 1.5}, "ttl must be whole seconds"),
         ({"ttl": float("inf")}, "ttl must be"),
         ({"ttl": -1}, "ttl must be"),
+        ({"ttl": "Never"}, "ttl must be seconds or 'never', got 'Never'"),
+        ({"ttl": "5"}, "ttl must be seconds or 'never'"),
         ({"headers": {"Nats-Msg-Id": "1"}, "msg_id": "2"}, "given twice"),
         ({"headers": {"A": 1}}, "must be text"),
         ({"headers": {"A": 1}, "msg_id": "2"}, "must be text"),

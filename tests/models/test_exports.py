@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -43,7 +44,21 @@ def test_every_generated_class_is_exported() -> None:
 
 def test_every_public_name_has_a_docstring() -> None:
     for name in js_models.__all__:
-        assert name == "JsonObject" or getattr(js_models, name).__doc__
+        is_alias = name == "JsonObject" or name.endswith("Word")
+        assert is_alias or getattr(js_models, name).__doc__
+
+
+def test_words_are_those_of_their_enumeration() -> None:
+    names = [name for name in js_models.__all__ if name.endswith("Word")]
+    assert "AckPolicyWord" in names
+    for name in names:
+        words = get_args(getattr(js_models, name))
+        assert list(words) == [str(word) for word in getattr(js_models, name.removesuffix("Word"))]
+
+
+def test_no_docstring_calls_a_duration_a_number() -> None:
+    for path in GENERATED.rglob("*.py"):
+        assert "nanoseconds" not in path.read_text(), path
 
 
 def test_types_name_models() -> None:

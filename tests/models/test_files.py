@@ -225,6 +225,32 @@ def test_aliases_cannot_blow_up() -> None:
     levels = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 9))
     found = lines(f"l0: &l0 [1]\n{levels}\n")
     assert "more than 100000 values" in found[0]
+    text = "a: &a {? " + "k" * 1_000_000 + "\n: 1}\nb: [" + ",".join(["*a"] * 20_000) + "]\n"
+    assert "repeat long keys" in lines(text)[0]
+
+
+def test_merges_cannot_blow_up() -> None:
+    # Seven levels took 12 s and 1.6 GB, and each further one nine times as much.
+    levels = "\n".join(
+        f"l{n}: &l{n} {{<<: [{', '.join([f'*l{n - 1}'] * 9)}]}}" for n in range(1, 30)
+    )
+    found = load("- {name: S, max_msgs: 5, subjects: [a], metadata: &l0 {k: v}}\n")
+    assert found.problems == []
+    text = f"base: &l0 {{k: v, m: w}}\n{levels}\nname: S\nsubjects: [a]\nmetadata: *l29\n"
+    found = load(text)
+    assert found.configs[0].members["metadata"] == {"k": "v", "m": "w"}
+    wide = "a: &a {" + ",".join(f"k{n}: 1" for n in range(1000)) + "}\n"
+    found = load(wide + "b: {<<: [" + ",".join(["*a"] * 1000) + "]}\n")
+    assert "more than 100000 values" in found.problems[0].problem.message
+    assert "nested too deeply" in lines("a: &a {<<: *a}\n")[0]
+
+
+def test_what_is_merged_is_a_mapping() -> None:
+    assert lines("a: {<<: 5}\n") == [
+        "x.yaml:1:9: config: << merges a mapping, or a list of mappings."
+    ]
+    text = "- &a {name: A, subjects: [a]}\n- &b {name: B, max_msgs: 5}\n- {<<: [*b, *a]}\n"
+    assert load(text).configs[2].members == {"name": "B", "subjects": ["a"], "max_msgs": 5}
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.yaml"])

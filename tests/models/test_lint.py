@@ -9,7 +9,8 @@ import pytest
 from js_models import lint_consumer, lint_stream, validate_consumer, validate_stream
 
 SECOND = 1_000_000_000
-BASE = {"name": "S", "max_bytes": 10}
+BASE = {"name": "S", "subjects": ["a.>"], "max_bytes": 10}
+COPY = {"name": "S", "max_bytes": 10}
 PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
 
 
@@ -17,8 +18,34 @@ PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
     ("config", "rules"),
     [
         (BASE, []),
-        ({"name": "S"}, ["L-NO-LIMIT"]),
-        ({"name": "S", "retention": "workqueue"}, []),
+        ({"name": "S", "subjects": ["a"]}, ["L-NO-LIMIT"]),
+        ({"name": "S", "subjects": ["a"], "retention": "workqueue"}, []),
+        ({"name": "S", "max_bytes": 10}, ["L-NO-SUBJECTS"]),
+        ({**COPY, "sources": [{"name": "O"}]}, []),
+        ({**BASE, "first_seq": 2**62}, ["L-SEQ-HIDDEN"]),
+        ({**BASE, "first_seq": 2**62 - 1}, []),
+        ({**BASE, "first_seq": 2**63, "storage": "memory", "num_replicas": 3}, []),
+        ({**BASE, "republish": {"src": "a.b", "dest": "c.b"}}, []),
+        ({**BASE, "republish": {"dest": "c.>"}}, []),
+        ({**BASE, "republish": {"src": "b.>", "dest": "c.>"}}, ["L-REPUBLISH-OUTSIDE"]),
+        ({**BASE, "subject_transform": {"src": "b.*", "dest": "c.$1"}}, ["L-TRANSFORM-OUTSIDE"]),
+        (
+            {
+                **BASE,
+                "subject_transform": {"src": "a.*", "dest": "b.$1"},
+                "republish": {"src": "b.>", "dest": "c.>"},
+            },
+            [],
+        ),
+        (
+            {
+                **COPY,
+                "sources": [{"name": "O"}],
+                "republish": {"src": "b.>", "dest": "c.>"},
+                "subject_transform": {"src": "b.*", "dest": "d.$1"},
+            },
+            [],
+        ),
         ({**BASE, "duplicate_window": 3600 * SECOND}, ["L-WINDOW-LARGE"]),
         ({**BASE, "subject_delete_marker_ttl": SECOND}, ["L-TTL-SILENT"]),
         (
@@ -33,16 +60,25 @@ PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
             },
             ["L-INSERT-MARKER"],
         ),
+        (
+            {
+                **BASE,
+                "subject_delete_marker_ttl": 2 * SECOND,
+                "allow_msg_ttl": True,
+                "allow_rollup_hdrs": True,
+            },
+            ["L-TTL-RAISED"],
+        ),
         ({**BASE, "deny_purge": True, "allow_msg_schedules": True}, ["L-PURGE-SILENT"]),
         ({**BASE, "max_msgs": -5}, ["L-NEGATIVE"]),
         ({**BASE, "no_ack": True}, ["L-NO-ACK"]),
         ({**BASE, "no_ack": True, "subjects": [">"]}, []),
         ({**BASE, "storage": "memory"}, ["L-MEMORY-REPLICA"]),
         (
-            {**BASE, "mirror": {"name": "O", "opt_start_time": "2026-01-01T00:00:00+00:00"}},
+            {**COPY, "mirror": {"name": "O", "opt_start_time": "2026-01-01T00:00:00+00:00"}},
             ["L-MIRROR-ZONE"],
         ),
-        ({**BASE, "mirror": {"name": "O", "opt_start_time": "2026-01-01T00:00:00+02:00"}}, []),
+        ({**COPY, "mirror": {"name": "O", "opt_start_time": "2026-01-01T00:00:00+02:00"}}, []),
         (
             {**BASE, "subject_transform": {"src": "a.*", "dest": "b.{{partition(0,1)}}"}},
             ["L-NO-PARTITION"],
@@ -54,8 +90,7 @@ PULL = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}
         ),
         (
             {
-                "name": "S",
-                "max_msgs": 1,
+                **COPY,
                 "sources": [
                     {
                         "name": "O",
@@ -117,6 +152,29 @@ def test_filters_that_miss_the_stream() -> None:
         ("L-FILTER-OUTSIDE", "filter_subjects", "b.x")
     ]
     assert lint_consumer({**PULL, "filter_subject": "b"}, {"mirror": {"name": "O"}}) == []
+    [found] = lint_consumer({**PULL, "filter_subject": "b"}, {"name": "S"})
+    assert (found.rule, found.path) == ("L-FILTER-OUTSIDE", "filter_subject")
+
+
+@pytest.mark.parametrize(
+    ("source", "dest", "wanted", "missed"),
+    [
+        ("a.*", "b.$1", "b.x", False),
+        ("a.*", "b.$1", "b.*.c", True),
+        ("a.*", "b.$1", "a.x.y", False),
+        ("a.>", "b.>", "a.x", True),
+        ("a.*", "b.{{split(1,-)}}", "b.x.y", False),
+        ("a.*", "b.{{split(1,-)}}", "c.x", True),
+        ("c.*", "b.$1", "b.x", True),
+        ("a.*", "", "a.x", False),
+    ],
+)
+def test_filters_are_for_what_a_transform_makes(
+    source: str, dest: str, wanted: str, missed: bool
+) -> None:
+    stream = {"name": "S", "subjects": ["a.>"], "subject_transform": {"src": source, "dest": dest}}
+    found = lint_consumer({**PULL, "filter_subject": wanted}, stream)
+    assert [one.rule for one in found] == ["L-FILTER-OUTSIDE"] * missed
 
 
 def test_old_servers_drop_what_they_do_not_know() -> None:
@@ -132,6 +190,6 @@ def test_broken_text_is_not_for_lint() -> None:
 
 def test_what_was_not_read_is_not_taken_for_missing() -> None:
     # The limit is there, in a form that the server refuses.
-    assert lint_stream({"name": "S", "max_age": "1h"}) == []
-    assert lint_stream({"name": "S", "max_agee": SECOND}) == []
+    assert lint_stream({"name": "S", "subjects": ["a"], "max_age": "1h"}) == []
+    assert lint_stream({"name": "S", "subjects": ["a"], "max_agee": SECOND}) == []
     assert lint_consumer({"durable_name": "C", "ack_policy": 7}) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from datetime import timedelta
 from typing import Any
@@ -161,6 +162,37 @@ def test_which_zone_a_mirror_was_made_with_only_the_server_knows() -> None:
     assert problems[0].needs_server
     assert plan_stream(old, new).action == "nothing"
     assert plan_stream(old, {**new, "max_msgs": 5}).action == "update"
+
+
+@pytest.mark.parametrize(
+    ("stored", "written"), [("00:00:00Z", "01:00:00+01:00"), ("01:00:00+01:00", "00:00:00Z")]
+)
+def test_the_start_of_a_mirror_in_another_zone_is_the_same_start(stored: str, written: str) -> None:
+    def mirror(start: str, **more: object) -> dict[str, object]:
+        origin = {"name": "O", "opt_start_time": f"2026-01-01T{start}"}
+        return {"name": "S", "mirror": origin, **more}
+
+    old, new = mirror(stored), mirror(written)
+    # The server itself would refuse it as it is written.
+    assert [one.rule for one in validate_stream_update(old, new)] == ["U-MIRROR"]
+    assert plan_stream(old, new).action == "nothing"
+    plan = plan_stream(old, json.dumps({**new, "max_msgs": 5}))
+    assert (plan.action, [change.path for change in plan.changes]) == ("update", ["max_msgs"])
+    later = mirror("02:00:00+01:00")
+    assert plan_stream(old, later).action == "impossible"
+
+
+def test_the_start_of_a_source_in_another_zone_is_the_same_start() -> None:
+    starts = ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01T01:00:00Z")
+    old, new, other = (
+        {"name": "S", "sources": [{"name": "O", "opt_start_time": start}]} for start in starts
+    )
+    assert plan_stream(old, new).action == "nothing"
+    assert [change.path for change in plan_stream(old, other).changes] == ["sources"]
+    by_time = {**PULL, "deliver_policy": "by_start_time"}
+    old, new, other = ({**by_time, "opt_start_time": start} for start in starts)
+    assert plan_consumer(old, new).action == "nothing"
+    assert plan_consumer(old, other).action == "impossible"
 
 
 def test_old_servers_stumble_in_updates_over_transforms_of_external_sources() -> None:

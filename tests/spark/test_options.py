@@ -47,6 +47,13 @@ def test_names_of_kafka_are_taken() -> None:
     assert parse(maxOffsetsPerTrigger="7").max_messages_per_trigger == 7
 
 
+def test_only_white_space_of_the_server_is_cut_off_names() -> None:
+    given = {"nats.servers": "h", "stream": " \xa0A, B\u3000 ", "subject": "\x1fa.b\xa0,\tc"}
+    options = SourceOptions.parse(given)
+    assert options.streams == ("\xa0A", "B\u3000")
+    assert options.subjects == ("\x1fa.b\xa0", "c")
+
+
 @pytest.mark.parametrize(
     ("given", "option", "reason"),
     [

@@ -31,6 +31,11 @@ def test_the_least_that_is_needed(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_only_white_space_of_the_server_is_cut_off_a_name(tmp_path: Path) -> None:
+    config = read(tmp_path, HEAD + '[[source]]\nname = "o"\nstream = " ORDERS\u00a0 "\n')
+    assert config.sources[0].options["stream"] == "ORDERS\xa0"
+
+
 def test_paths_may_begin_in_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +193,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
             "maxTriggerDelay: needs minMessagesPerTrigger beside it",
         ),
         (HEAD + SOURCE + "subjects = ['a..b']", "subjects: "),
+        ("a = " + "[" * 100_000, "orders.toml: is nested too deeply"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:

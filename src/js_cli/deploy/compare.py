@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from js_cli.deploy.bounds import bounded
 from js_cli.deploy.existing import Existing, existing_stream
@@ -35,6 +35,7 @@ from js_models import (
     plan_consumer,
     plan_stream,
 )
+from js_models._mirror_start import keep_start
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -114,6 +115,9 @@ def _stream_step(
     if existing is None:
         return step_of(config, creation, creation, allowed, "")
     plan = plan_stream(existing.config, config.members, server)
+    kept = keep_start(existing.config, config.members)
+    if kept is not None and plan.action == "update":
+        config = evolve(config, members=dict(kept))
     step = step_of(config, plan, creation, allowed, f"its {existing.contents}")
     return bounded(step, existing.config, existing.consumers)
 

@@ -16,6 +16,7 @@ from attrs import define, evolve, field, frozen
 from js_cli.deploy.step import Step
 from js_cli.deploy.typed import consumer_config, stream_config
 from js_models import ConsumerConfig, StreamConfig
+from js_models._overlaps import first_related
 from js_models._subjects import can_meet
 
 
@@ -41,9 +42,9 @@ class Holders:
         if not taken:
             return None
         for name, held in self.subjects.items():
-            for subject in taken if name != claim.name else ():
-                if any(can_meet(subject, one) for one in held):
-                    return name, subject
+            met = first_related(taken, held, can_meet) if name != claim.name else {}
+            if met:
+                return name, taken[min(met)]
         return None
 
     def take(self, claim: Claim) -> None:

@@ -69,7 +69,7 @@ class PeerInfo(Model):
     """Whether the leader counts it as gone."""
 
     active: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Time since it was last heard, in nanoseconds."""
+    """Time since it was last heard."""
 
     lag: int | None = None
     """Operations that it is behind the leader."""
@@ -144,7 +144,7 @@ class ClientInfo(Model):
     """Version of its library."""
 
     rtt: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Last measured round trip, in nanoseconds."""
+    """Last measured round trip."""
 
     server: str | None = None
     """Server that it is connected to."""

@@ -7,6 +7,7 @@ import re
 from attrs import frozen
 
 from js_models._digits import whole_number
+from js_models._overlaps import first_related
 from js_models._settings import Settings
 from js_models._subjects import can_meet, is_contained, is_subject
 from js_models.rules.consumer_case import ConsumerCase
@@ -26,6 +27,8 @@ class FilterCase:
 
     consumer: ConsumerCase
     index: int
+    overlaps: dict[int, int]
+    """By index, the filters that overlap others, and the first such."""
 
     @property
     def settings(self) -> Settings:
@@ -54,16 +57,16 @@ class FilterCase:
 
 
 def _each_filter(case: ConsumerCase) -> list[FilterCase]:
-    return [FilterCase(case, index) for index in range(len(case["filter_subjects"]))]
+    filters = case["filter_subjects"]
+    # Crossing filters such as a.* and *.b are fine since 2.12.5.
+    relation = is_contained if case.version >= CROSSING_SINCE else can_meet
+    overlaps = first_related(filters, filters, relation, apart=True)
+    return [FilterCase(case, index, overlaps) for index in range(len(filters))]
 
 
 def _overlaps_other(case: FilterCase) -> Found:
-    # Crossing filters such as a.* and *.b are fine since 2.12.5.
-    relation = is_contained if case.version >= CROSSING_SINCE else can_meet
-    for index, other in enumerate(case.settings["filter_subjects"]):
-        if index != case.index and relation(case.wanted, other):
-            return case.hit(repr(other))
-    return False
+    other = case.overlaps.get(case.index)
+    return other is not None and case.hit(repr(case.settings["filter_subjects"][other]))
 
 
 _OF_EACH_FILTER = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from js_models._digits import whole_number
+from js_models._overlaps import first_related
 from js_models._subjects import can_meet
 from js_models.rules.consumer_case import ConsumerCase
 from js_models.rules.rule import Found, Hit, Rule
@@ -11,11 +12,11 @@ CL = Rule[ConsumerCase]
 
 
 def _misses_stream(case: ConsumerCase) -> Found:
-    if case.stream is None or case.stream.mirror is not None or case.stream.sources:
+    kept = None if case.stream is None else case.stream.kept_subjects
+    if kept is None:
         return False
-    missed = [
-        one for one in case.filters if not any(can_meet(one, own) for own in case.stream.subjects)
-    ]
+    met = first_related(case.filters, kept, can_meet)
+    missed = [one for index, one in enumerate(case.filters) if index not in met]
     member = "filter_subject" if case.given["filter_subject"] else "filter_subjects"
     return [Hit(member, one) for one in missed]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from js_models._overlaps import Relation, first_related
 from js_models._settings import Settings
 from js_models.rules.rule import Hit
 from js_models.rules.stream_case import StreamCase
@@ -48,6 +49,11 @@ class TransformCase:
 
     of: OriginCase
     index: int
+    sources: list[str]
+    """Those of all transforms of the origin."""
+
+    overlaps: dict[Relation, dict[int, int]]
+    """Which of them are related to which, as far as that was asked for."""
 
     @property
     def settings(self) -> Settings:
@@ -65,10 +71,14 @@ class TransformCase:
         """Whether the request is pedantic."""
         return self.of.pedantic
 
-    def others(self) -> list[str]:
-        """Return the sources of the other transforms."""
-        transforms = self.of.origin["subject_transforms"]
-        return [one["src"] for at, one in enumerate(transforms) if at != self.index]
+    def overlapped(self, relation: Relation) -> str | None:
+        """Return the first source of another transform that this one's is related to."""
+        found = self.overlaps.get(relation)
+        if found is None:
+            found = first_related(self.sources, self.sources, relation, apart=True)
+            self.overlaps[relation] = found
+        other = found.get(self.index)
+        return None if other is None else self.sources[other]
 
     def hit(self, member: str, detail: str = "") -> list[Hit]:
         """Return the place of a member."""
@@ -104,4 +114,6 @@ def transforms(case: OriginCase) -> list[TransformCase]:
     """Return the transforms that the server looks at."""
     if is_unseen(case):
         return []
-    return [TransformCase(case, at) for at in range(len(case.origin["subject_transforms"]))]
+    given = [one["src"] for one in case.origin["subject_transforms"]]
+    overlaps: dict[Relation, dict[int, int]] = {}
+    return [TransformCase(case, at, given, overlaps) for at in range(len(given))]

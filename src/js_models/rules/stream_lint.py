@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from js_models._go_time import has_zero_offset
+from js_models._overlaps import first_related
+from js_models._sequences import HIDDEN_FROM
+from js_models._subjects import can_meet
 from js_models._transforms import token_function
 from js_models.rules.rule import Found, Hit, Rule
 from js_models.rules.stream_case import StreamCase
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
 """A quarter of an hour; every id in the window is kept in memory."""
+
+SHORTEST_TTL = 1_000_000_000
+"""One second, the shortest life of a message."""
 
 
 def _destinations(case: StreamCase) -> Iterator[tuple[str, str]]:
@@ -34,6 +40,24 @@ def _without_partitions(case: StreamCase) -> Iterator[Hit]:
             yield Hit(path, destination)
 
 
+def _captures_own_name(case: StreamCase) -> bool:
+    return not case["subjects"] and case.mirror is None and not case.sources
+
+
+def _outside(case: StreamCase, member: str, captured: list[str] | None) -> Found:
+    """Whether nothing that the stream captures matches the source of a change of subject."""
+    change = case[member]
+    if change is None or not change["src"] or captured is None:
+        return False
+    met = first_related([change["src"]], captured, can_meet)
+    return not met and [Hit(f"{member}.src", change["src"])]
+
+
+def _transform_outside(case: StreamCase) -> Found:
+    copies = case.mirror is not None or bool(case.sources)
+    return not copies and _outside(case, "subject_transform", case.subjects)
+
+
 def mirror_zone(case: StreamCase) -> Found:
     """Whether a mirror starts at a time with an offset of nothing in place of Z."""
     start = None if case.mirror is None else case.mirror["opt_start_time"]
@@ -43,6 +67,46 @@ def mirror_zone(case: StreamCase) -> Found:
 SL = Rule[StreamCase]
 
 STREAM_LINT = (
+    SL(
+        "L-NO-SUBJECTS",
+        0,
+        "subjects",
+        "without subjects the stream captures its own name alone.",
+        "Write subjects, even if that is meant.",
+        _captures_own_name,
+    ),
+    SL(
+        "L-TRANSFORM-OUTSIDE",
+        0,
+        "",
+        "the stream captures nothing on {value}, so that nothing is transformed.",
+        "Compare with the stream's subjects.",
+        _transform_outside,
+    ),
+    SL(
+        "L-REPUBLISH-OUTSIDE",
+        0,
+        "",
+        "the stream stores nothing on {value}, so that nothing is published again.",
+        "Compare with the stream's subjects, and with its subject_transform.",
+        lambda case: _outside(case, "republish", case.kept_subjects),
+    ),
+    SL(
+        "L-SEQ-HIDDEN",
+        0,
+        "first_seq",
+        "servers acknowledge messages from sequence 2^62 on in files, and never return them.",
+        "Begin lower, or use storage memory.",
+        lambda case: case["first_seq"] >= HIDDEN_FROM and case["storage"] != "memory",
+    ),
+    SL(
+        "L-TTL-RAISED",
+        0,
+        "subject_delete_marker_ttl",
+        "the ttl of a message that is shorter than the marker's is raised to it silently.",
+        "Publish with a ttl from there up, or set a shorter marker.",
+        lambda case: case["subject_delete_marker_ttl"] > SHORTEST_TTL,
+    ),
     SL(
         "L-NO-LIMIT",
         0,

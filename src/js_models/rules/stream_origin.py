@@ -87,13 +87,13 @@ def _transform_target(case: TransformCase) -> Found:
 
 
 def _meets_other(case: TransformCase) -> Found:
-    met = [other for other in case.others() if can_meet(case.settings["src"], other)]
-    return bool(met) and case.hit("src", repr(met[0]))
+    met = case.overlapped(can_meet)
+    return met is not None and case.hit("src", repr(met))
 
 
 def _lies_in_other(case: TransformCase) -> Found:
-    met = [other for other in case.others() if is_contained(case.settings["src"], other)]
-    return bool(met) and case.hit("src", repr(met[0]))
+    met = case.overlapped(is_contained)
+    return met is not None and case.hit("src", repr(met))
 
 
 def _name(case: OriginCase) -> Found:
@@ -183,9 +183,10 @@ MIRROR_RULES = (
 
 def _repeated(case: OriginCase, identity: Callable[[Settings], Any]) -> bool:
     """Whether an earlier source has the same identity; None is none."""
+    if not case.index:
+        return False
     own = identity(case.origin)
-    earlier = case.stream.sources[: case.index]
-    return own is not None and any(identity(other) == own for other in earlier)
+    return own is not None and case.stream.first_sources(identity)[own] < case.index
 
 
 def _identity(source: Settings) -> Any:
@@ -302,7 +303,7 @@ def _cycle(case: OriginCase) -> Found:
         return False
     if stream.mirror is not None or not wanted:
         return case.hit("name")
-    return any(can_meet(wanted, own) for own in stream["subjects"]) and case.hit("name")
+    return case.index in stream.fed_back and case.hit("name")
 
 
 EXTERNAL_RULES = (

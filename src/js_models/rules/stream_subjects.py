@@ -94,10 +94,8 @@ def _takes_from(case: SubjectCase, own: tuple[str, ...]) -> bool:
 
 
 def _meets_later(case: SubjectCase) -> Found:
-    for later in case.stream.subjects[case.index + 1 :]:
-        if can_meet(case.subject, later):
-            return case.hit(repr(later))
-    return False
+    later = case.stream.overlaps.get(case.index)
+    return later is not None and case.hit(repr(case.stream.subjects[later]))
 
 
 _OF_EACH_SUBJECT = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
+from js_core.answers import read_json
 from js_spark.errors import JournalError
 from js_spark.mark import Mark
 from js_spark.offsets import Position
@@ -150,7 +151,7 @@ class BatchLog:
         whole, _, _ = data.rpartition(b"\n")
         for line in whole.splitlines():
             try:
-                value = json.loads(line)
+                value: Any = read_json(line)
                 yield value.pop("kind"), BatchEntry.from_json(value)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise JournalError(

@@ -7,13 +7,13 @@ for each source.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import frozen
 
+from js_core.answers import read_json
 from js_spark.errors import CheckpointError
 from js_spark.offsets import Offset, Position
 
@@ -46,7 +46,8 @@ class Checkpoint:
         if not file.exists():
             return None
         try:
-            return str(json.loads(file.read_text("utf-8"))["id"])
+            members: Any = read_json(file.read_text("utf-8"))
+            return str(members["id"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"the checkpoint {self._folder} cannot be read: {error}"
@@ -90,7 +91,8 @@ class Checkpoint:
             if version not in _FORMATS:
                 raise ValueError(f"format {version!r} is not known to this release")
             (text,) = sources
-            return Offset.from_json(json.loads(text)).streams[self._stream]
+            value: Any = read_json(text)
+            return Offset.from_json(value).streams[self._stream]
         except (OSError, ValueError, KeyError) as error:
             raise CheckpointError(
                 f"the checkpoint's file {file} cannot be read: {error!r}"

@@ -113,6 +113,8 @@ def _load(file: Path) -> dict[str, object]:
         raise ConfigError(file.name, f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise ConfigError(file.name, f"is not TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(file.name, "is nested too deeply") from None
 
 
 def _path(table: TomlTable, folder: Path) -> Path:

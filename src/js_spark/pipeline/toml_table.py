@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeVar, cast
 
+from js_core.subjects import BLANKS
 from js_spark.errors import ConfigError
 
 __all__ = ["TomlTable"]
@@ -68,9 +69,9 @@ class TomlTable:
         value = self.value(key)
         if value is None:
             return default
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or not value.strip(BLANKS):
             raise self.fail(key, f"must be a text that is not empty, got {value!r}")
-        return value.strip()
+        return value.strip(BLANKS)
 
     def number(self, key: str, default: int | None = None, *, least: int = 1) -> int | None:
         """Take a whole number from ``least`` up."""
@@ -110,7 +111,7 @@ class TomlTable:
         if found is None:
             return ()
         items = cast(list[object], found) if isinstance(found, list) else [None]
-        if not all(isinstance(each, str) and each.strip() for each in items):
+        if not all(isinstance(each, str) and each.strip(BLANKS) for each in items):
             raise self.fail(key, f"must be a list of texts, got {value!r}")
         return tuple(str(each) for each in items)
 

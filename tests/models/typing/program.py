@@ -9,12 +9,14 @@ from js_models import (
     AckPolicy,
     ConsumerConfig,
     ConsumerInfo,
+    DeliverPolicyWord,
     Duration,
     ErrorResponse,
     JsonObject,
     MaxDeliver,
     Model,
     Problem,
+    RetentionPolicy,
     StreamConfig,
     StreamSource,
     Terminated,
@@ -66,6 +68,20 @@ def describe(event: Model) -> str:
             return str(event)
 
 
+word: DeliverPolicyWord = "last"
+ConsumerConfig(deliver_policy=word, replay_policy="original", ack_policy=None)
+# A word that only a newer server knows.
+ConsumerConfig(ack_policy=AckPolicy("brand_new"))
+StreamConfig(retention=RetentionPolicy.LIMITS, storage="memory", discard="new", compression="s2")
+
+StreamConfig(retention="work_queue")  # wrong
+StreamConfig(storage="disk")  # wrong
+StreamConfig(discard=word)  # wrong
+StreamConfig(retention=str(stream.name))  # wrong
+ConsumerConfig(ack_policy="explict")  # wrong
+ConsumerConfig(deliver_policy=AckPolicy.ALL)  # wrong
+ConsumerConfig(replay_policy="slow")  # wrong
+ConsumerConfig(priority_policy="pinned")  # wrong
 StreamConfig(nme="ORDERS")  # wrong
 StreamConfig(name=5)  # wrong
 StreamConfig(max_age=30)  # wrong

@@ -5,6 +5,8 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from attrs import field, frozen
 
 from js_models import _convert
@@ -27,7 +29,17 @@ class ConsumerActionKind(OpenEnum):
     """It was removed."""
 
 
-def consumer_action_kind(value: str | None) -> ConsumerActionKind | None:
+ConsumerActionKindWord: TypeAlias = Literal[
+    "create",
+    "modify",
+    "delete",
+]
+"""What a constructor takes; for a word of a newer server write `ConsumerActionKind(word)`."""
+
+
+def consumer_action_kind(
+    value: ConsumerActionKind | ConsumerActionKindWord | None,
+) -> ConsumerActionKind | None:
     """Return the member for a word, or None."""
     return None if value is None else ConsumerActionKind(value)
 
@@ -42,7 +54,16 @@ class UnpinReason(OpenEnum):
     """The client did not pull in time."""
 
 
-def unpin_reason(value: str | None) -> UnpinReason | None:
+UnpinReasonWord: TypeAlias = Literal[
+    "admin",
+    "timeout",
+]
+"""What a constructor takes; for a word of a newer server write `UnpinReason(word)`."""
+
+
+def unpin_reason(
+    value: UnpinReason | UnpinReasonWord | None,
+) -> UnpinReason | None:
     """Return the member for a word, or None."""
     return None if value is None else UnpinReason(value)
 

@@ -5,6 +5,8 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from attrs import field, frozen
 
 from js_models import _convert
@@ -28,7 +30,17 @@ class StreamActionKind(OpenEnum):
     """It was removed."""
 
 
-def stream_action_kind(value: str | None) -> StreamActionKind | None:
+StreamActionKindWord: TypeAlias = Literal[
+    "create",
+    "modify",
+    "delete",
+]
+"""What a constructor takes; for a word of a newer server write `StreamActionKind(word)`."""
+
+
+def stream_action_kind(
+    value: StreamActionKind | StreamActionKindWord | None,
+) -> StreamActionKind | None:
     """Return the member for a word, or None."""
     return None if value is None else StreamActionKind(value)
 
@@ -49,7 +61,18 @@ class BatchAbandonReason(OpenEnum):
     """It used something that a batch may not."""
 
 
-def batch_abandon_reason(value: str | None) -> BatchAbandonReason | None:
+BatchAbandonReasonWord: TypeAlias = Literal[
+    "timeout",
+    "large",
+    "incomplete",
+    "unsupported",
+]
+"""What a constructor takes; for a word of a newer server write `BatchAbandonReason(word)`."""
+
+
+def batch_abandon_reason(
+    value: BatchAbandonReason | BatchAbandonReasonWord | None,
+) -> BatchAbandonReason | None:
     """Return the member for a word, or None."""
     return None if value is None else BatchAbandonReason(value)
 

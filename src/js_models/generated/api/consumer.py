@@ -5,6 +5,8 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from attrs import field, frozen
 
 from js_models import _convert
@@ -26,7 +28,16 @@ class ConsumerCreateAction(OpenEnum):
     """Fail when there is no consumer of this name."""
 
 
-def consumer_create_action(value: str | None) -> ConsumerCreateAction | None:
+ConsumerCreateActionWord: TypeAlias = Literal[
+    "create",
+    "update",
+]
+"""What a constructor takes; for a word of a newer server write `ConsumerCreateAction(word)`."""
+
+
+def consumer_create_action(
+    value: ConsumerCreateAction | ConsumerCreateActionWord | None,
+) -> ConsumerCreateAction | None:
     """Return the member for a word, or None."""
     return None if value is None else ConsumerCreateAction(value)
 
@@ -128,7 +139,7 @@ class ConsumerPauseResponse(Model):
     """End of the pause."""
 
     pause_remaining: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """How long it still lasts, in nanoseconds."""
+    """How long it still lasts."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -182,7 +193,7 @@ class PullRequest(Model):
     """Largest number of messages, 1 when absent or 0."""
 
     expires: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Life of the request in nanoseconds, endless when absent."""
+    """Life of the request, endless when absent."""
 
     no_wait: bool | None = None
     """Whether to end as soon as nothing more is there."""
@@ -191,7 +202,7 @@ class PullRequest(Model):
     """Largest size of all messages in bytes. Since server 2.8.3."""
 
     idle_heartbeat: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Interval of signs of life in nanoseconds, at most half of expires. Since server 2.7.3."""
+    """Interval of signs of life, at most half of expires. Since server 2.7.3."""
 
     group: str | None = None
     """Group that the request belongs to. Since server 2.11.0."""
@@ -217,7 +228,7 @@ class NakOptions(Model):
     """What may follow a negative acknowledgement."""
 
     delay: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Time until the message is delivered again, in nanoseconds."""
+    """Time until the message is delivered again."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -281,7 +292,7 @@ class ConsumerInfo(Model):
     """Whether delivery is paused. Since server 2.11.0."""
 
     pause_remaining: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """How long the pause still lasts, in nanoseconds. Since server 2.11.0."""
+    """How long the pause still lasts. Since server 2.11.0."""
 
     ts: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
     """When this answer was made. Since server 2.10.0."""

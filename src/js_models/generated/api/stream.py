@@ -45,7 +45,7 @@ class StreamSourceInfo(Model):
     """Messages still to come."""
 
     active: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Time since the origin was last heard in nanoseconds, -1 for never."""
+    """Time since the origin was last heard, -1 for never."""
 
     error: ApiError | None = None
     """Why it stands still."""

@@ -5,6 +5,8 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from attrs import field, frozen
 
 from js_models import _convert
@@ -36,7 +38,20 @@ class DeliverPolicy(OpenEnum):
     """At the last message of each subject, needs a filter."""
 
 
-def deliver_policy(value: str | None) -> DeliverPolicy | None:
+DeliverPolicyWord: TypeAlias = Literal[
+    "all",
+    "last",
+    "new",
+    "by_start_sequence",
+    "by_start_time",
+    "last_per_subject",
+]
+"""What a constructor takes; for a word of a newer server write `DeliverPolicy(word)`."""
+
+
+def deliver_policy(
+    value: DeliverPolicy | DeliverPolicyWord | None,
+) -> DeliverPolicy | None:
     """Return the member for a word, or None."""
     return None if value is None else DeliverPolicy(value)
 
@@ -57,7 +72,18 @@ class AckPolicy(OpenEnum):
     """By flow control answers, for prepared sources only."""
 
 
-def ack_policy(value: str | None) -> AckPolicy | None:
+AckPolicyWord: TypeAlias = Literal[
+    "none",
+    "all",
+    "explicit",
+    "flow_control",
+]
+"""What a constructor takes; for a word of a newer server write `AckPolicy(word)`."""
+
+
+def ack_policy(
+    value: AckPolicy | AckPolicyWord | None,
+) -> AckPolicy | None:
     """Return the member for a word, or None."""
     return None if value is None else AckPolicy(value)
 
@@ -72,7 +98,16 @@ class ReplayPolicy(OpenEnum):
     """With the gaps between them as they were stored."""
 
 
-def replay_policy(value: str | None) -> ReplayPolicy | None:
+ReplayPolicyWord: TypeAlias = Literal[
+    "instant",
+    "original",
+]
+"""What a constructor takes; for a word of a newer server write `ReplayPolicy(word)`."""
+
+
+def replay_policy(
+    value: ReplayPolicy | ReplayPolicyWord | None,
+) -> ReplayPolicy | None:
     """Return the member for a word, or None."""
     return None if value is None else ReplayPolicy(value)
 
@@ -93,7 +128,18 @@ class PriorityPolicy(OpenEnum):
     """By the priority in the request."""
 
 
-def priority_policy(value: str | None) -> PriorityPolicy | None:
+PriorityPolicyWord: TypeAlias = Literal[
+    "none",
+    "overflow",
+    "pinned_client",
+    "prioritized",
+]
+"""What a constructor takes; for a word of a newer server write `PriorityPolicy(word)`."""
+
+
+def priority_policy(
+    value: PriorityPolicy | PriorityPolicyWord | None,
+) -> PriorityPolicy | None:
     """Return the member for a word, or None."""
     return None if value is None else PriorityPolicy(value)
 
@@ -125,15 +171,15 @@ class ConsumerConfig(Model):
 
     ack_wait: Duration | None = field(default=None, converter=_convert.optional_duration)
     """
-    Time after which an unacknowledged message is delivered again, in nanoseconds, replaced by
-    the first backoff.
+    Time after which an unacknowledged message is delivered again, replaced by the first
+    backoff.
     """
 
     max_deliver: int | None = None
     """Largest number of deliveries of one message, -1 for no limit."""
 
     backoff: list[Duration] | None = field(default=None, converter=_convert.optional_durations)
-    """Waits between deliveries in nanoseconds, the last one repeats. Since server 2.7.1."""
+    """Waits between deliveries, the last one repeats. Since server 2.7.1."""
 
     filter_subject: str | None = None
     """Only messages on this subject are delivered."""
@@ -163,10 +209,7 @@ class ConsumerConfig(Model):
     """Whether the server paces delivery, push only, needs idle_heartbeat."""
 
     idle_heartbeat: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """
-    Interval of signs of life while idle, in nanoseconds, push only, at least 100
-    milliseconds.
-    """
+    """Interval of signs of life while idle, push only, at least 100 milliseconds."""
 
     headers_only: bool | None = None
     """Whether payloads are left out and sizes given instead. Since server 2.6.2."""
@@ -176,8 +219,8 @@ class ConsumerConfig(Model):
 
     max_expires: Duration | None = field(default=None, converter=_convert.optional_duration)
     """
-    Longest life of one pull request in nanoseconds, at least one millisecond, 0 for no limit.
-    Since server 2.7.0.
+    Longest life of one pull request, at least one millisecond, 0 for no limit. Since server
+    2.7.0.
     """
 
     max_bytes: int | None = None
@@ -191,8 +234,8 @@ class ConsumerConfig(Model):
 
     inactive_threshold: Duration | None = field(default=None, converter=_convert.optional_duration)
     """
-    Time without activity after which the consumer is removed, in nanoseconds, five seconds
-    for those without durable_name. Since server 2.7.0.
+    Time without activity after which the consumer is removed, five seconds for those without
+    durable_name. Since server 2.7.0.
     """
 
     num_replicas: int | None = None
@@ -224,6 +267,6 @@ class ConsumerConfig(Model):
 
     priority_timeout: Duration | None = field(default=None, converter=_convert.optional_duration)
     """
-    Time without pull after which a pinned client loses its place, in nanoseconds, two minutes
-    when absent. Since server 2.11.0.
+    Time without pull after which a pinned client loses its place, two minutes when absent.
+    Since server 2.11.0.
     """

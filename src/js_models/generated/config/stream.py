@@ -5,6 +5,8 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from attrs import field, frozen
 
 from js_models import _convert
@@ -28,7 +30,17 @@ class RetentionPolicy(OpenEnum):
     """Also when one consumer acknowledged it."""
 
 
-def retention_policy(value: str | None) -> RetentionPolicy | None:
+RetentionPolicyWord: TypeAlias = Literal[
+    "limits",
+    "interest",
+    "workqueue",
+]
+"""What a constructor takes; for a word of a newer server write `RetentionPolicy(word)`."""
+
+
+def retention_policy(
+    value: RetentionPolicy | RetentionPolicyWord | None,
+) -> RetentionPolicy | None:
     """Return the member for a word, or None."""
     return None if value is None else RetentionPolicy(value)
 
@@ -43,7 +55,16 @@ class DiscardPolicy(OpenEnum):
     """The new message is refused."""
 
 
-def discard_policy(value: str | None) -> DiscardPolicy | None:
+DiscardPolicyWord: TypeAlias = Literal[
+    "old",
+    "new",
+]
+"""What a constructor takes; for a word of a newer server write `DiscardPolicy(word)`."""
+
+
+def discard_policy(
+    value: DiscardPolicy | DiscardPolicyWord | None,
+) -> DiscardPolicy | None:
     """Return the member for a word, or None."""
     return None if value is None else DiscardPolicy(value)
 
@@ -58,7 +79,16 @@ class StorageType(OpenEnum):
     """In memory, lost when the server stops."""
 
 
-def storage_type(value: str | None) -> StorageType | None:
+StorageTypeWord: TypeAlias = Literal[
+    "file",
+    "memory",
+]
+"""What a constructor takes; for a word of a newer server write `StorageType(word)`."""
+
+
+def storage_type(
+    value: StorageType | StorageTypeWord | None,
+) -> StorageType | None:
     """Return the member for a word, or None."""
     return None if value is None else StorageType(value)
 
@@ -73,7 +103,16 @@ class Compression(OpenEnum):
     """With S2, a faster variant of Snappy."""
 
 
-def compression(value: str | None) -> Compression | None:
+CompressionWord: TypeAlias = Literal[
+    "none",
+    "s2",
+]
+"""What a constructor takes; for a word of a newer server write `Compression(word)`."""
+
+
+def compression(
+    value: Compression | CompressionWord | None,
+) -> Compression | None:
     """Return the member for a word, or None."""
     return None if value is None else Compression(value)
 
@@ -88,7 +127,16 @@ class PersistMode(OpenEnum):
     """Before it reached the store, faster and less safe."""
 
 
-def persist_mode(value: str | None) -> PersistMode | None:
+PersistModeWord: TypeAlias = Literal[
+    "default",
+    "async",
+]
+"""What a constructor takes; for a word of a newer server write `PersistMode(word)`."""
+
+
+def persist_mode(
+    value: PersistMode | PersistModeWord | None,
+) -> PersistMode | None:
     """Return the member for a word, or None."""
     return None if value is None else PersistMode(value)
 
@@ -145,10 +193,7 @@ class ConsumerLimits(Model):
     """Defaults and upper bounds that a stream sets for its consumers."""
 
     inactive_threshold: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """
-    Longest time without activity after which a consumer is removed, in nanoseconds, 0 for no
-    limit.
-    """
+    """Longest time without activity after which a consumer is removed, 0 for no limit."""
 
     max_ack_pending: int | None = None
     """Largest max_ack_pending, 0 for no limit."""
@@ -209,7 +254,7 @@ class StreamConfig(Model):
     """Largest size of the stream in bytes, -1 for no limit."""
 
     max_age: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """Largest age of a message in nanoseconds, at least 100 milliseconds, 0 for no limit."""
+    """Largest age of a message, at least 100 milliseconds, 0 for no limit."""
 
     max_msgs_per_subject: int | None = None
     """Largest number of messages on each subject, -1 for no limit. Since server 2.3.0."""
@@ -230,10 +275,7 @@ class StreamConfig(Model):
     """Whether publishers get no answer."""
 
     duplicate_window: Duration | None = field(default=None, converter=_convert.optional_duration)
-    """
-    How long message ids are remembered, in nanoseconds, the smaller of two minutes and
-    max_age when absent.
-    """
+    """How long message ids are remembered, the smaller of two minutes and max_age when absent."""
 
     placement: Placement | None = None
     """Where in the cluster the stream may live."""
@@ -299,8 +341,8 @@ class StreamConfig(Model):
         default=None, converter=_convert.optional_duration
     )
     """
-    How long a marker stays after the last message of a subject aged out, in nanoseconds, at
-    least one second, 0 for no marker. Since server 2.11.0.
+    How long a marker stays after the last message of a subject aged out, at least one second,
+    0 for no marker. Since server 2.11.0.
     """
 
     allow_msg_counter: bool | None = None

@@ -39,7 +39,7 @@ class ConsumerAck(Model):
     """Sequence of the message in the stream."""
 
     ack_time: Duration = field(converter=_convert.duration)
-    """Time between delivery and acknowledgement, in nanoseconds."""
+    """Time between delivery and acknowledgement."""
 
     deliveries: int
     """How often it was delivered."""
