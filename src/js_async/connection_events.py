@@ -50,7 +50,9 @@ class ConnectionEvents:
             except IndexError:
                 pass
             else:
-                self._ended = isinstance(event, Closed)
+                if isinstance(event, Closed):
+                    # Never lowered again: another caller may have taken an earlier event.
+                    self._ended = True
                 if self._ended or self._events:
                     # For others who wait.
                     self._signal.set()

@@ -54,6 +54,7 @@ class OrderedMessages(Iteration[Message]):
         limits: PullLimits,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__()
         self._api: Final = api
         self._stream: Final = stream
         self._limits: Final = limits
@@ -74,8 +75,16 @@ class OrderedMessages(Iteration[Message]):
 
     # ---- iterating
 
-    async def take(self, deadline: Deadline) -> Message | None:
-        """Return the next message in order, or None when the iteration was closed."""
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed
+
+    def _is_filled(self) -> bool:
+        messages = self._messages
+        return messages is not None and messages.buffered > 0
+
+    async def _take(self, deadline: Deadline) -> Message | None:
         while not self._closed:
             messages = self._messages
             if messages is None:

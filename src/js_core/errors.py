@@ -5,6 +5,8 @@
     TwinstreamError
     ├── BadArgument (ValueError)         refused before anything reached the socket
     │   └── WrongHandler                 a coroutine function where a plain one is due, or reverse
+    ├── IterationEnded                   `next` after the end of an iteration
+    ├── NotStarted                       the end of work was asked for that was never started
     ├── Unsupported                      the connected server lacks the feature
     ├── ConnectionFailed (OSError)       no server of the pool could be reached
     │   └── AuthenticationFailed         the server refused the credentials
@@ -71,6 +73,7 @@ __all__ = [
     "ConsumerIsPush",
     "ConsumerNotFound",
     "InvalidConfig",
+    "IterationEnded",
     "JetStreamError",
     "JetStreamNotEnabled",
     "JetStreamOff",
@@ -83,6 +86,7 @@ __all__ = [
     "NoStream",
     "NotAcknowledgeable",
     "NotPromised",
+    "NotStarted",
     "OutcomeUnknown",
     "PermissionDenied",
     "ProtocolError",
@@ -113,6 +117,14 @@ class TwinstreamError(Exception):
 
 class BadArgument(TwinstreamError, ValueError):
     """An argument was refused before anything was sent."""
+
+
+class IterationEnded(TwinstreamError):
+    """`next` was called after the end of an iteration; ask its `is_ended` first."""
+
+
+class NotStarted(TwinstreamError):
+    """The end of work was asked for that was never started."""
 
 
 class WrongHandler(BadArgument):

@@ -37,14 +37,16 @@ is a list of actions: send a pull, report something, finish.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from itertools import accumulate, islice
 from typing import Final
 
 from attrs import frozen
 
 from js_core.errors import TwinstreamError
 from js_core.pull_error import pull_error, refused_limit
-from js_core.pull_request import PullLimits
+from js_core.pull_request import MANY, PullLimits
 from js_core.reports import PullWarning
 from js_core.status import Kind, Status
 
@@ -118,6 +120,7 @@ class PullEngine:
         self.still_wanted = limits.stop_after
         """Messages that the owner still wants, the buffered ones included; None is no end."""
         start = min(limits.max_messages, _SMALL_START)
+        self._by_count: Final = limits.max_bytes is None or limits.max_messages < MANY
         self._by_age = limits.max_messages if limits.max_age is None else start
         self._by_size = limits.max_messages if limits.max_bytes is not None else start
         self._allowed = min(self._by_age, self._by_size)
@@ -207,16 +210,24 @@ class PullEngine:
         self._accepted = True
         self._told = ""
 
-    def grant(self) -> int:
+    def grant(self, sizes: Iterable[int] = ()) -> int:
         """Return how many messages may be handed over before `due` can turn true.
 
+        `sizes` are those of the buffered messages, in order, where the buffer is bounded by bytes.
         The owner reports them together: asking before each would cost as much as parsing it.
         """
         limits = self._limits
-        if limits.max_bytes is not None or limits.pull_every is not None or not self.buffered:
+        if limits.pull_every is not None or not self.buffered:
             return 0
-        spare = self.buffered + self.outstanding - self._threshold() - 1
-        granted = max(0, min(self.buffered, spare))
+        granted = self.buffered
+        if self._by_count:
+            spare = self.buffered + self.outstanding - self._threshold() - 1
+            granted = max(0, min(granted, spare))
+        if limits.max_bytes is not None:
+            spare = self.buffered_bytes + self.outstanding_bytes - limits.threshold_bytes - 1
+            fitting = bisect_right(list(accumulate(islice(sizes, self.buffered))), spare)
+            # Both bounds have to be reached until more is due.
+            granted = max(granted, fitting) if self._by_count else fitting
         return granted if self.still_wanted is None else min(granted, self.still_wanted)
 
     def may_pass(self) -> bool:
@@ -409,7 +420,10 @@ class PullEngine:
             return True
         if limits.max_bytes is not None:
             wanted_bytes = self.buffered_bytes + self.outstanding_bytes
-            return wanted_bytes <= limits.threshold_bytes and wanted_bytes < limits.max_bytes
+            if wanted_bytes > limits.threshold_bytes or wanted_bytes >= limits.max_bytes:
+                return False
+            if not self._by_count:
+                return True
         wanted = self.buffered + self.outstanding
         return wanted <= self._threshold() and wanted < self._allowed
 
@@ -433,11 +447,12 @@ class PullEngine:
         limits = self._limits
         token = self._tokens()
         # One more than fits where it is only to keep the pin.
-        if limits.max_bytes is None:
-            batch, max_bytes = max(1, self._allowed - self.buffered - self.outstanding), None
-        else:
-            max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
-            batch, max_bytes = (limits.max_messages, max_bytes) if max_bytes > 0 else (1, None)
+        batch, max_bytes = limits.max_messages, limits.max_bytes
+        if self._by_count:
+            batch = max(1, self._allowed - self.buffered - self.outstanding)
+        if max_bytes is not None:
+            max_bytes -= self.buffered_bytes + self.outstanding_bytes
+            batch, max_bytes = (batch, max_bytes) if max_bytes > 0 else (1, None)
         batch = min(batch, self._room(), self._most)
         self._first = self._first or batch
         self._pulled_at = now

@@ -181,7 +181,7 @@ class Consuming(WorksBeside):
         """Work on one message; a worker does it."""
         self._messages.held.release(message)
         if message.is_late:
-            self._messages.late += 1
+            self._messages.note_late()
             return
         if self._stopping:
             message.nak()

@@ -40,6 +40,7 @@ class Events(Iteration[Event]):
         on_drop: Callable[[MessagesDropped], None] | None,
     ) -> None:
         check_whole(max_pending, "max_pending")
+        super().__init__()
         self._transport: Final = transport
         self._max_pending: Final = max_pending
         check_told(on_drop, "on_drop")
@@ -98,8 +99,15 @@ class Events(Iteration[Event]):
             # Whoever reads must not take it for trouble of the link's.
             sys.excepthook(type(error), error, error.__traceback__)
 
-    def take(self, deadline: Deadline) -> Event | None:
-        """Return the next event, or None when the iteration was closed."""
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed and not self._frames
+
+    def _is_filled(self) -> bool:
+        return bool(self._frames)
+
+    def _take(self, deadline: Deadline) -> Event | None:
         while True:
             # The flag goes down before the queue is looked into: nothing is missed.
             self._signal.clear()
@@ -108,12 +116,8 @@ class Events(Iteration[Event]):
             except IndexError:
                 pass
             else:
-                if self._frames:
-                    self._signal.set()
                 return read_event(frame, missed, self._reconnected())
             if self._closed:
-                # Somebody else who waits may have lowered the flag in between.
-                self._signal.set()
                 return None
             self._check()
             slice_ = deadline.earlier(monotonic() + _LOOK)

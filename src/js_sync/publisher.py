@@ -211,9 +211,9 @@ class Publisher(Leaving):
         with self._lock:
             if not entry.seen:
                 entry.seen = True
-                if entry in self._failed:
+                try:
                     self._failed.remove(entry)
-                else:
+                except ValueError:
                     self._unlisted -= 1
         raise outcome.error
 
