@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from js_async._io import Forks
-from js_core.errors import ConnectionClosed, PublishFailures
+from js_core.errors import ConnectionClosed, NotStarted, PublishFailures
 from js_core.publish import PublishFailure
 
 __all__ = [
@@ -85,9 +85,21 @@ class SentWhileRead(Leaving):
 class WorksBeside:
     """The base of what works beside the program, and keeps the error that ends it."""
 
+    _begun = False
     _error: BaseException | None = None
     _what = ""
     _forks = 0
+
+    def begin(self) -> None:
+        """Note that the program asked for the work, even if it could not start."""
+        self._begun = True
+
+    def require_begun(self, what: str) -> None:
+        """Raise `NotStarted` where nothing was asked to start: its end would look like success."""
+        if not self._begun:
+            raise NotStarted(
+                f"{what} was never started: use it in a `with` block, or call start() first"
+            )
 
     def keep_error(self, error: BaseException, what: str) -> None:
         """Keep the first error for who waits for the end; `what` says in a warning what ended."""

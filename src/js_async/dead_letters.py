@@ -287,6 +287,7 @@ class DeadLetters(WorksBeside):
 
         May be called again, by a second worker say: the work goes on until each has called `close`.
         """
+        self.begin()
         async with self._turns:
             if not self._users:
                 await self._begin()
@@ -322,13 +323,18 @@ class DeadLetters(WorksBeside):
                 return
             if self._messages is not None:
                 await self._messages.close()
-        await self.wait(timeout)
+        await self._join(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Return when the work has ended, by `close` or an error, which is raised here.
 
-        Raises `RequestTimeout` after `timeout` seconds; the work goes on then.
+        Raises `RequestTimeout` after `timeout` seconds; the work goes on then. Raises
+        `NotStarted`.
         """
+        self.require_begun(f"{self._names.stream}: the making of dead letters")
+        await self._join(timeout)
+
+    async def _join(self, timeout: Seconds | None) -> None:
         if self._task is not None and not await self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("dead letters are still being made")
         self.raise_kept()

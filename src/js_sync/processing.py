@@ -119,6 +119,7 @@ class Processing:
         Raises `NotPromised` where they let doubles or losses through, `StreamNotFound`,
         `ConsumerNotFound`.
         """
+        self._consuming.begin()
         info = self._consumer.info()
         holes = processing_holes(info.config or ConsumerConfig())
         if holes:

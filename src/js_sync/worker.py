@@ -139,6 +139,7 @@ class Worker(WorksBeside):
         """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""
         if self._tasks:
             raise BadArgument("the worker was started already")
+        self.begin()
         consumer = self._bound()
         info = consumer.cached_info
         config = info.config if info is not None else None
@@ -175,8 +176,10 @@ class Worker(WorksBeside):
         """End in good order: handlers that run may finish, everything else goes back.
 
         The server has all acknowledgements when it returns. Raises `RequestTimeout` when a handler
-        takes longer than `timeout` seconds, and the error that ended the work, if one did.
+        takes longer than `timeout` seconds, the error that ended the work, if one did, and
+        `NotStarted`.
         """
+        self.require_begun(f"the worker on {self._stream}")
         deadline = Deadline.after(timeout)
         self._stop_taking()
         try:
