@@ -203,7 +203,7 @@ class PushMessages(Iteration[Message]):
         where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
         if status.kind is Kind.HEARTBEAT:
             headers = Headers.parse(frame[3][: frame[2]])
-            where = headers.get(_STALLED, "").encode()
+            where = headers.get(_STALLED, "").encode("utf-8", "surrogateescape")
         if not (where and self._api.transport.is_connected):
             # It was of the last link: where a server still waits, it says so over the next one.
             return

@@ -161,4 +161,5 @@ def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Even
             record = decode(raw, UnknownEvent)
         except DecodeError:
             pass
-    return Event(subject.decode(), record, raw, missed, reconnected, problem)
+    text = subject.decode("utf-8", "surrogateescape")
+    return Event(text, record, raw, missed, reconnected, problem)

@@ -12,8 +12,11 @@ __all__ = ["read_answer", "read_object"]
 
 def read_object(text: bytes) -> dict[str, Any]:
     """Return a JSON object; raises ValueError for anything else."""
-    # Decoded here, because json would first look for which of five encodings it is.
-    loaded: object = json.loads(str(text, "utf-8"))
+    try:
+        # Decoded here, because json would first look for which of five encodings it is.
+        loaded: object = json.loads(str(text, "utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(loaded, dict):
         raise ValueError("not a JSON object")
     return cast("dict[str, Any]", loaded)
@@ -27,7 +30,7 @@ def read_answer(payload: bytes, subject: str) -> dict[str, Any]:
     """
     try:
         members = read_object(payload)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise BadAnswer(f"{subject}: the answer is not JetStream's: {payload[:80]!r}") from error
     refusal: object = members.get("error")
     if isinstance(refusal, dict):

@@ -29,6 +29,7 @@ from js_core.headers import Headers, encode_headers
 from js_core.protocol import Frame
 from js_core.pub_ack import read_pub_ack
 from js_core.publish import PublishRequest, publish_headers
+from js_core.sent_text import whole_number
 
 if TYPE_CHECKING:
     from js_models import PubAck, StreamInfo, Timestamp
@@ -194,8 +195,7 @@ def commit_seq(headers: Headers, batch_id: str) -> int:
     """Return the number of a stored message if it is the last of a batch, else 0."""
     if headers.get(BATCH_ID) != batch_id or BATCH_COMMIT not in headers:
         return 0
-    number = headers.get(BATCH_SEQUENCE, "")
-    return int(number) if number.isascii() and number.isdigit() else 0
+    return whole_number(headers.get(BATCH_SEQUENCE, "")) or 0
 
 
 def doubt_of_absence(info: StreamInfo, since: Timestamp) -> str:

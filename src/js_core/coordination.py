@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from js_core.errors import BadArgument, NotPromised
 from js_core.hole import Hole
+from js_core.sent_text import whole_number
 from js_core.subjects import check_name, check_subject
 from js_models import StreamConfig
 
@@ -63,9 +64,10 @@ class CoordinationSubjects:
     def parts(self, subject: str) -> tuple[str, str, int | None]:
         """Return kind, name and number of a slot's subject."""
         kind, _, rest = subject.removeprefix(f"{self.root}.held.").partition(".")
-        name, _, number = rest.rpartition(".")
-        if kind in {"semaphore", "rate"} and name and number.isdecimal():
-            return kind, name, int(number)
+        name, _, digits = rest.rpartition(".")
+        number = whole_number(digits)
+        if kind in {"semaphore", "rate"} and name and number is not None:
+            return kind, name, number
         return kind, rest, None
 
 

@@ -366,7 +366,7 @@ def read_letter(message: StreamMessage) -> DeadLetter:
             gone=headers.get(_GONE, ""),
             place=message.subject,
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadArgument(
             f"message {message.seq} of {message.stream} is no dead letter: {error!r}"
         ) from error

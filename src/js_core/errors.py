@@ -416,17 +416,21 @@ class PullError(TwinstreamError):
 class PullRefused(PullError):
     """The request goes beyond a limit of the consumer.
 
-    `limit` names it as the consumer's configuration does, `asked` and `allowed` are its values.
+    `limit` names it as the consumer's configuration does, `text` is the server's status. `asked`
+    and `allowed` are numbers of one unit: messages (`max_batch`), bytes (`max_bytes`), seconds
+    (`max_expires`) or open requests (`max_waiting`). None is what is not known.
     """
 
-    def __init__(self, limit: str, asked: object, allowed: object, text: str) -> None:
+    def __init__(self, limit: str, asked: float | None, allowed: float | None, text: str) -> None:
         self.limit = limit
         self.asked = asked
         self.allowed = allowed
         self.text = text
+        unit = " s" if limit == "max_expires" else ""
+        wanted = "one more request" if asked is None else f"{asked:.15g}{unit}"
+        most = "less" if allowed is None else f"{allowed:.15g}{unit}"
         super().__init__(
-            f"the pull asked for {asked}, the consumer's {limit} allows {allowed or 'less'}"
-            f" (server: {text})"
+            f"the pull asked for {wanted}, the consumer's {limit} allows {most} (server: {text})"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -33,6 +33,7 @@ from js_core.errors import (
 )
 from js_core.protocol import Frame
 from js_core.publish_retry import passes
+from js_core.sent_text import whole_number
 from js_core.status import is_unserved
 
 if TYPE_CHECKING:
@@ -204,8 +205,11 @@ class FastBatch:
         subject, _, header_size, body = frame
         if not subject.startswith(self._prefix):
             return
-        tokens = subject[len(self._prefix) :].split(b".")
-        number, operation = int(tokens[0]), int(tokens[1])
+        numbers = [whole_number(each) for each in subject[len(self._prefix) :].split(b".")[:2]]
+        number, operation = [*numbers, None, None][:2]
+        if number is None or operation is None:
+            # Another client published to the inbox.
+            return
         if is_unserved(frame):
             self._refuse(number, operation, NoResponders("nobody serves the subject"))
             return

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 CLIENT_VERSION: Final = "0.1.0"
-_NUMBERS: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_NUMBERS: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _DENIED: Final = re.compile(
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
     r' "([^"]*)"(?: using queue "([^"]*)")?',
@@ -78,7 +78,7 @@ class ServerInfo:
                 client_id=int(raw.get("client_id", 0)),
                 nonce=str(raw.get("nonce", "")),
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ProtocolError(f"INFO has a member of the wrong type: {error}") from error
 
     @property

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from js_core.errors import BadArgument
+from js_core.sent_text import whole_number
 
 __all__ = [
     "HeaderValues",
@@ -87,10 +88,11 @@ def parse_status(block: bytes) -> tuple[int, str]:
     words = line[len(_VERSION) :].strip()
     if not words:
         return 0, ""
-    code, _, text = words.partition(b" ")
-    if not code.isdigit():
+    digits, _, text = words.partition(b" ")
+    code = whole_number(digits)
+    if code is None:
         return 0, ""
-    return int(code), text.strip().decode("utf-8", "replace")
+    return code, text.strip().decode("utf-8", "replace")
 
 
 def encode_headers(headers: HeaderValues | None) -> bytes:

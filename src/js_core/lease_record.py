@@ -16,6 +16,7 @@ from attrs import frozen
 
 from js_core.header_names import TTL
 from js_core.headers import Headers
+from js_core.sent_text import whole_number
 from js_core.stream_message import StreamMessage
 from js_core.texts import valid
 
@@ -100,7 +101,7 @@ def read_slot(message: StreamMessage) -> SlotRecord:
 def _members(data: bytes) -> dict[str, Any]:
     try:
         members: Any = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
 
@@ -121,5 +122,4 @@ def _bytes(value: object) -> bytes:
 
 
 def _ttl(headers: Headers) -> int | None:
-    text = headers.get(TTL, "")
-    return int(text) if text.isdecimal() else None
+    return whole_number(headers.get(TTL, ""))

@@ -16,6 +16,7 @@ from attrs import frozen
 from js_core.errors import BadAnswer
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
+from js_core.sent_text import whole_number
 from js_core.stored_page import (
     MIRROR_ANSWERED,
     StoredPage,
@@ -116,7 +117,9 @@ class MultiAnswer:
         code, text = parse_status(block)
         if code == 204:
             headers = Headers.parse(block)
-            up_to = int(headers.get("Nats-UpTo-Sequence", "0"))
+            up_to = whole_number(headers.get("Nats-UpTo-Sequence", "0"))
+            if up_to is None:
+                raise BadAnswer(f"not the end of an answer for many subjects: {block!r}")
             return MultiEnd(up_to=up_to, more=headers.get("Nats-Num-Pending", "0") != "0")
         if code == 404 and not self._messages:
             return MultiEnd()

@@ -22,7 +22,7 @@ _EMPTY_BLOCK: Final = len(b"NATS/1.0\r\n\r\n")
 def pin_of(frame: Frame) -> str | None:
     """Return the pin id that a message carries."""
     found = _line(frame)
-    return found.group(1).decode() if found else None
+    return found.group(1).decode("utf-8", "replace") if found else None
 
 
 def pin_size(frame: Frame) -> int:

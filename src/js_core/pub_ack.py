@@ -17,6 +17,8 @@ from js_models import PubAck
 __all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_pub_ack"]
 
 _SEQ: Final = b'"seq":'
+# A sequence has 64 bits.
+_DIGITS: Final = 20
 _ZERO: Final = ord("0")
 
 
@@ -126,7 +128,7 @@ class AckReader:
             return None
         digits = body[shape.between]
         # Nothing else may stand between the parts: a `duplicate`, say.
-        if not digits.isdigit() or digits[0] == _ZERO:
+        if not digits.isdigit() or digits[0] == _ZERO or len(digits) > _DIGITS:
             return None
         return shape.ack(digits)
 

@@ -324,7 +324,7 @@ class PullEngine:
     def _learn_most(self, refusal: str) -> bool:
         """Learn how many messages a request may ask for; tell whether that mends it."""
         name, allowed = refused_limit(refusal)
-        if name != "max_batch" or not allowed.isdecimal():
+        if name != "max_batch" or allowed is None:
             return False
         most = max(1, int(allowed))
         grown = self._accepted and most >= self._first

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
+from js_core.sent_text import whole_number
 
 __all__ = ["Kind", "Status", "is_status", "is_unserved", "read_status"]
 
@@ -148,10 +149,6 @@ def read_status(frame: Frame) -> Status:
         code,
         text,
         token,
-        _number(headers.get(PENDING_MESSAGES)),
-        _number(headers.get(PENDING_BYTES)),
+        whole_number(headers.get(PENDING_MESSAGES, "")),
+        whole_number(headers.get(PENDING_BYTES, "")),
     )
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None

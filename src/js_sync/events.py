@@ -94,7 +94,8 @@ class Events(Iteration[Event]):
         if self._on_drop is None or self.dropped & (self.dropped - 1):
             return
         try:
-            self._on_drop(MessagesDropped(frame[0].decode(), self.dropped))
+            subject = frame[0].decode("utf-8", "surrogateescape")
+            self._on_drop(MessagesDropped(subject, self.dropped))
         except Exception as error:
             # Whoever reads must not take it for trouble of the link's.
             sys.excepthook(type(error), error, error.__traceback__)

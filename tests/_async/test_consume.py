@@ -285,7 +285,7 @@ async def test_limits_of_the_consumer_are_named(opened, name):
         assert (caught.value.limit, caught.value.asked, caught.value.allowed) == (
             "max_batch",
             3,
-            "2",
+            2,
         )
         with pytest.raises(js.PullRefused, match="max_expires"):
             await consumer.fetch(1, timeout=5)
