@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import js_models
 from js_core.batch import Batch, BatchEnd
-from js_core.deadline import Seconds, finite_seconds, seconds
-from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
+from js_core.deadline import Deadline, Seconds, finite_seconds, seconds
+from js_core.errors import AlreadyAcknowledged, BadArgument, NoResponders, TwinstreamError
 from js_core.fetch import Fetch
 from js_core.given import check_kind
 from js_core.pin import pin_of
@@ -22,7 +22,7 @@ from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
 from js_sync._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bounds
-from js_sync._io import Handler, Opening, opening
+from js_sync._io import Handler, Opening, opening, sleep
 from js_sync._missing import Missing, OnDeleted
 from js_sync._pulls import PullChannels
 from js_sync.message import Message, message_of, messages_of
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Consumer"]
 
+# How long a cluster may need to make the leader of a new consumer known (seconds), how long a
+# fetch that does not wait is repeated, and the first pause.
+_SPREADING: Final = 0.5
+_LEAST: Final = 0.1
+_FIRST_PAUSE: Final = 0.01
+
 
 class Consumer:
     """A pull consumer on the server. `cached_info` is what the server said last, if asked."""
@@ -44,6 +50,8 @@ class Consumer:
         self._stream: Final = stream
         self._name: Final = name
         self._channels: Final = PullChannels(api, stream, name)
+        # Whether any fetch was answered: until then its leader may not be known everywhere.
+        self._answered = False
         self.cached_info = info
 
     @classmethod
@@ -174,7 +182,9 @@ class Consumer:
         Raises `PullRefused` beyond a limit of the consumer, `NoResponders` when there is no such
         consumer, `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PullError` when the first
         message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link,
-        `PermissionDenied`.
+        `PermissionDenied`. The first fetch of a consumer that the server has just shown or created
+        is repeated for half a second before it raises `NoResponders`: in a cluster it may take some
+        milliseconds until every server can reach it.
         """
         limits = fetch_limits(
             self._most(max_messages, max_bytes), max_bytes, timeout, wait, priority, heartbeat
@@ -267,6 +277,32 @@ class Consumer:
         return double_ack(self._api.transport, given, self._api.deadline(timeout))
 
     def _fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
+        fetch = self._fetch_once(limits, patience, instead)
+        if isinstance(fetch.error, NoResponders) and not self._answered and self.cached_info:
+            fetch = self._fetch_again(limits, patience)
+        self._answered = self._answered or not isinstance(fetch.error, NoResponders)
+        if limits.priority is not None and limits.priority.may_pin:
+            self._note_pin(limits.priority.group, fetch)
+        if fetch.error is not None:
+            raise of_consumer(fetch.error, self._stream, self._name)
+        return fetch
+
+    def _fetch_again(self, limits: PullLimits, patience: float) -> Fetch:
+        """Repeat the first fetch of a consumer that the server has shown to be there.
+
+        In a cluster, some milliseconds pass until every server knows where its leader listens.
+        """
+        end, pause = Deadline.after(min(max(patience, _LEAST), _SPREADING)), _FIRST_PAUSE
+        while True:
+            sleep(min(pause, end.remaining()))
+            pause *= 2
+            fetch = self._fetch_once(limits, patience)
+            if not isinstance(fetch.error, NoResponders) or end.expired():
+                return fetch
+
+    def _fetch_once(
+        self, limits: PullLimits, patience: float, instead: bytes | None = None
+    ) -> Fetch:
         channel = self._channels.take_idle() or self._channels.take()
         clean = False
         try:
@@ -278,10 +314,6 @@ class Consumer:
             else:
                 # Cut short in the middle: what arrived goes back to the server.
                 self._channels.end(channel)
-        if limits.priority is not None and limits.priority.may_pin:
-            self._note_pin(limits.priority.group, fetch)
-        if fetch.error is not None:
-            raise of_consumer(fetch.error, self._stream, self._name)
         return fetch
 
     def _batch(self, fetch: Fetch) -> Batch[Message]:
@@ -343,8 +375,10 @@ class Consumer:
 
         The iteration ends after `stop_after` messages, if given, and asks for no more than those.
         `on_deleted` says what to do when the consumer is gone. `on_report` is told what is mended,
-        and of a pin that is won or lost.
+        and of a pin that is won or lost. Raises `BadArgument` without a `priority` where the
+        consumer is known to have groups.
         """
+        self._check_group(priority)
         ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(
             max_messages=max_messages,
@@ -405,6 +439,18 @@ class Consumer:
         )
         where = f"{self._stream}/{self._name}"
         return Consuming(where, messages, handler, concurrency, order, progress)
+
+    def _check_group(self, priority: Priority | None) -> None:
+        """Refuse pulls without a group of the consumer, where its groups are known."""
+        config = self.cached_info.config if self.cached_info is not None else None
+        groups = config.priority_groups if config is not None else None
+        if not groups or (priority is not None and priority.group in groups):
+            return
+        given = "no priority is given" if priority is None else f"there is no {priority.group!r}"
+        raise BadArgument(
+            f"{self._stream}/{self._name}: {given}, each pull has to name one of the priority"
+            f" groups {', '.join(groups)}: pass priority=Priority(group={groups[0]!r})"
+        )
 
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None
