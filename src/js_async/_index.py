@@ -19,6 +19,7 @@ MODULES: Final[dict[str, str]] = {
     "Backup": "js_core.backup",
     "BadAnswer": "js_core.errors",
     "BadArgument": "js_core.errors",
+    "BadPayload": "js_core.errors",
     "BadPull": "js_core.errors",
     "Batch": "js_core.batch",
     "BatchEnd": "js_core.batch",

@@ -7,6 +7,8 @@ from datetime import datetime
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
+from attrs import evolve
+
 import js_models
 from js_async import _control
 from js_async._api import Api
@@ -24,7 +26,14 @@ from js_core.fetch import Fetch
 from js_core.given import check_kind
 from js_core.pin import pin_of
 from js_core.pull_error import of_consumer
-from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
+from js_core.pull_request import (
+    OnRefused,
+    Priority,
+    PullLimits,
+    Wait,
+    buffer_limits,
+    fetch_limits,
+)
 from js_core.reports import PullReport
 
 if TYPE_CHECKING:
@@ -189,11 +198,14 @@ class Consumer:
             self._most(max_messages, max_bytes), max_bytes, timeout, wait, priority, heartbeat
         )
         if two_step and not limits.no_wait:
-            now = fetch_limits(limits.max_messages, max_bytes, timeout, "none", priority)
-            batch = self._batch(await self._fetch(now, 0.0))
-            if batch:
-                return batch
+            return self._batch(await self._fetch_in_two_steps(limits, seconds(timeout)))
         return self._batch(await self._fetch(limits, seconds(timeout)))
+
+    async def _fetch_in_two_steps(self, limits: PullLimits, patience: float) -> Fetch:
+        """Ask for what is there now, and wait only when that is nothing (ADR-13)."""
+        now = evolve(limits, no_wait=True, expires=None, heartbeat=float("inf"))
+        fetch = await self._fetch(now, 0.0)
+        return fetch if fetch.frames else await self._fetch(limits, patience)
 
     def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
         """Return the most messages of a fetch: by bytes alone, as many as the consumer allows."""
@@ -205,6 +217,7 @@ class Consumer:
         self,
         *,
         timeout: Seconds = 5.0,
+        two_step: bool = False,
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
     ) -> Message | None:
@@ -213,6 +226,8 @@ class Consumer:
         Asks for exactly one, when it is called; takes and raises what `fetch` does.
         """
         limits = fetch_limits(1, None, timeout, "full", priority, heartbeat)
+        if two_step and not limits.no_wait:
+            return self._first(await self._fetch_in_two_steps(limits, seconds(timeout)))
         return self._first(await self._fetch(limits, limits.expires or 0.0))
 
     async def ack_next(
@@ -358,26 +373,29 @@ class Consumer:
         priority: Priority | None = None,
         stop_after: int | None = None,
         on_deleted: OnDeleted = "raise",
+        on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Messages:
         """Return an endless iteration with a buffer that refills itself (ADR-37).
 
-        The buffer holds up to `max_messages` (500, or fewer that are long: some 16 MiB), or up to
-        `max_bytes`, and is refilled when half of it is gone, or at the threshold given. Where the
-        consumer's ack_wait is known (after `info` or `create`), no more is asked for than the
-        program can take, at its pace, within half of that time, and what is buffered is kept
-        alive, unless nothing is taken for five times the ack_wait: others may have it then, and
-        the next pull comes with the next message that is wanted. `expires` (30 s) is the life of
-        one request, `heartbeat` the interval of its idle heartbeats (0.5 to 30 s; 5 s, or half of
-        `expires` if that is less): when two are missing, it pulls anew. Requests keep to the
-        consumer's own `max_batch`, and `expires` by default to its `max_expires`, where they are
-        known. A pinned client pulls often enough to keep its pin, as long as a message is taken
-        within half of the consumer's `priority_timeout`.
+        The buffer holds up to `max_messages` (500, or fewer that are long: some 16 MiB), up to
+        `max_bytes` as the server counts them, or up to both, and is refilled when half of it is
+        gone, or at the threshold given. Where the consumer's ack_wait is known (after `info` or
+        `create`), no more is asked for than the program can take, at its pace, within half of that
+        time, and what is buffered is kept alive, unless nothing is taken for five times the
+        ack_wait: others may have it then, and the next pull comes with the next message that is
+        wanted. `expires` (30 s) is the life of one request, `heartbeat` the interval of its idle
+        heartbeats (0.5 to 30 s; 5 s, or half of `expires` if that is less): when two are missing,
+        it pulls again. Requests keep to the consumer's own `max_batch`, and `expires` by default to
+        its `max_expires`, where they are known. A pinned client pulls often enough to keep its pin,
+        as long as a message is taken within half of the consumer's `priority_timeout`.
 
         The iteration ends after `stop_after` messages, if given, and asks for no more than those.
-        `on_deleted` says what to do when the consumer is gone. `on_report` is told what is mended,
-        and of a pin that is won or lost. Raises `BadArgument` without a `priority` where the
-        consumer is known to have groups.
+        `on_deleted` says what to do when the consumer is gone. `on_refused` is for a first request
+        that a limit of the consumer refuses: "raise" raises `PullRefused`, "retry" reports it and
+        asks again with growing pauses, until the consumer is changed. `on_report` receives what was
+        recovered, and a pin that is won or lost. Raises `BadArgument` without a `priority` where
+        the consumer is known to have groups.
         """
         self._check_group(priority)
         ack_wait = ack_wait_of(self.cached_info)
@@ -391,6 +409,7 @@ class Consumer:
             priority=priority,
             bounds=pull_bounds(self.cached_info),
             stop_after=stop_after,
+            on_refused=on_refused,
         )
         missing = Missing(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
@@ -415,6 +434,7 @@ class Consumer:
         priority: Priority | None = None,
         stop_after: int | None = None,
         on_deleted: OnDeleted = "raise",
+        on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Consuming:
         """Call a handler for each message, up to `concurrency` at once (ADR-37).
@@ -436,6 +456,7 @@ class Consumer:
             priority=priority,
             stop_after=stop_after,
             on_deleted=on_deleted,
+            on_refused=on_refused,
             on_report=on_report,
         )
         where = f"{self._stream}/{self._name}"

@@ -39,7 +39,7 @@ class Events(Iteration[Event]):
         on_drop: Callable[[MessagesDropped], None] | None,
     ) -> None:
         check_whole(max_pending, "max_pending")
-        super().__init__()
+        super().__init__(", ".join(subjects))
         self._transport: Final = transport
         self._max_pending: Final = max_pending
         check_told(on_drop, "on_drop")
@@ -104,8 +104,10 @@ class Events(Iteration[Event]):
         """Tell whether `next` would raise `IterationEnded`."""
         return self._closed and not self._frames
 
-    def _is_filled(self) -> bool:
-        return bool(self._frames)
+    @property
+    def buffered(self) -> int:
+        """As `pending`."""
+        return len(self._frames)
 
     async def _take(self, deadline: Deadline) -> Event | None:
         while True:

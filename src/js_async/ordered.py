@@ -54,7 +54,7 @@ class OrderedMessages(Iteration[Message]):
         limits: PullLimits,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
-        super().__init__()
+        super().__init__(stream)
         self._api: Final = api
         self._stream: Final = stream
         self._limits: Final = limits
@@ -80,9 +80,10 @@ class OrderedMessages(Iteration[Message]):
         """Tell whether `next` would raise `IterationEnded`."""
         return self._closed
 
-    def _is_filled(self) -> bool:
-        messages = self._messages
-        return messages is not None and messages.buffered > 0
+    @property
+    def buffered(self) -> int:
+        """How many messages arrived and were not handed over."""
+        return self._messages.buffered if self._messages is not None else 0
 
     async def _take(self, deadline: Deadline) -> Message | None:
         while not self._closed:

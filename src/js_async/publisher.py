@@ -78,6 +78,9 @@ class Publisher(Leaving):
         """How many messages have no answer yet."""
         return max(0, self._count - len(self._released))
 
+    def __repr__(self) -> str:
+        return f"<Publisher: {self.under_way} in flight{', closed' * self._closed}>"
+
     async def __aenter__(self) -> Self:
         await self._open()
         return self

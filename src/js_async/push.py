@@ -70,7 +70,7 @@ class PushMessages(Iteration[Message]):
         config: ConsumerConfig,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
-        super().__init__()
+        super().__init__(f"{stream}/{config.durable_name or config.name or '(unnamed)'}")
         self._api: Final = api
         self._stream: Final = stream
         self._config = config
@@ -113,16 +113,13 @@ class PushMessages(Iteration[Message]):
     @property
     def is_ended(self) -> bool:
         """Tell whether `next` would raise `IterationEnded`."""
-        return self._closed or (self._drained and not self._is_filled())
+        return self._closed or (self._drained and not self.buffered)
 
     @property
     def buffered(self) -> int:
         """How many messages arrived and were not handed over."""
         waiting = sum(not is_status(frame) for frame in tuple(self._box.frames)) if self._box else 0
         return len(self._ready) + waiting
-
-    def _is_filled(self) -> bool:
-        return self.buffered > 0
 
     async def __anext__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""

@@ -83,6 +83,10 @@ class Subscription:
         """Messages that arrived and were not taken."""
         return len(self._box.frames) if self._box is not None else 0
 
+    def __repr__(self) -> str:
+        state = "ended" if self.is_ended else f"{self.pending} pending"
+        return f"<Subscription {self.subject}: {state}>"
+
     async def next(self, timeout: Seconds | None = None) -> CoreMessage:
         """Return the next message within `timeout` seconds; None waits for ever.
 

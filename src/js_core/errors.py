@@ -5,6 +5,7 @@
     TwinstreamError
     ├── BadArgument (ValueError)         refused before anything reached the socket
     │   └── WrongHandler                 a coroutine function where a plain one is due, or reverse
+    ├── BadPayload (ValueError)          a payload is no text in UTF-8, or no JSON
     ├── IterationEnded                   `next` after the end of an iteration
     ├── NotStarted                       the end of work was asked for that was never started
     ├── Unsupported                      the connected server lacks the feature
@@ -64,6 +65,7 @@ __all__ = [
     "AuthenticationFailed",
     "BadAnswer",
     "BadArgument",
+    "BadPayload",
     "BadPull",
     "ConnectionClosed",
     "ConnectionFailed",
@@ -121,6 +123,10 @@ class BadArgument(TwinstreamError, ValueError):
 
 class IterationEnded(TwinstreamError):
     """`next` was called after the end of an iteration; ask its `is_ended` first."""
+
+
+class BadPayload(TwinstreamError, ValueError):
+    """A payload is not what it was asked for as: text in UTF-8, or JSON."""
 
 
 class NotStarted(TwinstreamError):

@@ -15,7 +15,8 @@ is a list of actions: send a pull, report something, finish.
 * Requests that end without a message back off, so that a limit or a message too big for the
   bytes asked can never become a tight loop. An end that means "ask again" is believed once.
 * If a request is beyond a limit of the consumer, before any was accepted, a setting is wrong.
-  Waiting would never help, so this ends the iteration with the limit's name. But requests grow from
+  Waiting would never help, so this ends the iteration with the limit's name, unless the owner says
+  that somebody will change the setting (`on_refused`). But requests grow from
   a small start, and by bytes they ask for as many messages as there may be: there no more are asked
   for at once than the consumer allows (its max_batch).
 * The watchdog compares the silence since the reader last heard anything with two heartbeats. It
@@ -299,7 +300,7 @@ class PullEngine:
                 self._finish(pull_error(status, self._limits))
             case Kind.REFUSED if self._learn_most(status.text):
                 self._warn(f"the pull ended with {status}; asking for fewer at once", status)
-            case Kind.REFUSED if not self._accepted:
+            case Kind.REFUSED if not self._accepted and self._limits.on_refused == "raise":
                 self._finish(pull_error(status, self._limits))
             case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN:
                 self._back_off(now)

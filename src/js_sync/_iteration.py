@@ -25,7 +25,8 @@ class Iteration(Generic[T]):
     finds there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source: str) -> None:
+        self._source: Final = source
         self._taking = TimedLock()
 
     @property
@@ -41,7 +42,7 @@ class Iteration(Generic[T]):
         lock, held = self._taking, False
         try:
             held = lock.try_acquire() or lock.acquire(deadline)
-            if not held and self._is_filled():
+            if not held and self.buffered:
                 # Whoever holds it is just taking one: the next one is for this caller.
                 held = lock.acquire(Deadline.after(_MOVING))
             if not held:
@@ -50,9 +51,14 @@ class Iteration(Generic[T]):
         finally:
             lock.release(held)
 
-    def _is_filled(self) -> bool:
-        """Tell whether something is buffered."""
+    @property
+    def buffered(self) -> int:
+        """How many arrived and were not handed over."""
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        state = "ended" if self.is_ended else f"{self.buffered} buffered"
+        return f"<{type(self).__name__} {self._source}: {state}>"
 
     def _take(self, deadline: Deadline) -> T | None:
         """Do as `take`; one caller at a time is in it."""

@@ -32,6 +32,10 @@ class ConnectionEvents:
         self._events.append(event)
         self._signal.set()
 
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else f"{len(self._events)} unread"
+        return f"<ConnectionEvents: {state}>"
+
     def next(self, timeout: Seconds | None = None) -> ConnectionEvent:
         """Return the next event within `timeout` seconds; None waits for ever.
 

@@ -99,6 +99,9 @@ class Consuming(WorksBeside):
         self.handled = 0
         """Messages whose handler returned."""
 
+    def __repr__(self) -> str:
+        return f"<Consuming {self._consumer}: {self.handled} handled>"
+
     @property
     def messages(self) -> Messages:
         """The iteration underneath: what is buffered and outstanding."""

@@ -67,7 +67,7 @@ class Messages(Iteration[Message]):
         self._ack_wait = ack_wait
         self._decisions: Final = Decisions(missing, limits, on_report, fragile)
         self._give_back: Final = give_back
-        super().__init__()
+        super().__init__(f"{missing.stream}/{missing.name}")
         self._ready: Final[deque[Message]] = deque()
         # What each of these counts for, where the buffer is bounded by bytes.
         self._sizes: Final[deque[int]] = deque()
@@ -97,13 +97,13 @@ class Messages(Iteration[Message]):
         if self._closed or self._decisions.error is not None:
             return True
         if self._drained:
-            return not self._is_filled()
+            return not self.buffered
         engine = self._engine
         return engine is not None and engine.still_wanted == self._unsettled(engine)
 
     @property
     def buffered(self) -> int:
-        """How many messages are here and not handed over."""
+        """How many messages arrived and were not handed over."""
         return len(self._ready) + (len(self._channel.box.frames) if self._channel else 0)
 
     @property
@@ -308,9 +308,6 @@ class Messages(Iteration[Message]):
         with self._counting:
             self.late += 1
             self._missed += granted
-
-    def _is_filled(self) -> bool:
-        return self.buffered > 0
 
     def _unsettled(self, engine: PullEngine) -> int:
         """Return how many messages were handed over that the engine does not know of."""

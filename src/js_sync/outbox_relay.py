@@ -86,6 +86,9 @@ class OutboxRelay(WorksBeside):
         self.refused = 0
         """Events that were set aside because they cannot be stored."""
 
+    def __repr__(self) -> str:
+        return f"<OutboxRelay to {self._stream}: {self.stored} stored, {self.refused} refused>"
+
     # ---- life
 
     def start(self) -> None:

@@ -106,6 +106,9 @@ class Processing:
         self.repeated = 0
         """Results that were found stored already."""
 
+    def __repr__(self) -> str:
+        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {self.done} done>"
+
     # ---- life
 
     @property

@@ -79,6 +79,9 @@ class Publisher(Leaving):
         """How many messages have no answer yet."""
         return max(0, self._count - len(self._released))
 
+    def __repr__(self) -> str:
+        return f"<Publisher: {self.under_way} in flight{', closed' * self._closed}>"
+
     def __enter__(self) -> Self:
         self._open()
         return self

@@ -92,6 +92,10 @@ class Worker(WorksBeside):
         self._here: Final = JobsHere(settings.room)
         self._next_look = Deadline.after(0)
 
+    def __repr__(self) -> str:
+        counts = f"{self.handled} handled, {self.in_hand} in progress, {self.waiting} waiting"
+        return f"<Worker {self._stream}: {counts}>"
+
     @property
     def handled(self) -> int:
         """Messages whose handler returned."""
