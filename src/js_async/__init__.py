@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from js_async.dead_letters import DeadLetters
     from js_async.events import Events
     from js_async.fast_ingest import FastIngest
+    from js_async.fetch_messages import FetchMessages
     from js_async.jetstream import JetStream
     from js_async.leader import Leader
     from js_async.lease import Lease
@@ -197,6 +198,7 @@ __all__ = [
     "Event",
     "Events",
     "FastIngest",
+    "FetchMessages",
     "Finding",
     "HandlerFailed",
     "Headers",

@@ -51,6 +51,7 @@ MODULES: Final[dict[str, str]] = {
     "Event": "js_core.advisories",
     "Events": "js_async.events",
     "FastIngest": "js_async.fast_ingest",
+    "FetchMessages": "js_async.fetch_messages",
     "Finding": "js_core.health",
     "HandlerFailed": "js_core.reports",
     "Headers": "js_core.headers",

@@ -128,6 +128,7 @@ if TYPE_CHECKING:
     from js_sync.dead_letters import DeadLetters
     from js_sync.events import Events
     from js_sync.fast_ingest import FastIngest
+    from js_sync.fetch_messages import FetchMessages
     from js_sync.jetstream import JetStream
     from js_sync.leader import Leader
     from js_sync.lease import Lease
@@ -197,6 +198,7 @@ __all__ = [
     "Event",
     "Events",
     "FastIngest",
+    "FetchMessages",
     "Finding",
     "HandlerFailed",
     "Headers",

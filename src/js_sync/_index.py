@@ -52,6 +52,7 @@ MODULES: Final[dict[str, str]] = {
     "Event": "js_core.advisories",
     "Events": "js_sync.events",
     "FastIngest": "js_sync.fast_ingest",
+    "FetchMessages": "js_sync.fetch_messages",
     "Finding": "js_core.health",
     "HandlerFailed": "js_core.reports",
     "Headers": "js_core.headers",
