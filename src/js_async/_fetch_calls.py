@@ -45,7 +45,7 @@ class FetchCalls:
         self._channels: Final = PullChannels(api, stream, name)
         # Whether any fetch was answered: until then its leader may not be known everywhere.
         self._answered = False
-        self.cached_info = info
+        self.cached_info: ConsumerInfo | None = info
 
     async def fetch(
         self,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from js_async._io import sleep
 from js_async.message import Message
@@ -19,8 +18,11 @@ ROUND: Final = 30.0
 # The pause after a round that ended early with nothing (seconds).
 _PAUSE: Final = 0.1
 
-Round = Callable[[int, int | None], Awaitable[Batch[Message]]]
-"""Fetches up to so many messages and bytes."""
+
+class Round(Protocol):
+    """Fetches up to so many messages and bytes."""
+
+    async def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message]: ...
 
 
 async def fetch_rounds(

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from js_core.batch import Batch, BatchEnd
 from js_core.errors import ConnectionLost, PullError, RequestTimeout, TwinstreamError
@@ -20,8 +19,11 @@ ROUND: Final = 30.0
 # The pause after a round that ended early with nothing (seconds).
 _PAUSE: Final = 0.1
 
-Round = Callable[[int, int | None], Awaitable[Batch[Message]]]
-"""Fetches up to so many messages and bytes."""
+
+class Round(Protocol):
+    """Fetches up to so many messages and bytes."""
+
+    def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message]: ...
 
 
 def fetch_rounds(

@@ -322,10 +322,11 @@ class LeaderPages:
             answer = self._api.call_raw(self._target, next_request(subject, seq))
         except MessageNotFound:
             return None
-        message: Any = answer.get("message")
-        if not isinstance(message, dict) or type(message.get("seq")) is not int:
+        found: object = answer.get("message")
+        message = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        if type(message.get("seq")) is not int:
             raise BadAnswer(f"{self._target}: the answer is not a stored message: {answer!r:.80}")
-        return cast("dict[str, Any]", message)
+        return message
 
     def close(self) -> None:
         """Do nothing: the server keeps nothing."""
