@@ -33,6 +33,7 @@ SAME = {
     "Consumer.info": "get_consumer",
     "Consumer.delete": "delete_consumer",
     "Consumer.fetch": "consume",
+    "Consumer.fetch_each": "consume",
     "Consumer.next": "consume",
     "Consumer.ack_next": "consume",
     "Consumer.ack_fetch": "consume",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from js_async.dead_letters import DeadLetters
     from js_async.events import Events
     from js_async.fast_ingest import FastIngest
+    from js_async.fetch_messages import FetchMessages
     from js_async.jetstream import JetStream
     from js_async.leader import Leader
     from js_async.lease import Lease
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         AuthenticationFailed,
         BadAnswer,
         BadArgument,
+        BadPayload,
         BadPull,
         ConnectionClosed,
         ConnectionFailed,
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
         ConsumerIsPush,
         ConsumerNotFound,
         InvalidConfig,
+        IterationEnded,
         JetStreamError,
         JetStreamNotEnabled,
         JetStreamOff,
@@ -90,6 +93,7 @@ if TYPE_CHECKING:
         NoStream,
         NotAcknowledgeable,
         NotPromised,
+        NotStarted,
         OutcomeUnknown,
         PermissionDenied,
         ProtocolError,
@@ -162,6 +166,7 @@ __all__ = [
     "Backup",
     "BadAnswer",
     "BadArgument",
+    "BadPayload",
     "BadPull",
     "Batch",
     "BatchEnd",
@@ -193,6 +198,7 @@ __all__ = [
     "Event",
     "Events",
     "FastIngest",
+    "FetchMessages",
     "Finding",
     "HandlerFailed",
     "Headers",
@@ -200,6 +206,7 @@ __all__ = [
     "Hole",
     "Ingested",
     "InvalidConfig",
+    "IterationEnded",
     "JetStream",
     "JetStreamError",
     "JetStreamNotEnabled",
@@ -223,6 +230,7 @@ __all__ = [
     "NoStream",
     "NotAcknowledgeable",
     "NotPromised",
+    "NotStarted",
     "Once",
     "OnceResult",
     "OrderedMessages",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import js_models
 from js_async import _groups
 from js_async._api import Api
+from js_async._io import sleep
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "delete",
+    "free_push",
     "gone",
     "info",
     "pause",
@@ -29,12 +31,33 @@ __all__ = [
 
 # A group without a leader does not answer at all, and messages wait meanwhile (seconds).
 _LOOK: Final = 1.0
+# Longer than a server needs to release a push consumer after an UNSUB (seconds).
+_RELEASE: Final = 1.0
 
 
 async def info(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> ConsumerInfo:
     """Ask for configuration and state; by default within the time of a call."""
     subject = api.subjects.consumer("INFO", stream, name)
     return await api.call(subject, None, js_models.ConsumerInfoResponse, deadline)
+
+
+async def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
+    """Return the info of a push consumer that a subscription may bind to.
+
+    Raises `BadArgument` where it has no group and another subscription is bound to it.
+    """
+    released = Deadline.after(_RELEASE)
+    while True:
+        found = await info(api, stream, name)
+        if not found.push_bound or found.config is None or found.config.deliver_group:
+            return found
+        if released.expired():
+            raise BadArgument(
+                f"{stream}/{name}: another subscription is bound to this push consumer, and would"
+                " get every message, too. Close that one, or use a deliver_group to share messages"
+            )
+        # The server learns of a subscription that was closed a moment later.
+        await sleep(_RELEASE / 10)
 
 
 async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from js_async._io import Forks
-from js_core.errors import ConnectionClosed, PublishFailures
+from js_core.errors import ConnectionClosed, NotStarted, PublishFailures
 from js_core.log import Log
 from js_core.publish import PublishFailure
 
@@ -86,11 +86,23 @@ class SentWhileRead(Leaving):
 class WorksBeside:
     """The base of what works beside the program, and keeps the error that ends it."""
 
+    _begun = False
     _error: BaseException | None = None
     _what = ""
     _forks = 0
     # The area of the log.
     _area = "consumer"
+
+    def _note_begun(self) -> None:
+        """Note that the program asked for the work, even if it could not start."""
+        self._begun = True
+
+    def _require_begun(self, what: str) -> None:
+        """Raise `NotStarted` where nothing was asked to start: its end would look like success."""
+        if not self._begun:
+            raise NotStarted(
+                f"{what} was never started: use it in a `with` block, or call start() first"
+            )
 
     def _keep_error(self, error: BaseException, what: str) -> None:
         """Keep the first error for the call that waits for the end, and log it.

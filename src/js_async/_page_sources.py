@@ -19,6 +19,7 @@ from js_async._transport import Box
 from js_core.bulk_answer import LEAST, BulkAnswer, DirectBulk, PullBulk
 from js_core.direct_get import EVERYTHING, next_request
 from js_core.errors import (
+    BadAnswer,
     ConnectionLost,
     JetStreamError,
     MessageNotFound,
@@ -320,7 +321,10 @@ class LeaderPages:
             answer = await self._api.call_raw(self._target, next_request(subject, seq))
         except MessageNotFound:
             return None
-        message: dict[str, Any] = answer["message"]
+        found: object = answer.get("message")
+        message = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        if type(message.get("seq")) is not int:
+            raise BadAnswer(f"{self._target}: the answer is not a stored message: {answer!r:.80}")
         return message
 
     async def close(self) -> None:

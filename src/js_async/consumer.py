@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import js_models
 from js_async import _control
 from js_async._api import Api
 from js_async._create import CreateAction, create_consumer
-from js_async._delivery import Delivery, ack_wait_of, is_for_nobody_else, pull_bounds
+from js_async._delivery import ack_wait_of, is_for_nobody_else, pull_bounds
+from js_async._fetch_calls import FetchCalls
 from js_async._io import Handler
 from js_async._missing import Missing, OnDeleted
 from js_async._opening import Opening, opening
-from js_async._pulls import PullChannels
-from js_async.message import Message, message_of, messages_of
+from js_async.message import Message
 from js_async.messages import Messages
-from js_core.batch import Batch, BatchEnd
-from js_core.deadline import Seconds, finite_seconds, seconds
-from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
-from js_core.fetch import Fetch
-from js_core.given import check_kind
-from js_core.pin import pin_of
-from js_core.pull_error import of_consumer
-from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
+from js_core.deadline import Seconds, finite_seconds
+from js_core.errors import BadArgument
+from js_core.pull_request import (
+    OnRefused,
+    Priority,
+    buffer_limits,
+)
 from js_core.reports import PullReport
 
 if TYPE_CHECKING:
@@ -36,15 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 
-class Consumer:
+class Consumer(FetchCalls):
     """A pull consumer on the server. `cached_info` is what the server said last, if asked."""
-
-    def __init__(self, api: Api, stream: str, name: str, info: ConsumerInfo | None) -> None:
-        self._api: Final = api
-        self._stream: Final = stream
-        self._name: Final = name
-        self._channels: Final = PullChannels(api, stream, name)
-        self.cached_info = info
 
     @classmethod
     async def create(
@@ -145,175 +136,7 @@ class Consumer:
         subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
         return opening(listen(self._api.transport, subjects, max_pending))
 
-    # ---- pulling
-
-    async def fetch(
-        self,
-        max_messages: int | None = None,
-        *,
-        timeout: Seconds = 5.0,
-        max_bytes: int | None = None,
-        wait: Wait = "full",
-        two_step: bool = False,
-        priority: Priority | None = None,
-        heartbeat: Seconds | None = None,
-    ) -> Batch[Message]:
-        """Fetch up to `max_messages`, or up to `max_bytes` as the server counts them, or both.
-
-        `wait` says when to end before that: "full" waits `timeout` seconds for all of them,
-        "first" waits so long for some, "none" takes what is there now. The batch's `reason` says
-        why it ended; an empty one is no error. Returns one second after `timeout` at the latest.
-        `two_step` asks for what is there first, and waits only when that is nothing (ADR-13). A
-        server that may not deliver now, as `max_ack_pending` is reached, does not answer before.
-        `heartbeat` is the interval of idle heartbeats (0.5 to 30 s; 5 s from a `timeout` of 10 s
-        on, none below): the fetch ends when two are missing.
-
-        With "full" the first message waits for the last one: keep `timeout` below the consumer's
-        `ack_wait`, or the server delivers it anew meanwhile (`Message.is_late`).
-
-        Raises `PullRefused` beyond a limit of the consumer, `NoResponders` when there is no such
-        consumer, `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PullError` when the first
-        message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link,
-        `PermissionDenied`.
-        """
-        limits = fetch_limits(
-            self._most(max_messages, max_bytes), max_bytes, timeout, wait, priority, heartbeat
-        )
-        if two_step and not limits.no_wait:
-            now = fetch_limits(limits.max_messages, max_bytes, timeout, "none", priority)
-            batch = self._batch(await self._fetch(now, 0.0))
-            if batch:
-                return batch
-        return self._batch(await self._fetch(limits, seconds(timeout)))
-
-    def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
-        """Return the most messages of a fetch: by bytes alone, as many as the consumer allows."""
-        if max_messages is not None or max_bytes is None:
-            return max_messages
-        return pull_bounds(self.cached_info).max_batch
-
-    async def next(
-        self,
-        *,
-        timeout: Seconds = 5.0,
-        priority: Priority | None = None,
-        heartbeat: Seconds | None = None,
-    ) -> Message | None:
-        """Return one message, or None when none came within `timeout` seconds.
-
-        Asks for exactly one, when it is called; takes and raises what `fetch` does.
-        """
-        limits = fetch_limits(1, None, timeout, "full", priority, heartbeat)
-        return self._first(await self._fetch(limits, limits.expires or 0.0))
-
-    async def ack_next(
-        self, message: Message, *, timeout: Seconds = 5.0, priority: Priority | None = None
-    ) -> Message | None:
-        """Acknowledge a message and ask for the next one in one word (+NXT).
-
-        Returns None when none came within `timeout` seconds. Raises `AlreadyAcknowledged`, and
-        what `fetch` raises.
-        """
-        return self._first(await self._ack_fetch(message, 1, timeout, "full", priority))
-
-    async def ack_fetch(
-        self,
-        message: Message,
-        max_messages: int,
-        *,
-        timeout: Seconds = 5.0,
-        wait: Wait = "full",
-        priority: Priority | None = None,
-    ) -> Batch[Message]:
-        """Acknowledge a message and fetch the next ones in one word; the rest is as in `fetch`.
-
-        Raises `AlreadyAcknowledged`, and what `fetch` raises.
-        """
-        return self._batch(await self._ack_fetch(message, max_messages, timeout, wait, priority))
-
-    async def _ack_fetch(
-        self,
-        message: Message,
-        max_messages: int,
-        timeout: Seconds,
-        wait: Wait,
-        priority: Priority | None,
-    ) -> Fetch:
-        check_kind(message, Message, "message", "a Message of this consumer")
-        if message.is_acknowledged:
-            raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
-        limits = fetch_limits(max_messages, None, timeout, wait, priority)
-        fetch = await self._fetch(limits, limits.expires or 0.0, message._reply_bytes)
-        message._finished()
-        return fetch
-
-    async def double_ack(
-        self, messages: Iterable[Message], *, timeout: Seconds | None = None
-    ) -> list[Message]:
-        """Acknowledge many messages, such as a batch, and return those that are not sure to count.
-
-        All are sent at once; it returns when the server has confirmed each, or after `timeout`
-        seconds. A message that is returned may come again: its confirmation is missing, and it may
-        be acknowledged anew, or came so late that it was delivered again before.
-
-        Raises `AlreadyAcknowledged` before anything is sent, `RequestTimeout` when there was no
-        link.
-        """
-        from js_async._double_acks import double_ack
-
-        given = list(messages)
-        for message in given:
-            check_kind(message, Message, "message", "a Message of this consumer")
-        return await double_ack(self._api.transport, given, self._api.deadline(timeout))
-
-    async def _fetch(
-        self, limits: PullLimits, patience: float, instead: bytes | None = None
-    ) -> Fetch:
-        channel = self._channels.take_idle() or await self._channels.take()
-        clean = False
-        try:
-            fetch = await channel.fetch(limits, patience, instead)
-            clean = fetch.is_clean
-        finally:
-            if clean:
-                self._channels.put(channel)
-            else:
-                # Cut short in the middle: what arrived goes back to the server.
-                await self._channels.end(channel)
-        if limits.priority is not None and limits.priority.may_pin:
-            self._note_pin(limits.priority.group, fetch)
-        if fetch.error is not None:
-            raise of_consumer(fetch.error, self._stream, self._name)
-        return fetch
-
-    def _batch(self, fetch: Fetch) -> Batch[Message]:
-        if fetch.end is None:
-            raise TwinstreamError("the fetch has no end: please report this")
-        return Batch(self._messages_of(fetch), fetch.end, fetch.detail)
-
-    def _messages_of(self, fetch: Fetch) -> list[Message]:
-        """Return the messages of a fetch; each knows when it arrived, which may be long ago."""
-        transport, ack_wait = self._api.transport, ack_wait_of(self.cached_info)
-        messages: list[Message] = []
-        for count, at in fetch.arrivals:
-            delivery = Delivery(transport, at, ack_wait)
-            frames = fetch.frames[len(messages) : count]
-            messages += messages_of(frames, repeat(delivery))
-        return messages
-
-    def _first(self, fetch: Fetch) -> Message | None:
-        if not fetch.frames:
-            return None
-        at = fetch.arrivals[0][1]
-        delivery = Delivery(self._api.transport, at, ack_wait_of(self.cached_info))
-        return message_of(fetch.frames[0], delivery)
-
-    def _note_pin(self, group: str, fetch: Fetch) -> None:
-        if fetch.end is BatchEnd.UNPINNED:
-            self._channels.pins.drop(group)
-        pin = pin_of(fetch.frames[-1]) if fetch.frames else None
-        if pin is not None:
-            self._channels.pins.note(group, pin)
+    # ---- iterating
 
     def messages(
         self,
@@ -327,26 +150,31 @@ class Consumer:
         priority: Priority | None = None,
         stop_after: int | None = None,
         on_deleted: OnDeleted = "raise",
+        on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Messages:
         """Return an endless iteration with a buffer that refills itself (ADR-37).
 
-        The buffer holds up to `max_messages` (500, or fewer that are long: some 16 MiB), or up to
-        `max_bytes`, and is refilled when half of it is gone, or at the threshold given. Where the
-        consumer's ack_wait is known (after `info` or `create`), no more is asked for than the
-        program can take, at its pace, within half of that time, and what is buffered is kept
-        alive, unless nothing is taken for five times the ack_wait: others may have it then, and
-        the next pull comes with the next message that is wanted. `expires` (30 s) is the life of
-        one request, `heartbeat` the interval of its idle heartbeats (0.5 to 30 s; 5 s, or half of
-        `expires` if that is less): when two are missing, it pulls anew. Requests keep to the
-        consumer's own `max_batch`, and `expires` by default to its `max_expires`, where they are
-        known. A pinned client pulls often enough to keep its pin, as long as a message is taken
-        within half of the consumer's `priority_timeout`.
+        The buffer holds up to `max_messages` (500, or fewer that are long: some 16 MiB), up to
+        `max_bytes` as the server counts them, or up to both, and is refilled when half of it is
+        gone, or at the threshold given. Where the consumer's ack_wait is known (after `info` or
+        `create`), no more is asked for than the program can take, at its pace, within half of that
+        time, and what is buffered is kept alive, unless nothing is taken for five times the
+        ack_wait: others may have it then, and the next pull comes with the next message that is
+        wanted. `expires` (30 s) is the life of one request, `heartbeat` the interval of its idle
+        heartbeats (0.5 to 30 s; 5 s, or half of `expires` if that is less): when two are missing,
+        it pulls again. Requests keep to the consumer's own `max_batch`, and `expires` by default to
+        its `max_expires`, where they are known. A pinned client pulls often enough to keep its pin,
+        as long as a message is taken within half of the consumer's `priority_timeout`.
 
         The iteration ends after `stop_after` messages, if given, and asks for no more than those.
-        `on_deleted` says what to do when the consumer is gone. `on_report` is told what is mended,
-        and of a pin that is won or lost.
+        `on_deleted` says what to do when the consumer is gone. `on_refused` is for a first request
+        that a limit of the consumer refuses: "raise" raises `PullRefused`, "retry" reports it and
+        asks again with growing pauses, until the consumer is changed. `on_report` receives what was
+        recovered, and a pin that is won or lost. Raises `BadArgument` without a `priority` where
+        the consumer is known to have groups.
         """
+        self._check_group(priority)
         ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(
             max_messages=max_messages,
@@ -358,6 +186,7 @@ class Consumer:
             priority=priority,
             bounds=pull_bounds(self.cached_info),
             stop_after=stop_after,
+            on_refused=on_refused,
         )
         missing = Missing(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
@@ -382,6 +211,7 @@ class Consumer:
         priority: Priority | None = None,
         stop_after: int | None = None,
         on_deleted: OnDeleted = "raise",
+        on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Consuming:
         """Call a handler for each message, up to `concurrency` at once (ADR-37).
@@ -403,10 +233,23 @@ class Consumer:
             priority=priority,
             stop_after=stop_after,
             on_deleted=on_deleted,
+            on_refused=on_refused,
             on_report=on_report,
         )
         where = f"{self._stream}/{self._name}"
         return Consuming(where, messages, handler, concurrency, order, progress)
+
+    def _check_group(self, priority: Priority | None) -> None:
+        """Refuse pulls without a group of the consumer, where its groups are known."""
+        config = self.cached_info.config if self.cached_info is not None else None
+        groups = config.priority_groups if config is not None else None
+        if not groups or (priority is not None and priority.group in groups):
+            return
+        given = "no priority is given" if priority is None else f"there is no {priority.group!r}"
+        raise BadArgument(
+            f"{self._stream}/{self._name}: {given}, each pull has to name one of the priority"
+            f" groups {', '.join(groups)}: pass priority=Priority(group={groups[0]!r})"
+        )
 
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None

@@ -98,15 +98,23 @@ class Consuming(WorksBeside):
         self.handled = 0
         """Messages whose handler returned."""
 
+    def __repr__(self) -> str:
+        return f"<Consuming {self._consumer}: {self.handled} handled>"
+
     @property
     def messages(self) -> Messages:
         """The iteration underneath: what is buffered and outstanding."""
         return self._messages
 
+    @property
+    def _what_it_is(self) -> str:
+        return f"{self._consumer}: the consumption"
+
     async def start(self) -> None:
         """Start to work."""
         if self._tasks:
             raise BadArgument("the consumption was started already")
+        self._note_begun()
         try:
             self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
             for number in range(self._workers):
@@ -121,23 +129,27 @@ class Consuming(WorksBeside):
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """End at once: handlers that run may finish, everything else goes back to the server.
 
-        Raises `RequestTimeout` when a handler takes longer than `timeout` seconds, and the error
-        that ended the consumption, if one did.
+        Raises `RequestTimeout` when a handler takes longer than `timeout` seconds, the error that
+        ended the consumption, if one did, and `NotStarted`.
         """
+        self._require_begun(self._what_it_is)
         self._stopping = True
         await self._messages.close()
         await self._join(Deadline.after(timeout))
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
-        """Ask for no more, work on what is here, then end. Raises as `stop` does."""
+        """Ask for no more, work on what is buffered, then end. Raises as `stop` does."""
+        self._require_begun(self._what_it_is)
         await self._messages.drain()
         await self._join(Deadline.after(timeout))
 
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Return when the consumption has ended: by `stop` or `drain`, or by an error, raised here.
 
-        Raises `RequestTimeout` after `timeout` seconds; the consumption goes on then.
+        Raises `RequestTimeout` after `timeout` seconds; the consumption goes on then. Raises
+        `NotStarted`.
         """
+        self._require_begun(self._what_it_is)
         await self._join(Deadline.after(timeout), "the consumption has not ended: it goes on")
 
     async def _join(self, deadline: Deadline, still: str = "a handler is still running") -> None:
@@ -180,7 +192,7 @@ class Consuming(WorksBeside):
         """Work on one message; a worker does it."""
         self._messages._held.release(message)
         if message.is_late:
-            self._messages.late += 1
+            await self._messages._note_late()
             return
         if self._stopping:
             await message.nak()
@@ -196,7 +208,7 @@ class Consuming(WorksBeside):
 
     def _fail(self, error: BaseException) -> None:
         """Keep the first error, and end."""
-        self._keep_error(error, f"{self._consumer}: the consumption")
+        self._keep_error(error, self._what_it_is)
         self._stopping = True
 
     async def _end(self) -> None:

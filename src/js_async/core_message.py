@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from js_core.headers import Headers
+from js_core.payload import as_json, as_text
 from js_core.protocol import Frame
 
 __all__ = ["CoreMessage"]
@@ -30,6 +33,15 @@ class CoreMessage:
     def data(self) -> bytes:
         """The payload."""
         return self._frame[3][self._frame[2] : -2]
+
+    @property
+    def text(self) -> str:
+        """The payload as text; raises `BadPayload` unless it is UTF-8."""
+        return as_text(self.data, self.subject)
+
+    def json(self) -> Any:
+        """Return the value that the payload is in JSON; raises `BadPayload`."""
+        return as_json(self.data, self.subject)
 
     @property
     def headers(self) -> Headers:

@@ -303,6 +303,7 @@ class DeadLetters(WorksBeside):
 
         May be called again, by a second worker say: the work goes on until each has called `close`.
         """
+        self._note_begun()
         async with self._turns:
             if not self._users:
                 await self._begin()
@@ -338,13 +339,18 @@ class DeadLetters(WorksBeside):
                 return
             if self._messages is not None:
                 await self._messages.close()
-        await self.wait(timeout)
+        await self._join(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Return when the work has ended, by `close` or an error, which is raised here.
 
-        Raises `RequestTimeout` after `timeout` seconds; the work goes on then.
+        Raises `RequestTimeout` after `timeout` seconds; the work goes on then. Raises
+        `NotStarted`.
         """
+        self._require_begun(f"{self._names.stream}: the making of dead letters")
+        await self._join(timeout)
+
+    async def _join(self, timeout: Seconds | None) -> None:
         if self._task is not None and not await self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("dead letters are still being made")
         self._raise_kept()

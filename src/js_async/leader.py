@@ -97,6 +97,7 @@ class Leader(WorksBeside):
         """Begin to campaign."""
         if self._campaign is not None:
             raise BadArgument(f"leader {self._name}: the campaign was started already")
+        self._note_begun()
         self._campaign = spawn(self._run, f"twinstream-leader-{self._name}")
 
     async def step_down(self, pause: Seconds = 0.0) -> bool:
@@ -115,9 +116,11 @@ class Leader(WorksBeside):
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Give up the term and the campaign; returns when the handlers have.
 
-        Raises `RequestTimeout` after `timeout` seconds, and the error that ended the campaign. A
-        handler that calls it is not waited for: the campaign ends when it has returned.
+        Raises `RequestTimeout` after `timeout` seconds, the error that ended the campaign, and
+        `NotStarted`. A handler that calls it is not waited for: the campaign ends when it has
+        returned.
         """
+        self._require_begun(f"the campaign for leader {self._name}")
         self._stopping.set()
         if self._asking is not None:
             self._asking.give_up()
@@ -128,8 +131,10 @@ class Leader(WorksBeside):
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Return when the campaign has ended: by `stop`, or by an error, raised here.
 
-        Raises `RequestTimeout` after `timeout` seconds; the campaign goes on then.
+        Raises `RequestTimeout` after `timeout` seconds; the campaign goes on then. Raises
+        `NotStarted`.
         """
+        self._require_begun(f"the campaign for leader {self._name}")
         campaign, term = self._campaign, self._term
         if campaign is None or campaign.is_current() or (term is not None and term.is_current()):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable
@@ -13,16 +14,14 @@ from attrs import evolve
 from js_async._decisions import Decisions
 from js_async._delivery import AGE_SHARE, Delivery
 from js_async._held import Held
-from js_async._io import Forks, shielded
+from js_async._io import Forks, Lock, shielded
 from js_async._iteration import Iteration
 from js_async._missing import Missing
 from js_async._pulls import PullChannel
 from js_async._transport import Box
 from js_async.message import Message, message_of, messages_of
 from js_core.deadline import NEVER, Deadline, monotonic
-from js_core.errors import (
-    RequestTimeout,
-)
+from js_core.errors import RequestTimeout
 from js_core.fetch import frame_size
 from js_core.protocol import Frame
 from js_core.pull import PullEngine
@@ -36,6 +35,7 @@ _AWAY: Final = (
     "no message was taken for more than five times the ack_wait: what was here comes again, if it"
     " is late, and the pulls begin anew"
 )
+_ALL: Final = sys.maxsize
 _NO_FRAME: Final[Frame] = (b"", b"", 0, b"")
 
 
@@ -66,10 +66,16 @@ class Messages(Iteration[Message]):
         self._ack_wait = ack_wait
         self._decisions: Final = Decisions(missing, limits, on_report, fragile)
         self._give_back: Final = give_back
+        super().__init__(f"{missing.stream}/{missing.name}")
         self._ready: Final[deque[Message]] = deque()
+        # What each of these counts for, where the buffer is bounded by bytes.
+        self._sizes: Final[deque[int]] = deque()
+        # How many of these may not be handed over before the engine is asked.
+        self._reserved = _ALL
+        # More than `stop_after` allows; returned to the server at the end.
+        self._surplus: Final[list[Message]] = []
         self._channel: PullChannel | None = None
         self._epoch = 0
-        self._grant = self._granted = self._missed = 0
         self._forks: Final = Forks.count
         # Given away, and not yet told to the engine.
         self._passed: Frame | None = None
@@ -78,12 +84,25 @@ class Messages(Iteration[Message]):
         self._closed = self._left = False
         self._held: Final = Held(self._transport, self._ready, ack_wait)
         """What is here or with the user, and kept alive."""
+        self._counting: Final = Lock()
+        # Late ones among those that were taken without asking, and how many the engine knows.
+        self._missed = self._missed_known = 0
         self.late = 0
         """Messages that were dropped because the server had given up on this delivery of them."""
 
     @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`, or the error that ended it."""
+        if self._closed or self._decisions.error is not None:
+            return True
+        if self._drained:
+            return not self.buffered
+        engine = self._engine
+        return engine is not None and engine.still_wanted == self._unsettled(engine)
+
+    @property
     def buffered(self) -> int:
-        """How many messages are here and not handed over."""
+        """How many messages arrived and were not handed over."""
         return len(self._ready) + (len(self._channel.box.frames) if self._channel else 0)
 
     @property
@@ -177,7 +196,8 @@ class Messages(Iteration[Message]):
             while True:
                 rest.append(self._ready.popleft())
         except IndexError:
-            pass
+            rest += self._surplus
+            self._surplus.clear()
         if self._give_back and self._transport.is_connected:
             now = monotonic()
             # What is late may be with somebody else, who is to have it alone.
@@ -244,35 +264,58 @@ class Messages(Iteration[Message]):
 
     async def __anext__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""
-        # Most messages are those that the engine granted. Taking them here costs less than half
-        # the CPU of asking it for each (5.3 against 2.0 µs a message where nats-py's fetch took
-        # 55 and 51).
-        if self._granted:
+        # As `take` does, in one call less.
+        if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
             except IndexError:
-                # Somebody else closes just now and gives them back.
                 pass
             else:
-                self._granted -= 1
                 if self._ack_wait is None or self._in_time(message):
                     return message
-        taken = await self._take(NEVER)
+                await self._note_late(granted=True)
+        taken = await super()._take(NEVER)
         if taken is None:
             raise StopAsyncIteration
         return taken
 
+    async def _take(self, deadline: Deadline) -> Message | None:
+        """Return the next message, or None when the iteration has ended.
+
+        Raises `RequestTimeout` when none came before the deadline.
+        """
+        # Most messages are those that the engine granted. Taking them here costs less than half
+        # the CPU of asking it for each (5.3 against 2.0 µs a message where nats-py's fetch took
+        # 55 and 51). Threads need no lock for it: what they took shows in the buffer's length.
+        if len(self._ready) > self._reserved:
+            try:
+                message = self._ready.popleft()
+            except IndexError:
+                # Another thread took it, or closes and returns it to the server.
+                pass
+            else:
+                if self._ack_wait is None or self._in_time(message):
+                    return message
+                await self._note_late(granted=True)
+        return await super()._take(deadline)
+
     def _in_time(self, message: Message) -> bool:
         """Note that a granted message was taken; tell whether it is not late."""
         self._held.taken_at = now = monotonic()
-        if not message._delivery.is_late(now):
-            return True
-        self.late += 1
-        self._missed += 1
-        return False
+        return not message._delivery.is_late(now)
+
+    async def _note_late(self, *, granted: bool = False) -> None:
+        """Count a message that was dropped as late; `granted` where the engine was not asked."""
+        async with self._counting:
+            self.late += 1
+            self._missed += granted
+
+    def _unsettled(self, engine: PullEngine) -> int:
+        """Return how many messages were handed over that the engine does not know of."""
+        return engine.buffered - len(self._ready) - (self._missed - self._missed_known)
 
     def _settle(self, engine: PullEngine) -> None:
-        """Tell the engine of what was given away without its being told."""
+        """Report to the engine what was handed over without asking it."""
         if self._passed is not None:
             engine.arrived(1, 0)
             engine.note_size(len(self._passed[3]))
@@ -280,25 +323,36 @@ class Messages(Iteration[Message]):
             self._passed = None
             self._decisions.doubt.clear()
             self._waited = False
-        taken = self._grant - self._granted
-        self._grant = self._granted = 0
+        taken = engine.buffered - len(self._ready)
         if taken:
-            engine.handed_over(0, monotonic(), taken)
-            self._count(engine, taken - self._missed)
-            self._missed = 0
+            engine.handed_over(self._size_of(taken), monotonic(), taken)
+            missed = self._missed - self._missed_known
+            self._missed_known += missed
+            self._count(engine, taken - missed)
             self._waited = False
+        wanted = engine.still_wanted
+        if wanted is not None and len(self._ready) > wanted:
+            self._cut(engine, wanted)
+
+    def _cut(self, engine: PullEngine, wanted: int) -> None:
+        """Take out what is more than wanted: a request before a reconnect was answered, too."""
+        while len(self._ready) > max(0, wanted):
+            self._surplus.append(self._ready.pop())
+            engine.handed_over(self._sizes.pop() if self._sizes else 0, monotonic())
 
     def _count(self, engine: PullEngine, given: int) -> None:
         if engine.still_wanted is not None:
             engine.still_wanted -= given
 
-    async def _take(self, deadline: Deadline) -> Message | None:
-        """Return the next message, or None when the iteration has ended."""
+    async def _take_next(self, deadline: Deadline) -> Message | None:
+        self._reserved = _ALL
         channel, engine = self._channel, self._engine
         if channel is None or engine is None:
             channel, engine = await self._open()
-        self._settle(engine)
-        while not self._closed and engine.still_wanted != 0:
+        while not self._closed:
+            self._settle(engine)
+            if engine.still_wanted == 0:
+                break
             if self._is_stale(channel):
                 channel = await self._come_back(channel, engine)
                 continue
@@ -309,9 +363,14 @@ class Messages(Iteration[Message]):
                     if self._closed:
                         break
                 message = self._hand_over(engine, now)
-                if message is not None:
-                    return message
-                continue
+                if message is None:
+                    continue
+                if message._delivery.is_late(now):
+                    await self._note_late()
+                    continue
+                self._count(engine, 1)
+                self._reserved = engine.buffered - engine.grant(self._sizes)
+                return message
             # The flag goes down before the mailbox is looked into: nothing is missed.
             channel.box.signal.clear()
             if self._closed or self._is_stale(channel):
@@ -346,28 +405,20 @@ class Messages(Iteration[Message]):
         error = self._decisions.error or channel.box.error
         if error is None and not self._drained and self._transport.is_closed:
             error = self._transport.closed_error()
-        if error is not None or self._drained:
-            # For all who wait: each of them lowers the flag before looking.
-            channel.box.signal.set()
         if error is not None:
             raise error
         return self._drained
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
-        """Give one message away: it leaves the buffer in the step that returns it."""
+        """Take one message out of the buffer: it leaves it in the step that returns it."""
         try:
             message = self._ready.popleft()
         except IndexError:
-            # Somebody else closes just now and gives them back.
+            # Another thread took it, or closes and returns it to the server.
             return None
-        engine.handed_over(self._size(message._frame), now)
+        engine.handed_over(self._size_of(1), now)
         self._held.taken_at = now
         self._waited = False
-        if message._delivery.is_late(now):
-            self.late += 1
-            return None
-        self._count(engine, 1)
-        self._grant = self._granted = engine.grant()
         return message
 
     def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
@@ -392,11 +443,10 @@ class Messages(Iteration[Message]):
         self._count(engine, 1)
         return message_of(frame, delivery)
 
-    def _size(self, frame: Frame) -> int:
-        limits = self._decisions.limits
-        if limits.max_bytes is None:
-            return 0
-        return frame_size(frame, pinned=limits.may_pin)
+    def _size_of(self, count: int) -> int:
+        """Return the bytes of so many messages that left the buffer, in order."""
+        sizes = self._sizes
+        return sum([sizes.popleft() for _ in range(count)]) if sizes else 0
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
         """Move what arrived into the buffer, and tell the engine."""
@@ -416,7 +466,7 @@ class Messages(Iteration[Message]):
         # Most frames are plain messages of a pull by count: those need no look inside.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
-        put, take = self._ready.append, frames.popleft
+        put, take, sizes = self._ready.append, frames.popleft, self._sizes
         count = size = 0
         frame = _NO_FRAME
         for delivery in self._held.deliveries(frames, fresh):
@@ -435,7 +485,9 @@ class Messages(Iteration[Message]):
                 continue
             if not plain:
                 self._decisions.note_pin(frame)
-                size += self._size(frame)
+                if limits.max_bytes is not None:
+                    sizes.append(frame_size(frame, pinned=limits.may_pin))
+                    size += sizes[-1]
             put(message_of(frame, delivery))
             count += 1
         if count:

@@ -54,6 +54,7 @@ class OrderedMessages(Iteration[Message]):
         limits: PullLimits,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__(stream)
         self._api: Final = api
         self._stream: Final = stream
         self._limits: Final = limits
@@ -74,8 +75,17 @@ class OrderedMessages(Iteration[Message]):
 
     # ---- iterating
 
-    async def _take(self, deadline: Deadline) -> Message | None:
-        """Return the next message in order, or None when the iteration was closed."""
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed
+
+    @property
+    def buffered(self) -> int:
+        """How many messages arrived and were not handed over."""
+        return self._messages.buffered if self._messages is not None else 0
+
+    async def _take_next(self, deadline: Deadline) -> Message | None:
         while not self._closed:
             messages = self._messages
             if messages is None:

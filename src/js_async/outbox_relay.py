@@ -86,12 +86,16 @@ class OutboxRelay(WorksBeside):
         self.refused = 0
         """Events that were set aside because they cannot be stored."""
 
+    def __repr__(self) -> str:
+        return f"<OutboxRelay to {self._stream}: {self.stored} stored, {self.refused} refused>"
+
     # ---- life
 
     async def start(self) -> None:
         """Start to work beside the program; raises `NotPromised`, `StreamNotFound`."""
         if self._task is not None:
             raise BadArgument("the relay was started already")
+        self._note_begun()
         await self._writer.check()
         self._task = spawn(self._run, "twinstream-outbox")
 
@@ -103,13 +107,20 @@ class OutboxRelay(WorksBeside):
         """
         self._stop.set()
         self._awake.set()
-        await self.wait(timeout)
+        await self._join(timeout)
         if self._task is not None:
             # Whoever drains lets go of the outbox when he is done with it.
             await self._release()
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Return when the relay has ended: by `stop`, or by an error, which is raised here."""
+        """Return when the relay has ended: by `stop`, or by an error, which is raised here.
+
+        Raises `RequestTimeout` after `timeout` seconds, and `NotStarted`.
+        """
+        self._require_begun(f"the relay of an outbox to {self._stream}")
+        await self._join(timeout)
+
+    async def _join(self, timeout: Seconds | None) -> None:
         if self._task is not None and not await self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("the relay is still working")
         self._raise_kept()

@@ -79,6 +79,9 @@ class Publisher(Leaving):
         """How many messages have no answer yet."""
         return max(0, self._count - len(self._released))
 
+    def __repr__(self) -> str:
+        return f"<Publisher: {self.under_way} in flight{', closed' * self._closed}>"
+
     async def __aenter__(self) -> Self:
         await self._open()
         return self
@@ -211,9 +214,9 @@ class Publisher(Leaving):
         async with self._lock:
             if not entry.seen:
                 entry.seen = True
-                if entry in self._failed:
+                try:
                     self._failed.remove(entry)
-                else:
+                except ValueError:
                     self._unlisted -= 1
         raise outcome.error
 

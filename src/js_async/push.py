@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
@@ -69,16 +70,17 @@ class PushMessages(Iteration[Message]):
         config: ConsumerConfig,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__(f"{stream}/{config.durable_name or config.name or '(unnamed)'}")
         self._api: Final = api
         self._stream: Final = stream
         self._config = config
         self._report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
         self._info: ConsumerInfo | None = None
         self._box: Box | None = None
-        self._delivery = Delivery(api.transport, 0.0, None)
-        self._seen = 0
+        self._ready: Final[deque[Message]] = deque()
         self._looked_at = 0.0
         self._heard_at = 0.0
+        self._draining = self._drained = False
         self._closed = False
         self._doubt: Final = Doubt()
         self._epoch = 0
@@ -107,27 +109,54 @@ class PushMessages(Iteration[Message]):
 
     # ---- iterating
 
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed or (self._drained and not self.buffered)
+
+    @property
+    def buffered(self) -> int:
+        """How many messages arrived and were not handed over."""
+        waiting = sum(not is_status(frame) for frame in tuple(self._box.frames)) if self._box else 0
+        return len(self._ready) + waiting
+
+    async def __anext__(self) -> Message:
+        """Return the next message; the iteration ends after `drain` or `close`."""
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            return await super().__anext__()
+
     async def _take(self, deadline: Deadline) -> Message | None:
-        """Return the next message, or None when the iteration was closed."""
+        """Return the next message, or None when the iteration has ended.
+
+        Raises `RequestTimeout` when none came before the deadline.
+        """
+        try:
+            # No lock is needed for what is ready.
+            return self._ready.popleft()
+        except IndexError:
+            return await super()._take(deadline)
+
+    async def _take_next(self, deadline: Deadline) -> Message | None:
         box = self._box
         while box is not None and not self._closed:
             # The flag goes down before the mailbox is looked into: nothing is missed.
             box.signal.clear()
             if self._closed:
-                # This may have lowered the flag of `close`, which is for others who wait, too.
-                box.signal.set()
                 break
-            while (frame := self._next_frame(box)) is not None:
-                if not is_status(frame):
-                    return message_of(frame, self._delivery)
-                await self._answer(frame, box)
-            error = box.error
-            if error is None and self._api.transport.is_closed:
-                error = self._api.transport.closed_error()
-            if error is not None:
-                # For all who wait: each of them lowers the flag before looking.
-                box.signal.set()
-                raise error
+            while (status := self._fill(box)) is not None:
+                await self._answer(status, box)
+            if self._closed:
+                break
+            try:
+                return self._ready.popleft()
+            except IndexError:
+                if box.frames:
+                    # Another thread took what was ready; a status is next.
+                    continue
+            if self._ends(box):
+                break
             await self._watch(box)
             wake_at = deadline.earlier(self._quiet_until())
             try:
@@ -137,21 +166,32 @@ class PushMessages(Iteration[Message]):
                 self._looked_at = monotonic()
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
+        self._ready.clear()
         return None
 
-    def _next_frame(self, box: Box) -> Frame | None:
-        if self._seen <= 0:
-            # These came since the last look, when the user may have been at work.
-            came_at = min(box.heard_at, self._looked_at)
-            self._delivery = Delivery(self._api.transport, came_at, ack_wait_of(self._info))
-            self._looked_at = monotonic()
-            self._seen = len(box.frames)
-        try:
-            frame = box.frames.popleft()
-        except IndexError:
+    def _fill(self, box: Box) -> Frame | None:
+        """Buffer the messages before the next status, or return it once they were handed over."""
+        frames = box.frames
+        if not frames:
             return None
-        self._seen -= 1
-        return frame
+        # These came since the last look, when the user may have been at work.
+        came_at = min(box.heard_at, self._looked_at)
+        delivery = Delivery(self._api.transport, came_at, ack_wait_of(self._info))
+        self._looked_at = monotonic()
+        for _ in range(len(frames)):
+            if is_status(frames[0]):
+                return None if self._ready else frames.popleft()
+            self._ready.append(message_of(frames.popleft(), delivery))
+        return None
+
+    def _ends(self, box: Box) -> bool:
+        """Tell whether it was drained; raises the error by which nothing comes any more."""
+        error = box.error
+        if error is None and not self._drained and self._api.transport.is_closed:
+            error = self._api.transport.closed_error()
+        if error is not None:
+            raise error
+        return self._drained
 
     async def _answer(self, frame: Frame, box: Box) -> None:
         """Answer flow control, now that everything before it was taken."""
@@ -159,7 +199,7 @@ class PushMessages(Iteration[Message]):
         where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
         if status.kind is Kind.HEARTBEAT:
             headers = Headers.parse(frame[3][: frame[2]])
-            where = headers.get(_STALLED, "").encode()
+            where = headers.get(_STALLED, "").encode("utf-8", "surrogateescape")
         if not (where and self._api.transport.is_connected):
             # It was of the last link: where a server still waits, it says so over the next one.
             return
@@ -171,8 +211,16 @@ class PushMessages(Iteration[Message]):
             # The link broke just now.
             return
 
+    @property
+    def _heartbeat(self) -> timedelta | None:
+        """The interval in which this client gets heartbeats.
+
+        The server sends each to one member of a group, so a member may miss any number of them.
+        """
+        return None if self._config.deliver_group else self._config.idle_heartbeat
+
     def _quiet_until(self) -> float:
-        heartbeat = self._config.idle_heartbeat
+        heartbeat = self._heartbeat
         return self._heard_at + (2 * heartbeat.total_seconds() if heartbeat else _SILENCE)
 
     async def _watch(self, box: Box) -> None:
@@ -183,7 +231,7 @@ class PushMessages(Iteration[Message]):
         if monotonic() < self._quiet_until():
             return
         self._heard_at = monotonic()
-        beats = bool(self._config.idle_heartbeat)
+        beats = bool(self._heartbeat)
         if beats:
             self._report(PullWarning("two heartbeats are missing; looking for the consumer"))
         if self._epoch != self._api.transport.epoch:
@@ -205,9 +253,22 @@ class PushMessages(Iteration[Message]):
         if unknown is not None:
             raise unknown
 
+    async def drain(self) -> None:
+        """Stop listening; the iteration ends after all that the server had sent."""
+        if self._box is None or self._closed or self._draining:
+            return
+        self._draining = True
+        try:
+            await self._api.transport.close_mailbox(self._box, settle=True)
+        finally:
+            # Not before: what the server had sent is waited for, and handed over.
+            self._drained = True
+            self._box.signal.set()
+
     async def close(self) -> None:
         """Stop listening. Messages that still need an acknowledgement are delivered again later."""
         self._closed = True
+        self._ready.clear()
         if self._box is not None:
             self._box.signal.set()
             await self._api.transport.close_mailbox(self._box)

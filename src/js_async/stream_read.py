@@ -63,6 +63,10 @@ class StreamRead:
         self._closed = False
         self._ended = False
 
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else f"at sequence {self._position}"
+        return f"<StreamRead {self._stream}: {state}>"
+
     @property
     def via(self) -> Via | None:
         """How it reads: `direct`, `consumer` or `leader`; None before the first page."""

@@ -9,7 +9,7 @@ from js_async._io import Signal
 from js_async._transport import Box, Transport
 from js_async.core_message import CoreMessage
 from js_core.deadline import NEVER, Deadline, Seconds
-from js_core.errors import ConnectionClosed, RequestTimeout
+from js_core.errors import IterationEnded, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.given import check_whole
 from js_core.protocol import Frame, Sink
@@ -74,19 +74,28 @@ class Subscription:
         return self._closed
 
     @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed and not self.pending
+
+    @property
     def pending(self) -> int:
         """Messages that arrived and were not taken."""
         return len(self._box.frames) if self._box is not None else 0
+
+    def __repr__(self) -> str:
+        state = "ended" if self.is_ended else f"{self.pending} pending"
+        return f"<Subscription {self.subject}: {state}>"
 
     async def next(self, timeout: Seconds | None = None) -> CoreMessage:
         """Return the next message within `timeout` seconds; None waits for ever.
 
         Raises `RequestTimeout`; `PermissionDenied`, or another `ServerError` if the user has too
-        many subscriptions; `ConnectionClosed` when no message can come any more.
+        many subscriptions; `ConnectionClosed`; `IterationEnded` after the end (ask `is_ended`).
         """
         message = await self._next(Deadline.after(timeout))
         if message is None:
-            raise ConnectionClosed(f"the subscription to {self.subject} is closed")
+            raise IterationEnded(f"the subscription to {self.subject} was drained or closed")
         return message
 
     async def _next(self, deadline: Deadline) -> CoreMessage | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from js_core.errors import BadAnswer
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -89,4 +91,7 @@ def _times(times: Sequence[bytes | int]) -> pa.Array:
     # A page holds one kind: numbers from a consumer, text from everything else.
     if times and isinstance(times[0], int):
         return pa.array(times, pa.int64()).cast(moment)
-    return pa.array(times, pa.binary()).cast(pa.string()).cast(moment)
+    try:
+        return pa.array(times, pa.binary()).cast(pa.string()).cast(moment)
+    except pa.ArrowInvalid as error:
+        raise BadAnswer(f"a stored message has a bad time: {error}") from error

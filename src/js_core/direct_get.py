@@ -20,10 +20,10 @@ from js_core.errors import (
 from js_core.headers import Headers, parse_status
 from js_core.moments import comparable
 from js_core.protocol import Frame
-from js_core.stored_page import answering, direct_tail, stored_headers
+from js_core.stored_page import answering, direct_tail, stored_headers, time_of
 from js_core.stream_message import StreamMessage
 from js_core.subjects import check_filter
-from js_models import StoredMessage, Timestamp
+from js_models import StoredMessage
 
 __all__ = [
     "EVERYTHING",
@@ -103,7 +103,7 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
         stream=answering(found).decode("utf-8", "surrogateescape"),
         subject=found[1].decode("utf-8", "surrogateescape"),
         seq=int(found[2]),
-        time=Timestamp.parse(found[3].decode()),
+        time=time_of(found[3], subject),
         data=body[header_size:-2],
         headers=Headers.parse(stored_headers(found)) if headers else Headers(),
     )

@@ -5,6 +5,9 @@
     TwinstreamError
     ├── BadArgument (ValueError)         refused before anything reached the socket
     │   └── WrongHandler                 a coroutine function where a plain one is due, or reverse
+    ├── BadPayload (ValueError)          a payload is no text in UTF-8, or no JSON
+    ├── IterationEnded                   `next` after the end of an iteration
+    ├── NotStarted                       the end of work was asked for that was never started
     ├── Unsupported                      the connected server lacks the feature
     ├── ConnectionFailed (OSError)       no server of the pool could be reached
     │   └── AuthenticationFailed         the server refused the credentials
@@ -64,6 +67,7 @@ __all__ = [
     "AuthenticationFailed",
     "BadAnswer",
     "BadArgument",
+    "BadPayload",
     "BadPull",
     "ConnectionClosed",
     "ConnectionFailed",
@@ -73,6 +77,7 @@ __all__ = [
     "ConsumerIsPush",
     "ConsumerNotFound",
     "InvalidConfig",
+    "IterationEnded",
     "JetStreamError",
     "JetStreamNotEnabled",
     "JetStreamOff",
@@ -85,6 +90,7 @@ __all__ = [
     "NoStream",
     "NotAcknowledgeable",
     "NotPromised",
+    "NotStarted",
     "OutcomeUnknown",
     "PermissionDenied",
     "ProtocolError",
@@ -115,6 +121,18 @@ class TwinstreamError(Restorable):
 
 class BadArgument(TwinstreamError, ValueError):
     """An argument was refused before anything was sent."""
+
+
+class IterationEnded(TwinstreamError):
+    """`next` was called after the end of an iteration; ask its `is_ended` first."""
+
+
+class BadPayload(TwinstreamError, ValueError):
+    """A payload is not what it was asked for as: text in UTF-8, or JSON."""
+
+
+class NotStarted(TwinstreamError):
+    """The end of work was asked for that was never started."""
 
 
 class WrongHandler(BadArgument):
@@ -390,17 +408,21 @@ class PullError(TwinstreamError):
 class PullRefused(PullError):
     """The request goes beyond a limit of the consumer.
 
-    `limit` names it as the consumer's configuration does, `asked` and `allowed` are its values.
+    `limit` names it as the consumer's configuration does, `text` is the server's status. `asked`
+    and `allowed` are numbers of one unit: messages (`max_batch`), bytes (`max_bytes`), seconds
+    (`max_expires`) or open requests (`max_waiting`). None is what is not known.
     """
 
-    def __init__(self, limit: str, asked: object, allowed: object, text: str) -> None:
+    def __init__(self, limit: str, asked: float | None, allowed: float | None, text: str) -> None:
         self.limit = limit
         self.asked = asked
         self.allowed = allowed
         self.text = text
+        unit = " s" if limit == "max_expires" else ""
+        wanted = "one more request" if asked is None else f"{asked:.15g}{unit}"
+        most = "less" if allowed is None else f"{allowed:.15g}{unit}"
         super().__init__(
-            f"the pull asked for {asked}, the consumer's {limit} allows {allowed or 'less'}"
-            f" (server: {text})"
+            f"the pull asked for {wanted}, the consumer's {limit} allows {most} (server: {text})"
         )
 
 

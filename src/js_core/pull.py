@@ -15,7 +15,8 @@ is a list of actions: send a pull, report something, finish.
 * Requests that end without a message back off, so that a limit or a message too big for the
   bytes asked can never become a tight loop. An end that means "ask again" is believed once.
 * If a request is beyond a limit of the consumer, before any was accepted, a setting is wrong.
-  Waiting would never help, so this ends the iteration with the limit's name. But requests grow from
+  Waiting would never help, so this ends the iteration with the limit's name, unless the owner says
+  that somebody will change the setting (`on_refused`). But requests grow from
   a small start, and by bytes they ask for as many messages as there may be: there no more are asked
   for at once than the consumer allows (its max_batch).
 * The watchdog compares the silence since the reader last heard anything with two heartbeats. It
@@ -37,15 +38,16 @@ is a list of actions: send a pull, report something, finish.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from itertools import accumulate, islice
 from typing import Final
 
 from attrs import frozen
 
-from js_core.digits import natural
 from js_core.errors import TwinstreamError
 from js_core.pull_error import pull_error, refused_limit
-from js_core.pull_request import PullLimits
+from js_core.pull_request import MANY, PullLimits
 from js_core.reports import PullWarning
 from js_core.status import Kind, Status
 
@@ -119,6 +121,7 @@ class PullEngine:
         self.still_wanted = limits.stop_after
         """Messages that the owner still wants, the buffered ones included; None is no end."""
         start = min(limits.max_messages, _SMALL_START)
+        self._by_count: Final = limits.max_bytes is None or limits.max_messages < MANY
         self._by_age = limits.max_messages if limits.max_age is None else start
         self._by_size = limits.max_messages if limits.max_bytes is not None else start
         self._allowed = min(self._by_age, self._by_size)
@@ -208,16 +211,24 @@ class PullEngine:
         self._accepted = True
         self._told = ""
 
-    def grant(self) -> int:
+    def grant(self, sizes: Iterable[int] = ()) -> int:
         """Return how many messages may be handed over before `due` can turn true.
 
+        `sizes` are those of the buffered messages, in order, where the buffer is bounded by bytes.
         The owner reports them together: asking before each would cost as much as parsing it.
         """
         limits = self._limits
-        if limits.max_bytes is not None or limits.pull_every is not None or not self.buffered:
+        if limits.pull_every is not None or not self.buffered:
             return 0
-        spare = self.buffered + self.outstanding - self._threshold() - 1
-        granted = max(0, min(self.buffered, spare))
+        granted = self.buffered
+        if self._by_count:
+            spare = self.buffered + self.outstanding - self._threshold() - 1
+            granted = max(0, min(granted, spare))
+        if limits.max_bytes is not None:
+            spare = self.buffered_bytes + self.outstanding_bytes - limits.threshold_bytes - 1
+            fitting = bisect_right(list(accumulate(islice(sizes, self.buffered))), spare)
+            # Both bounds have to be reached until more is due.
+            granted = max(granted, fitting) if self._by_count else fitting
         return granted if self.still_wanted is None else min(granted, self.still_wanted)
 
     def may_pass(self) -> bool:
@@ -289,7 +300,7 @@ class PullEngine:
                 self._finish(pull_error(status, self._limits))
             case Kind.REFUSED if self._learn_most(status.text):
                 self._warn(f"the pull ended with {status}; asking for fewer at once", status)
-            case Kind.REFUSED if not self._accepted:
+            case Kind.REFUSED if not self._accepted and self._limits.on_refused == "raise":
                 self._finish(pull_error(status, self._limits))
             case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN:
                 self._back_off(now)
@@ -314,10 +325,9 @@ class PullEngine:
     def _learn_most(self, refusal: str) -> bool:
         """Learn how many messages a request may ask for; tell whether that mends it."""
         name, allowed = refused_limit(refusal)
-        number = natural(allowed)
-        if name != "max_batch" or number is None:
+        if name != "max_batch" or allowed is None:
             return False
-        most = max(1, number)
+        most = max(1, int(allowed))
         grown = self._accepted and most >= self._first
         if most >= self._most or not (grown or self._limits.max_bytes is not None):
             return False
@@ -411,7 +421,10 @@ class PullEngine:
             return True
         if limits.max_bytes is not None:
             wanted_bytes = self.buffered_bytes + self.outstanding_bytes
-            return wanted_bytes <= limits.threshold_bytes and wanted_bytes < limits.max_bytes
+            if wanted_bytes > limits.threshold_bytes or wanted_bytes >= limits.max_bytes:
+                return False
+            if not self._by_count:
+                return True
         wanted = self.buffered + self.outstanding
         return wanted <= self._threshold() and wanted < self._allowed
 
@@ -435,11 +448,12 @@ class PullEngine:
         limits = self._limits
         token = self._tokens()
         # One more than fits where it is only to keep the pin.
-        if limits.max_bytes is None:
-            batch, max_bytes = max(1, self._allowed - self.buffered - self.outstanding), None
-        else:
-            max_bytes = limits.max_bytes - self.buffered_bytes - self.outstanding_bytes
-            batch, max_bytes = (limits.max_messages, max_bytes) if max_bytes > 0 else (1, None)
+        batch, max_bytes = limits.max_messages, limits.max_bytes
+        if self._by_count:
+            batch = max(1, self._allowed - self.buffered - self.outstanding)
+        if max_bytes is not None:
+            max_bytes -= self.buffered_bytes + self.outstanding_bytes
+            batch, max_bytes = (batch, max_bytes) if max_bytes > 0 else (1, None)
         batch = min(batch, self._room(), self._most)
         self._first = self._first or batch
         self._pulled_at = now

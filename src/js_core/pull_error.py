@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
+from typing import Final
+
+from js_core.digits import natural
 from js_core.errors import (
     BadPull,
     ConsumerDeleted,
@@ -15,6 +20,11 @@ from js_core.pull_request import PullLimits
 from js_core.status import Kind, Status
 
 __all__ = ["of_consumer", "pull_error", "refused_limit"]
+
+
+_GO_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6, "ns": 1e-9}
+_GO_PART: Final = re.compile(r"(\d{1,19}(?:\.\d{1,9})?)(h|ms|m|s|\u00b5s|ns)")
+_GO_DURATION: Final = re.compile(rf"(?:{_GO_PART.pattern})+")
 
 
 def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
@@ -34,7 +44,7 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
         case Kind.REFUSED:
             return _refused(status, limits)
         case Kind.BUSY:
-            return PullRefused("max_waiting", "one more request", None, str(status))
+            return PullRefused("max_waiting", None, None, str(status))
         case Kind.BAD_REQUEST:
             return BadPull(f"the server refuses the pull request: {status}")
         case _:
@@ -52,20 +62,27 @@ def _refused(status: Status, limits: PullLimits) -> PullRefused:
     asked = {
         "max_batch": limits.max_messages,
         "max_bytes": limits.max_bytes,
-        "max_expires": f"{limits.expires:g}s",
+        "max_expires": limits.expires,
     }
     return PullRefused(name, asked[name], allowed, str(status))
 
 
-def refused_limit(refusal: str) -> tuple[str, str]:
+def refused_limit(refusal: str) -> tuple[str, float | None]:
     """Return which limit of the consumer a request is beyond, and what it allows.
 
-    The server says, for example, "Exceeded MaxRequestBatch of 2".
+    The server says, for example, "Exceeded MaxRequestBatch of 2", or "MaxRequestExpires of 1m30s".
     """
     allowed = refusal.rpartition(" of ")[2]
     lower = refusal.lower()
     if "maxrequestbatch" in lower:
-        return "max_batch", allowed
+        return "max_batch", natural(allowed)
     if "maxrequestexpires" in lower:
-        return "max_expires", allowed
-    return "max_bytes", allowed
+        return "max_expires", _go_seconds(allowed)
+    return "max_bytes", natural(allowed)
+
+
+def _go_seconds(text: str) -> float | None:
+    """Return a duration as Go prints it in seconds, None for other text."""
+    if not _GO_DURATION.fullmatch(text):
+        return None
+    return math.fsum(float(value) * _GO_UNITS[unit] for value, unit in _GO_PART.findall(text))

@@ -17,7 +17,9 @@ from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
 
 __all__ = [
+    "MANY",
     "UNBOUNDED",
+    "OnRefused",
     "Priority",
     "PullBounds",
     "PullLimits",
@@ -29,6 +31,9 @@ __all__ = [
 
 Wait = Literal["none", "first", "full"]
 """When a fetch may end: with what is there now, with the first messages, or only when full."""
+
+OnRefused = Literal["raise", "retry"]
+"""When the consumer's limits refuse the first request: raise, or report it and retry."""
 
 DEFAULT_MESSAGES: Final = 500
 _EXPIRES: Final = 30.0
@@ -133,6 +138,8 @@ class PullLimits:
     priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
     """End after so many messages; None is no end."""
+    on_refused: OnRefused = "raise"
+    """What to do when the first request is refused, because a setting is wrong."""
 
     @property
     def may_pin(self) -> bool:
@@ -187,17 +194,18 @@ def buffer_limits(
     priority: Priority | None = None,
     bounds: PullBounds = UNBOUNDED,
     stop_after: int | None = None,
+    on_refused: OnRefused = "raise",
 ) -> PullLimits:
     """Return the limits of a buffer that refills itself, with ADR-37's bounds.
 
     Its requests keep to the consumer's own `bounds`, but for an `expires` that is given.
     """
-    if max_messages is not None and max_bytes is not None:
-        raise BadArgument("give max_messages or max_bytes, not both (ADR-37)")
     if max_messages is None:
         messages = DEFAULT_MESSAGES if max_bytes is None else MANY
     else:
         messages = check_whole(max_messages, "max_messages")
+    if on_refused not in {"raise", "retry"}:
+        raise BadArgument(f"on_refused must be 'raise' or 'retry', got {on_refused!r}")
     if max_bytes is not None:
         check_whole(max_bytes, "max_bytes")
     lifetime = _lifetime(expires, bounds)
@@ -214,6 +222,7 @@ def buffer_limits(
         max_age=bounds.max_age,
         pull_every=bounds.pull_every if priority is not None else None,
         stop_after=None if stop_after is None else check_whole(stop_after, "stop_after"),
+        on_refused=on_refused,
     )
 
 

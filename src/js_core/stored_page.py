@@ -33,6 +33,7 @@ __all__ = [
     "direct_tail",
     "is_from",
     "stored_headers",
+    "time_of",
 ]
 
 # What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
@@ -75,6 +76,14 @@ def answering(found: re.Match[bytes]) -> bytes:
     return found[0][len(_TAIL_START) : found[0].index(b"\r")]
 
 
+def time_of(text: bytes, where: str) -> Timestamp:
+    """Return the time at which a message was stored; raises `BadAnswer`."""
+    try:
+        return Timestamp.parse(text.decode())
+    except ValueError as error:
+        raise BadAnswer(f"{where}: a stored message has a bad time: {error}") from error
+
+
 def stored_headers(found: re.Match[bytes]) -> bytes:
     """Return the stored header block before such a match, empty when the message has none.
 
@@ -107,13 +116,19 @@ class StoredPage:
         return sum(map(len, self.blocks)) + len(self.seqs)
 
     def add_stored(self, stored: Mapping[str, Any]) -> None:
-        """Add a message as the leader gives it in JSON."""
-        block = b64decode(stored.get("hdrs") or "")
-        self.seqs.append(int(stored["seq"]))
-        self.subjects.append(str(stored["subject"]).encode("utf-8", "surrogateescape"))
-        self.times.append(str(stored["time"]).encode())
+        """Add a message as the leader gives it in JSON. Raises `BadAnswer`."""
+        try:
+            seq, time = int(stored["seq"]), str(stored["time"]).encode()
+            subject = str(stored["subject"]).encode("utf-8", "surrogateescape")
+            block = b64decode(stored.get("hdrs") or "", validate=True)
+            payload = b64decode(stored.get("data") or "", validate=True)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise BadAnswer(f"not a stored message: {error!r} in {stored!r:.80}") from error
+        self.seqs.append(seq)
+        self.subjects.append(subject)
+        self.times.append(time)
         self.headers.append(block.removesuffix(b"\r\n"))
-        self.payloads.append(b64decode(stored.get("data") or ""))
+        self.payloads.append(payload)
 
     @property
     def has_gaps(self) -> bool:
@@ -121,15 +136,13 @@ class StoredPage:
         return bool(self.seqs) and self.seqs[-1] - self.seqs[0] >= len(self.seqs)
 
     def message(self, at: int, stream: str) -> StreamMessage:
-        """Return the message in one row."""
+        """Return the message in one row; raises `BadAnswer` for a time that is none."""
         time = self.times[at]
         return StreamMessage(
             stream=stream,
             subject=self.subjects[at].decode("utf-8", "surrogateescape"),
             seq=self.seqs[at],
-            time=Timestamp.from_ns(time)
-            if isinstance(time, int)
-            else Timestamp.parse(time.decode()),
+            time=Timestamp.from_ns(time) if isinstance(time, int) else time_of(time, stream),
             data=self.payloads[at],
             headers=Headers.parse(self.headers[at]) if self.headers[at] else Headers(),
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from attrs import frozen
 
 from js_core.headers import Headers
+from js_core.payload import as_json, as_text
 from js_models import Timestamp
 
 __all__ = ["StreamMessage"]
@@ -22,3 +25,12 @@ class StreamMessage:
     """When it was stored, exact in nanoseconds."""
     data: bytes
     headers: Headers
+
+    @property
+    def text(self) -> str:
+        """The payload as text; raises `BadPayload` unless it is UTF-8."""
+        return as_text(self.data, self.subject)
+
+    def json(self) -> Any:
+        """Return the value that the payload is in JSON; raises `BadPayload`."""
+        return as_json(self.data, self.subject)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         AuthenticationFailed,
         BadAnswer,
         BadArgument,
+        BadPayload,
         BadPull,
         ConnectionClosed,
         ConnectionFailed,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         ConsumerIsPush,
         ConsumerNotFound,
         InvalidConfig,
+        IterationEnded,
         JetStreamError,
         JetStreamNotEnabled,
         JetStreamOff,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         NoStream,
         NotAcknowledgeable,
         NotPromised,
+        NotStarted,
         OutcomeUnknown,
         PermissionDenied,
         ProtocolError,
@@ -125,6 +128,7 @@ if TYPE_CHECKING:
     from js_sync.dead_letters import DeadLetters
     from js_sync.events import Events
     from js_sync.fast_ingest import FastIngest
+    from js_sync.fetch_messages import FetchMessages
     from js_sync.jetstream import JetStream
     from js_sync.leader import Leader
     from js_sync.lease import Lease
@@ -162,6 +166,7 @@ __all__ = [
     "Backup",
     "BadAnswer",
     "BadArgument",
+    "BadPayload",
     "BadPull",
     "Batch",
     "BatchEnd",
@@ -193,6 +198,7 @@ __all__ = [
     "Event",
     "Events",
     "FastIngest",
+    "FetchMessages",
     "Finding",
     "HandlerFailed",
     "Headers",
@@ -200,6 +206,7 @@ __all__ = [
     "Hole",
     "Ingested",
     "InvalidConfig",
+    "IterationEnded",
     "JetStream",
     "JetStreamError",
     "JetStreamNotEnabled",
@@ -223,6 +230,7 @@ __all__ = [
     "NoStream",
     "NotAcknowledgeable",
     "NotPromised",
+    "NotStarted",
     "Once",
     "OnceResult",
     "OrderedMessages",

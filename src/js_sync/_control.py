@@ -12,12 +12,14 @@ from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
 from js_sync import _groups
 from js_sync._api import Api
+from js_sync._io import sleep
 
 if TYPE_CHECKING:
     from js_models import ConsumerInfo, ConsumerPauseResponse
 
 __all__ = [
     "delete",
+    "free_push",
     "gone",
     "info",
     "pause",
@@ -30,12 +32,33 @@ __all__ = [
 
 # A group without a leader does not answer at all, and messages wait meanwhile (seconds).
 _LOOK: Final = 1.0
+# Longer than a server needs to release a push consumer after an UNSUB (seconds).
+_RELEASE: Final = 1.0
 
 
 def info(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> ConsumerInfo:
     """Ask for configuration and state; by default within the time of a call."""
     subject = api.subjects.consumer("INFO", stream, name)
     return api.call(subject, None, js_models.ConsumerInfoResponse, deadline)
+
+
+def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
+    """Return the info of a push consumer that a subscription may bind to.
+
+    Raises `BadArgument` where it has no group and another subscription is bound to it.
+    """
+    released = Deadline.after(_RELEASE)
+    while True:
+        found = info(api, stream, name)
+        if not found.push_bound or found.config is None or found.config.deliver_group:
+            return found
+        if released.expired():
+            raise BadArgument(
+                f"{stream}/{name}: another subscription is bound to this push consumer, and would"
+                " get every message, too. Close that one, or use a deliver_group to share messages"
+            )
+        # The server learns of a subscription that was closed a moment later.
+        sleep(_RELEASE / 10)
 
 
 def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:

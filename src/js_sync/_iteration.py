@@ -3,25 +3,66 @@
 
 from __future__ import annotations
 
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline, Seconds
-from js_core.errors import BadArgument
+from js_core.errors import IterationEnded, RequestTimeout
+from js_sync._io import TimedLock
 
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
 Entered = TypeVar("Entered")
 
+# Longer than a caller needs to take what is buffered (seconds).
+_MOVING: Final = 1.0
+
 
 class Iteration(Generic[T]):
-    """The base of iterations that end when they are closed; a subclass says how to take one."""
+    """The base of iterations that end when they are closed; a subclass says how to take one.
+
+    Several threads or tasks may take from one iteration. They do it one at a time: the state of an
+    iteration has one owner at any moment, and what one of them moves into a buffer the next one
+    finds there.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source: Final = source
+        self._taking = TimedLock()
+
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`: closed, or at its end."""
+        raise NotImplementedError
 
     def _take(self, deadline: Deadline) -> T | None:
         """Return the next one, or None when the iteration has ended.
 
         Raises `RequestTimeout` when none came before the deadline.
         """
+        lock, held = self._taking, False
+        try:
+            held = lock.try_acquire() or lock.acquire(deadline)
+            if not held and self.buffered:
+                # Another caller is just taking one: the next one is for this caller.
+                held = lock.acquire(Deadline.after(_MOVING))
+            if not held:
+                raise RequestTimeout("nothing came in time: others wait for this iteration, too")
+            return self._take_next(deadline)
+        finally:
+            lock.release(held)
+
+    @property
+    def buffered(self) -> int:
+        """How many arrived and were not handed over."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        state = "ended" if self.is_ended else f"{self.buffered} buffered"
+        return f"<{type(self).__name__} {self._source}: {state}>"
+
+    def _take_next(self, deadline: Deadline) -> T | None:
+        """Do as `_take`; one caller at a time is in it."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -39,13 +80,13 @@ class Iteration(Generic[T]):
         return item
 
     def next(self, timeout: Seconds | None = None) -> T:
-        """Return the next one within `timeout` seconds; None waits for ever.
+        """Return the next one within `timeout` seconds; None waits without limit.
 
-        Raises `RequestTimeout`, and `BadArgument` when the iteration has ended.
+        Raises `RequestTimeout`, and `IterationEnded` after the end (ask `is_ended` first).
         """
         item = self._take(Deadline.after(timeout))
         if item is None:
-            raise BadArgument("the iteration has ended: it was drained or closed")
+            raise IterationEnded("the iteration has ended: it was drained or closed")
         return item
 
     def __enter__(self: Entered) -> Entered:

@@ -40,6 +40,8 @@ class PullChannel:
         self._subject: Final = subject
         self.prefix: Final = prefix
         self.box: Final = box
+        # The connection over which the request of the present fetch went out.
+        self._epoch = 0
         box.asks = subject
 
     def token(self) -> bytes:
@@ -66,16 +68,31 @@ class PullChannel:
         return request_body(batch, max_bytes, limits, pin)
 
     def fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
-        """Run one fetch to its end. Cut short, it leaves what arrived in the mailbox.
+        """Run one fetch to its end. Cut short, it leaves what arrived in the mailbox."""
+        transport, box = self._api.transport, self.box
+        fetch = self.begin(limits, patience, instead)
+        try:
+            if transport.epoch != self._epoch:
+                fetch.lost()
+            while not fetch.is_over:
+                transport.wait(box.signal, Deadline(fetch.wake_at()))
+                self.look(fetch)
+        except BaseException:
+            box.frames.extendleft(reversed(fetch.frames))
+            raise
+        return fetch
 
-        The request goes to the consumer, or `instead` to the reply of a message: ack and next.
+    def begin(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
+        """Send the request of a fetch.
+
+        It goes to the consumer, or `instead` to the reply of a message: ack and next.
         """
         transport, box = self._api.transport, self.box
         if not transport.is_connected:
             limits, patience = self._connected(limits, patience)
         if box.frames:
             self.give_back(box.take_all())
-        epoch = transport.epoch
+        self._epoch = transport.epoch
         token = self.token()
         subject, reply = self._subject, self.prefix + token
         body = self._body(limits.max_messages, limits.max_bytes, limits)
@@ -90,24 +107,19 @@ class PullChannel:
         if not transport.try_send(subject, reply, b"", body, True):
             transport.send(subject, reply, b"", body, True)
         # Made while the server works on the request.
-        fetch = Fetch(limits, token, monotonic(), patience)
-        try:
-            if transport.epoch != epoch:
-                fetch.lost()
-            while not fetch.is_over:
-                transport.wait(box.signal, Deadline(fetch.wake_at()))
-                box.signal.clear()
-                if fetch.take_all(box.frames, box.heard_at):
-                    break
-                if box.error is not None:
-                    raise box.error
-                if transport.epoch != epoch or not transport.is_connected:
-                    fetch.lost()
-                fetch.check(monotonic(), box.heard_at)
-        except BaseException:
-            box.frames.extendleft(reversed(fetch.frames))
-            raise
-        return fetch
+        return Fetch(limits, token, monotonic(), patience)
+
+    def look(self, fetch: Fetch) -> None:
+        """Take what arrived for a fetch, and notice its end; raises why nothing can come."""
+        transport, box = self._api.transport, self.box
+        box.signal.clear()
+        if fetch.take_all(box.frames, box.heard_at):
+            return
+        if box.error is not None:
+            raise box.error
+        if transport.epoch != self._epoch or not transport.is_connected:
+            fetch.lost()
+        fetch.check(monotonic(), box.heard_at)
 
     def _connected(self, limits: PullLimits, patience: float) -> tuple[PullLimits, float]:
         """Return when there is a link, with what is left of the time of a fetch."""

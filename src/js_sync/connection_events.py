@@ -32,6 +32,10 @@ class ConnectionEvents:
         self._events.append(event)
         self._signal.set()
 
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else f"{len(self._events)} unread"
+        return f"<ConnectionEvents: {state}>"
+
     def next(self, timeout: Seconds | None = None) -> ConnectionEvent:
         """Return the next event within `timeout` seconds; None waits for ever.
 
@@ -51,7 +55,9 @@ class ConnectionEvents:
             except IndexError:
                 pass
             else:
-                self._ended = isinstance(event, Closed)
+                if isinstance(event, Closed):
+                    # Never lowered again: another caller may have taken an earlier event.
+                    self._ended = True
                 if self._ended or self._events:
                     # For others who wait.
                     self._signal.set()

@@ -302,6 +302,7 @@ class DeadLetters(WorksBeside):
 
         May be called again, by a second worker say: the work goes on until each has called `close`.
         """
+        self._note_begun()
         with self._turns:
             if not self._users:
                 self._begin()
@@ -337,13 +338,18 @@ class DeadLetters(WorksBeside):
                 return
             if self._messages is not None:
                 self._messages.close()
-        self.wait(timeout)
+        self._join(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> None:
         """Return when the work has ended, by `close` or an error, which is raised here.
 
-        Raises `RequestTimeout` after `timeout` seconds; the work goes on then.
+        Raises `RequestTimeout` after `timeout` seconds; the work goes on then. Raises
+        `NotStarted`.
         """
+        self._require_begun(f"{self._names.stream}: the making of dead letters")
+        self._join(timeout)
+
+    def _join(self, timeout: Seconds | None) -> None:
         if self._task is not None and not self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("dead letters are still being made")
         self._raise_kept()

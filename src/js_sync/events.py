@@ -39,6 +39,7 @@ class Events(Iteration[Event]):
         on_drop: Callable[[MessagesDropped], None] | None,
     ) -> None:
         check_whole(max_pending, "max_pending")
+        super().__init__(", ".join(subjects))
         self._transport: Final = transport
         self._max_pending: Final = max_pending
         self._report: Final[GuardedReporter[MessagesDropped]] = GuardedReporter(on_drop, "on_drop")
@@ -92,8 +93,17 @@ class Events(Iteration[Event]):
             subject = frame[0].decode("utf-8", "surrogateescape")
             self._report(MessagesDropped(subject, self.dropped))
 
-    def _take(self, deadline: Deadline) -> Event | None:
-        """Return the next event, or None when the iteration was closed."""
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed and not self._frames
+
+    @property
+    def buffered(self) -> int:
+        """As `pending`."""
+        return len(self._frames)
+
+    def _take_next(self, deadline: Deadline) -> Event | None:
         while True:
             # The flag goes down before the queue is looked into: nothing is missed.
             self._signal.clear()
@@ -102,12 +112,8 @@ class Events(Iteration[Event]):
             except IndexError:
                 pass
             else:
-                if self._frames:
-                    self._signal.set()
                 return read_event(frame, missed, self._reconnected())
             if self._closed:
-                # Somebody else who waits may have lowered the flag in between.
-                self._signal.set()
                 return None
             self._check()
             slice_ = deadline.earlier(monotonic() + _LOOK)

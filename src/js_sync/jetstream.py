@@ -76,6 +76,9 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
             self._own_writes = SubjectWrites(self._api)
         return self._own_writes
 
+    def __repr__(self) -> str:
+        return f"<JetStream {self.prefix} at {self._api.transport.server_info.server_name}>"
+
     @property
     def prefix(self) -> str:
         """The subject prefix of the API, `$JS.API` without a domain."""

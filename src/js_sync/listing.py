@@ -42,6 +42,10 @@ class Listing(Generic[T]):
         self.offline: dict[str, str] = {}
         """Those that the servers keep but cannot run, with the reason (server 2.11.9)."""
 
+    def __repr__(self) -> str:
+        rest = "more pages to come" if self._more else "no more pages"
+        return f"<{type(self).__name__}: {len(self._page)} buffered, {rest}>"
+
     def _ask(self, offset: int) -> ListPage[T]:
         raise NotImplementedError
 

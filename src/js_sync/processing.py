@@ -107,6 +107,9 @@ class Processing:
         self.repeated = 0
         """Results that were found stored already."""
 
+    def __repr__(self) -> str:
+        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {self.done} done>"
+
     # ---- life
 
     @property
@@ -120,6 +123,7 @@ class Processing:
         Raises `NotPromised` where they let doubles or losses through, `StreamNotFound`,
         `ConsumerNotFound`.
         """
+        self._consuming._note_begun()
         info = self._consumer.info()
         holes = processing_holes(info.config or ConsumerConfig())
         if holes:

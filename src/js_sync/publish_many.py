@@ -56,6 +56,9 @@ class PublishMany(SentWhileRead):
         done = takewhile(lambda entry: entry.outcome is not None, tuple(self._order))
         return len(self._order) - sum(1 for _ in done)
 
+    def __repr__(self) -> str:
+        return f"<PublishMany: {self.under_way} in flight{', closed' * self._closed}>"
+
     def __iter__(self) -> Generated[Outcome]:
         self._is_read()
         return self._outcomes

@@ -80,6 +80,9 @@ class Publisher(Leaving):
         """How many messages have no answer yet."""
         return max(0, self._count - len(self._released))
 
+    def __repr__(self) -> str:
+        return f"<Publisher: {self.under_way} in flight{', closed' * self._closed}>"
+
     def __enter__(self) -> Self:
         self._open()
         return self
@@ -212,9 +215,9 @@ class Publisher(Leaving):
         with self._lock:
             if not entry.seen:
                 entry.seen = True
-                if entry in self._failed:
+                try:
                     self._failed.remove(entry)
-                else:
+                except ValueError:
                     self._unlisted -= 1
         raise outcome.error
 

@@ -393,7 +393,11 @@ class Stream:
     def bind_push(
         self, name: str, *, on_report: Callable[[PullReport], None] | None = None
     ) -> PushMessages:
-        """Iterate over what an existing push consumer sends. Raises `ConsumerNotFound`."""
+        """Iterate over what an existing push consumer sends. Raises `ConsumerNotFound`.
+
+        Raises `BadArgument` for a consumer without a `deliver_group` while another subscription is
+        bound to it: each of the two would get every message.
+        """
         return opening(self._push(None, name, on_report))
 
     def _push(
@@ -406,7 +410,7 @@ class Stream:
 
         info = None
         if name is not None:
-            info = _control.info(self._api, self._name, name)
+            info = _control.free_push(self._api, self._name, name)
             config = info.config
         if config is None:
             raise BadAnswer(f"{self._name}/{name}: the server sent no configuration")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_core.deadline import NEVER, Deadline, Seconds
-from js_core.errors import ConnectionClosed, RequestTimeout
+from js_core.errors import IterationEnded, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.given import check_whole
 from js_core.protocol import Frame, Sink
@@ -75,19 +75,28 @@ class Subscription:
         return self._closed
 
     @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed and not self.pending
+
+    @property
     def pending(self) -> int:
         """Messages that arrived and were not taken."""
         return len(self._box.frames) if self._box is not None else 0
+
+    def __repr__(self) -> str:
+        state = "ended" if self.is_ended else f"{self.pending} pending"
+        return f"<Subscription {self.subject}: {state}>"
 
     def next(self, timeout: Seconds | None = None) -> CoreMessage:
         """Return the next message within `timeout` seconds; None waits for ever.
 
         Raises `RequestTimeout`; `PermissionDenied`, or another `ServerError` if the user has too
-        many subscriptions; `ConnectionClosed` when no message can come any more.
+        many subscriptions; `ConnectionClosed`; `IterationEnded` after the end (ask `is_ended`).
         """
         message = self._next(Deadline.after(timeout))
         if message is None:
-            raise ConnectionClosed(f"the subscription to {self.subject} is closed")
+            raise IterationEnded(f"the subscription to {self.subject} was drained or closed")
         return message
 
     def _next(self, deadline: Deadline) -> CoreMessage | None:

@@ -96,6 +96,10 @@ class Worker(WorksBeside):
         self._here: Final = JobsHere(settings.room)
         self._next_look = Deadline.after(0)
 
+    def __repr__(self) -> str:
+        counts = f"{self.handled} handled, {self.in_hand} in progress, {self.waiting} waiting"
+        return f"<Worker {self._stream}: {counts}>"
+
     @property
     def handled(self) -> int:
         """Messages whose handler returned."""
@@ -143,6 +147,7 @@ class Worker(WorksBeside):
         """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""
         if self._tasks:
             raise BadArgument("the worker was started already")
+        self._note_begun()
         consumer = self._bound()
         info = consumer.cached_info
         config = info.config if info is not None else None
@@ -180,8 +185,10 @@ class Worker(WorksBeside):
         """End in good order: handlers that run may finish, everything else goes back.
 
         The server has all acknowledgements when it returns. Raises `RequestTimeout` when a handler
-        takes longer than `timeout` seconds, and the error that ended the work, if one did.
+        takes longer than `timeout` seconds, the error that ended the work, if one did, and
+        `NotStarted`.
         """
+        self._require_begun(f"the worker on {self._stream}")
         deadline = Deadline.after(timeout)
         self._stop_taking()
         try:

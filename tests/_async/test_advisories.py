@@ -163,7 +163,7 @@ async def test_the_iteration_ends_when_it_is_closed(opened, name):
         events = await jet.events(stream=name)
         await events.close()
         assert [event async for event in events] == []
-        with pytest.raises(js.BadArgument, match="ended"):
+        with pytest.raises(js.IterationEnded, match="ended"):
             await events.next(1)
 
 

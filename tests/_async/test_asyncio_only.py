@@ -32,7 +32,7 @@ import js_async._backup_files
 import js_async._link
 import js_async._restore
 import js_async.publisher
-from js_async._io import Interrupts, Signal, here, set_from_anywhere
+from js_async._io import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async._link import Link, _Alarm, _Receiver
 from js_async._pipeline import Pipeline
 from js_async._sleeper import Sleeper, Turn
@@ -1219,3 +1219,31 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
         await eventually(is_mended)
         await connection.flush()
     assert [each for each in caplog.records if each.name == "asyncio"] == []
+
+
+async def test_a_lock_goes_on_to_the_next_one_when_a_caller_is_cancelled():
+    lock = TimedLock()
+    assert lock.try_acquire()
+    got = []
+
+    async def take(name: str) -> None:
+        held = False
+        try:
+            held = await lock.acquire(Deadline.after(30))
+            got.append(name)
+        finally:
+            lock.release(held)
+
+    tasks = [asyncio.create_task(take(name)) for name in ("waiting", "given", "last")]
+    await asyncio.sleep(0)
+    # One while it waits, one in the moment when it was given the lock.
+    tasks[0].cancel()
+    await asyncio.wait(tasks[:1])
+    lock.release(True)
+    tasks[1].cancel()
+    await asyncio.wait(tasks)
+    assert got == ["last"]
+    assert lock.try_acquire()
+    assert not await lock.acquire(Deadline.after(0.01))
+    lock.release(False)
+    assert not lock.try_acquire()

@@ -39,7 +39,9 @@ async def test_a_subscription_is_closed_by_its_block(server, name):
         async with connection.subscribe(name, queue="q") as subscription:
             await connection.publish(name, b"1")
             assert (await subscription.next(timeout=5)).data == b"1"
-        with pytest.raises(js.ConnectionClosed):
+            assert not subscription.is_ended
+        assert subscription.is_ended
+        with pytest.raises(js.IterationEnded):
             await subscription.next(timeout=5)
 
 

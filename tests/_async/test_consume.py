@@ -7,12 +7,14 @@ from datetime import timedelta
 from itertools import chain
 
 import pytest
+from attrs import evolve
 
 import js_async as js
 from js_async import consuming
 from js_async.messages import Messages
 from js_core.deadline import Deadline
 from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
@@ -285,7 +287,7 @@ async def test_limits_of_the_consumer_are_named(opened, name):
         assert (caught.value.limit, caught.value.asked, caught.value.allowed) == (
             "max_batch",
             3,
-            "2",
+            2,
         )
         with pytest.raises(js.PullRefused, match="max_expires"):
             await consumer.fetch(1, timeout=5)
@@ -532,3 +534,71 @@ async def test_consumers_are_listed_changed_and_deleted(opened, name):
         await stream.delete_consumer("d")
         with pytest.raises(js.ConsumerNotFound):
             await jet.get_consumer(name, "d")
+
+
+async def test_a_buffer_is_bounded_by_messages_and_bytes_at_once(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        sizes = [10] * 60 + [2000] * 60 + [10] * 60
+        requests = (js.PublishRequest(subject=f"{name}.x", data=bytes(size)) for size in sizes)
+        async for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        consumer = await stream.create_consumer(ConsumerConfig(ack_policy="none"))
+        seen, most, most_bytes = [], 0, 0
+        async with consumer.messages(
+            max_messages=20, max_bytes=10_000, stop_after=len(sizes)
+        ) as messages:
+            async for message in messages:
+                seen.append(len(message.data))
+                most = max(most, messages.buffered + messages.outstanding)
+                most_bytes = max(most_bytes, messages._engine.buffered_bytes)
+        assert seen == sizes
+        assert most <= 20
+        assert 2000 < most_bytes <= 10_000
+
+
+async def test_a_refused_first_request_may_be_reported_and_repeated(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="c", max_batch=2)
+        await stream.create_consumer(config)
+        reports = []
+        consumer = stream.bind_consumer("c")
+        async with consumer.messages(
+            max_messages=10, on_refused="retry", on_report=reports.append
+        ) as messages:
+
+            async def change():
+                async def refused():
+                    return reports
+
+                await eventually(refused)
+                assert "Exceeded MaxRequestBatch of 2" in reports[0].text
+                await stream.update_consumer(evolve(config, max_batch=100))
+
+            message, _ = await together(lambda: messages.next(30), change)
+            assert message.metadata.stream_seq == 1
+        for wrong in ("warn", None, True):
+            with pytest.raises(js.BadArgument, match="on_refused must be 'raise' or 'retry'"):
+                consumer.messages(on_refused=wrong)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+async def test_a_single_message_is_asked_for_in_two_steps(count):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        first = peer.expect_pull()
+        assert first.json == {"batch": 1, "no_wait": True}
+        if count:
+            peer.deliver(first, 1, b"here")
+            return
+        peer.status(first, 404, "No Messages")
+        second = peer.expect_pull()
+        assert second.json["expires"] == 5_000_000_000
+        peer.deliver(second, 1, b"here")
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            message = await consumer.next(timeout=5, two_step=True)
+            assert message.data == b"here"

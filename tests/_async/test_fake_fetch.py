@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 import js_async as js
 from js_testing import FakePeer, FakeServer
+from js_testing.fake_script import ScriptError
+from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES
 
 CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")
@@ -269,3 +273,40 @@ async def test_a_batch_is_not_confirmed_where_the_link_breaks():
             consumer = await consumer_of(connection)
             batch = await consumer.fetch(2, timeout=5)
             assert await consumer.double_ack(batch, timeout=30) == list(batch)
+
+
+@pytest.mark.parametrize("wait", ["full", "first", "none"])
+async def test_the_first_fetch_waits_until_the_consumer_is_reached(wait):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
+        for _ in range(3):
+            peer.status(peer.expect_pull(), 503)
+        peer.deliver(peer.expect_pull(), 1, b"fine")
+        peer.status(peer.expect_pull(), 503)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = await connection.jetstream().get_consumer("S", "c")
+            [message] = await consumer.fetch(1, wait=wait)
+            assert message.data == b"fine"
+            # It was there: now it is gone, or has no leader.
+            with pytest.raises(js.NoResponders):
+                await consumer.fetch(1, wait=wait)
+
+
+async def test_a_consumer_that_is_never_reached_has_no_responders():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
+        # As often as it asks, until it leaves.
+        with suppress(ScriptError):
+            while True:
+                peer.status(peer.expect_pull(), 503)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = await connection.jetstream().get_consumer("S", "c")
+            with pytest.raises(js.NoResponders, match="S/c"):
+                await consumer.fetch(1, timeout=5)
+        assert len(server.operations("MSG.NEXT")) > 2

@@ -339,7 +339,7 @@ async def test_draining_hands_over_what_is_here_and_asks_for_no_more():
                 async for message in messages:
                     seen.append(message)
                 assert [each.metadata.stream_seq for each in seen] == [1, 2, 3, 4, 5]
-                with pytest.raises(js.BadArgument, match="ended"):
+                with pytest.raises(js.IterationEnded, match="ended"):
                     await messages.next(5)
         assert len(server.operations("MSG.NEXT")) == 1
         assert server.operations("ACK") == []

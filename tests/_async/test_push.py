@@ -77,6 +77,74 @@ async def test_a_group_shares_the_messages(opened, name):
         assert sorted(seen) == list(range(1, 101))
 
 
+async def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch):
+    # A second of silence would be two missing heartbeats; the consumer is looked for meanwhile.
+    monkeypatch.setattr(push, "_SILENCE", 0.5)
+    looks = []
+
+    async def looked(*about):
+        looks.append(about)
+
+    monkeypatch.setattr(push._control, "require_there", looked)
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="p",
+            deliver_subject=f"deliver.{name}",
+            deliver_group="workers",
+            idle_heartbeat=timedelta(seconds=0.1),
+        )
+        reports = []
+        async with (
+            stream.subscribe(config, on_report=reports.append) as first,
+            stream.bind_push("p", on_report=reports.append) as second,
+        ):
+
+            async def member(messages):
+                with pytest.raises(js.RequestTimeout):
+                    await messages.next(3)
+
+            await together(lambda: member(first), lambda: member(second))
+        assert reports == []
+        assert {about[1:] for about in looks} <= {(name, "p")}
+
+
+async def test_a_second_subscription_without_a_group_is_refused(opened, name):
+    async with opened() as jet, opened() as other:
+        stream = await filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}")
+        async with stream.subscribe(config) as messages:
+            await (await messages.next(10)).double_ack()
+            with pytest.raises(js.BadArgument, match="another subscription is bound to this push"):
+                async with other.bind_stream(name).bind_push("p"):
+                    pass
+        # The server hears of the end of the first one a moment later.
+        async with stream.bind_push("p") as messages:
+            await jet.publish(f"{name}.x")
+            assert (await messages.next(10)).metadata.stream_seq == 2
+
+
+async def test_a_push_iteration_drains_what_the_server_had_sent(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 50)
+        async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+            seen = [await messages.next(10)]
+
+            async def all_here():
+                return messages.buffered == 49
+
+            await eventually(all_here)
+            await messages.drain()
+            await jet.publish(f"{name}.later")
+            assert not messages.is_ended
+            async for message in messages:
+                seen.append(message)
+            assert messages.is_ended
+            with pytest.raises(js.IterationEnded):
+                await messages.next(1)
+        assert [message.metadata.stream_seq for message in seen] == list(range(1, 51))
+
+
 async def test_replay_keeps_the_pace_of_the_past(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)

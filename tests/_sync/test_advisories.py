@@ -164,7 +164,7 @@ def test_the_iteration_ends_when_it_is_closed(opened, name):
         events = jet.events(stream=name)
         events.close()
         assert [event for event in events] == []
-        with pytest.raises(js.BadArgument, match="ended"):
+        with pytest.raises(js.IterationEnded, match="ended"):
             events.next(1)
 
 

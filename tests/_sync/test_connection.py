@@ -40,7 +40,9 @@ def test_a_subscription_is_closed_by_its_block(server, name):
         with connection.subscribe(name, queue="q") as subscription:
             connection.publish(name, b"1")
             assert (subscription.next(timeout=5)).data == b"1"
-        with pytest.raises(js.ConnectionClosed):
+            assert not subscription.is_ended
+        assert subscription.is_ended
+        with pytest.raises(js.IterationEnded):
             subscription.next(timeout=5)
 
 

@@ -213,3 +213,35 @@ def test_workers_and_processing_take_the_place_of_their_client_in_a_group(opened
         with jet.process(consumer, result, **options) as work:
             work.wait(30)
         assert work.done == 4
+
+
+def nothing(message):
+    raise AssertionError("it is not to be called")
+
+
+def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_call(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(
+            durable_name="c",
+            ack_policy="explicit",
+            priority_policy="overflow",
+            priority_groups=["g"],
+        )
+        made = stream.create_consumer(config)
+        other = js.Priority(group="h")
+        for consumer in (made, stream.get_consumer("c")):
+            for priority in (None, other):
+                with pytest.raises(js.BadArgument, match=r"priority=Priority\(group='g'\)"):
+                    consumer.messages(priority=priority)
+                with pytest.raises(js.BadArgument, match=r"priority=Priority\(group='g'\)"):
+                    consumer.consume(nothing, priority=priority)
+            with consumer.messages(priority=js.Priority(group="g")):
+                pass
+        worker = jet.worker(name, "c", nothing)
+        with pytest.raises(js.BadArgument, match="each pull has to name one of the priority"):
+            worker.start()
+        # Where the groups are not known, the server says it.
+        with stream.bind_consumer("c").messages() as messages:
+            with pytest.raises(js.BadPull, match=r"(?i)group"):
+                messages.next(20)

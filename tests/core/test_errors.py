@@ -68,17 +68,17 @@ def test_an_error_without_members_gives_no_reason() -> None:
 
 
 def test_a_refused_pull_of_a_consumer_pickles_with_its_name() -> None:
-    error = of_consumer(PullRefused("max_batch", 500, "100", "Exceeded"), "S", "c")
+    error = of_consumer(PullRefused("max_batch", 500, 100, "Exceeded"), "S", "c")
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error)
     assert str(again).startswith("S/c: the pull asked for 500, ")
 
 
 def test_a_refused_pull_pickles() -> None:
-    error = PullRefused("max_batch", 3, "2", "409 Exceeded MaxRequestBatch of 2")
+    error = PullRefused("max_batch", 3, 2, "409 Exceeded MaxRequestBatch of 2")
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error)
-    assert (again.limit, again.asked, again.allowed) == ("max_batch", 3, "2")
+    assert (again.limit, again.asked, again.allowed) == ("max_batch", 3, 2)
 
 
 def test_every_error_is_in_the_tree_of_the_modules_text() -> None:

@@ -120,11 +120,11 @@ def test_the_limit_of_the_consumer_is_named() -> None:
     fetch = fetching(3)
     fetch.take(status_frame(409, "Exceeded MaxRequestBatch of 2"))
     assert isinstance(fetch.error, errors.PullRefused)
-    assert (fetch.error.limit, fetch.error.asked, fetch.error.allowed) == ("max_batch", 3, "2")
+    assert (fetch.error.limit, fetch.error.asked, fetch.error.allowed) == ("max_batch", 3, 2)
     fetch = fetching(3, max_bytes=1000)
     fetch.take(status_frame(409, "Exceeded MaxRequestMaxBytes of 100"))
     assert isinstance(fetch.error, errors.PullRefused)
-    assert (fetch.error.limit, fetch.error.asked, fetch.error.allowed) == ("max_bytes", 1000, "100")
+    assert (fetch.error.limit, fetch.error.asked, fetch.error.allowed) == ("max_bytes", 1000, 100)
 
 
 def test_a_lost_link_interrupts() -> None:

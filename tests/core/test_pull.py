@@ -703,9 +703,13 @@ def test_actions_that_were_not_done_come_again() -> None:
 
 def test_the_refused_limit_is_named() -> None:
     for text, limit, asked, allowed in (
-        ("Exceeded MaxRequestBatch of 2", "max_batch", 10, "2"),
-        ("Exceeded MaxRequestExpires of 1s", "max_expires", "30s", "1s"),
-        ("Exceeded MaxRequestMaxBytes of 100", "max_bytes", None, "100"),
+        ("Exceeded MaxRequestBatch of 2", "max_batch", 10, 2),
+        ("Exceeded MaxRequestExpires of 1s", "max_expires", 30.0, 1.0),
+        ("Exceeded MaxRequestExpires of 1h2m3.5s", "max_expires", 30.0, 3723.5),
+        ("Exceeded MaxRequestExpires of 100ms", "max_expires", 30.0, 0.1),
+        ("Exceeded MaxRequestExpires of soon", "max_expires", 30.0, None),
+        ("Exceeded MaxRequestMaxBytes of 100", "max_bytes", None, 100),
+        ("Exceeded MaxRequestMaxBytes of " + "9" * 5000, "max_bytes", None, None),
     ):
         bench = Bench()
         bench.poll()

@@ -101,15 +101,16 @@ class Pulling(RuleBasedStateMachine):
 
     @initialize(
         limit=st.sampled_from([1, 2, 3, 10]),
-        by_bytes=st.booleans(),
+        bound=st.sampled_from(["count", "bytes", "both"]),
         threshold=st.sampled_from([None, 0, 1, 9]),
     )
-    def begin(self, limit: int, by_bytes: bool, threshold: int | None) -> None:
-        self.limit = limit * 100 if by_bytes else limit
-        self.by_bytes = by_bytes
+    def begin(self, limit: int, bound: str, threshold: int | None) -> None:
+        by_bytes = bound == "bytes"
+        self.most = None if by_bytes else limit
+        self.most_bytes = None if bound == "count" else limit * 100
         limits = buffer_limits(
-            max_messages=None if by_bytes else limit,
-            max_bytes=self.limit if by_bytes else None,
+            max_messages=self.most,
+            max_bytes=self.most_bytes,
             expires=EXPIRES,
             heartbeat=HEARTBEAT,
             threshold_messages=None if by_bytes or threshold is None else min(threshold, limit),
@@ -134,11 +135,11 @@ class Pulling(RuleBasedStateMachine):
                 self.server.pull(action)
 
     def check_limit(self) -> None:
-        if self.by_bytes:
+        if self.most_bytes is not None:
             wanted = self.engine.buffered_bytes + self.engine.outstanding_bytes
-        else:
-            wanted = self.engine.buffered + self.engine.outstanding
-        assert wanted <= self.limit
+            assert wanted <= self.most_bytes
+        if self.most is not None:
+            assert self.engine.buffered + self.engine.outstanding <= self.most
 
     def read(self, frames: int) -> None:
         for _ in range(min(frames, len(self.server.wire))):
@@ -179,7 +180,7 @@ class Pulling(RuleBasedStateMachine):
 
     @rule()
     def hand_over_what_is_granted(self) -> None:
-        granted = self.engine.grant()
+        granted = self.engine.grant(self.buffer)
         self.take(granted)
         assert not granted or not self.engine.due(self.server.now)
 
@@ -233,7 +234,7 @@ class Pulling(RuleBasedStateMachine):
         assert engine.outstanding >= 0
         assert engine.outstanding_bytes >= 0
         assert (engine.outstanding == 0) == (engine.open_requests == 0)
-        assert engine.open_requests <= self.limit
+        assert engine.open_requests <= (self.most or self.most_bytes or 0)
 
     def teardown(self) -> None:
         """Any history ends with a request that is open on the server."""

@@ -147,7 +147,6 @@ def test_only_members_of_a_group_pull_to_keep_a_pin() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"max_messages": 1, "max_bytes": 1}, "not both"),
         ({"max_messages": 0}, "max_messages"),
         ({"max_messages": -5}, "max_messages"),
         ({"max_bytes": 0}, "max_bytes"),

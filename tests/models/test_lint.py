@@ -131,6 +131,11 @@ def test_a_number_that_ends_as_no_partition() -> None:
             {**PULL, "priority_policy": "overflow", "priority_groups": ["a", "b"]},
             ["L-GROUPS"],
         ),
+        (
+            {**PULL, "deliver_subject": "d", "deliver_group": "g", "idle_heartbeat": SECOND},
+            ["L-GROUP-HEARTBEAT"],
+        ),
+        ({**PULL, "deliver_subject": "d", "idle_heartbeat": SECOND}, []),
     ],
     ids=str,
 )

@@ -86,6 +86,14 @@ CONSUMER_LINT = (
         lambda case: len(case.given["priority_groups"]) > 1,
     ),
     CL(
+        "L-GROUP-HEARTBEAT",
+        0,
+        "idle_heartbeat",
+        "the server sends each heartbeat to one member of the deliver_group: the others miss it.",
+        "Leave idle_heartbeat out, and flow_control, which needs it.",
+        lambda case: bool(case.given["deliver_group"]) and bool(case.given["idle_heartbeat"]),
+    ),
+    CL(
         "L-SAMPLE",
         0,
         "sample_freq",

@@ -1,0 +1,89 @@
+"""What objects show of themselves, and payloads as text and JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_async as js
+from js_models import AckPolicy, ConsumerConfig
+from tests._async.flow import eventually
+from tests._async.streams import filled
+
+EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)
+
+
+async def acked(message):
+    await message.ack()
+
+
+async def test_objects_show_what_they_are_and_how_far(opened, name):
+    async with opened() as jet:
+        assert repr(jet).startswith("<JetStream $JS.API at ")
+        stream = await filled(jet, name, 3)
+        consumer = await stream.create_consumer(EXPLICIT)
+        messages = consumer.messages()
+        assert repr(messages) == f"<Messages {name}/c: 0 buffered>"
+        async with messages:
+            await (await messages.next(10)).ack()
+
+            async def rest_is_here():
+                return messages.buffered == 2
+
+            await eventually(rest_is_here)
+            assert repr(messages) == f"<Messages {name}/c: 2 buffered>"
+        assert repr(messages) == f"<Messages {name}/c: ended>"
+        async with stream.subscribe(ConsumerConfig(durable_name="p")) as pushed:
+            assert repr(pushed).startswith(f"<PushMessages {name}/p: ")
+        ordered = stream.ordered()
+        assert repr(ordered) == f"<OrderedMessages {name}: 0 buffered>"
+        async with jet.events(stream=name) as events:
+            assert repr(events).startswith(f"<Events $JS.EVENT.*.STREAM.*.{name}, ")
+        consuming = consumer.consume(acked, stop_after=2)
+        async with consuming:
+            await consuming.wait(30)
+        assert repr(consuming) == f"<Consuming {name}/c: 2 handled>"
+        worker = jet.worker(name, "c", acked)
+        assert repr(worker) == f"<Worker {name}: 0 handled, 0 in progress, 0 waiting>"
+        async with jet.publisher() as publisher:
+            assert repr(publisher) == "<Publisher: 0 in flight>"
+        assert repr(publisher) == "<Publisher: 0 in flight, closed>"
+        names = stream.consumer_names()
+        assert repr(names) == "<ConsumerNames: 0 buffered, more pages to come>"
+        assert [found async for found in names]
+        assert repr(names) == "<ConsumerNames: 0 buffered, no more pages>"
+        async with stream.read() as read:
+            assert repr(read) == f"<StreamRead {name}: at sequence 0>"
+            assert len([message async for message in read]) == 3
+            assert repr(read) == f"<StreamRead {name}: ended>"
+
+
+async def test_connections_show_their_subscriptions(server, name):
+    async with js.connect(server.url) as connection:
+        async with connection.subscribe(name) as subscription:
+            assert repr(subscription) == f"<Subscription {name}: 0 pending>"
+        assert repr(subscription) == f"<Subscription {name}: ended>"
+        assert repr(connection.events()) == "<ConnectionEvents: 0 unread>"
+
+
+async def test_payloads_are_read_as_text_and_json(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = await filled(jet, name, 0)
+        consumer = await stream.create_consumer(EXPLICIT)
+        subject = f"{name}.x"
+        async with connection.subscribe(subject) as subscription:
+            for seq, data in enumerate((b'{"a": "\xc3\xa9"}', b"\xff", b"[" * 100_000), 1):
+                await jet.publish(subject, data)
+                of_core = await subscription.next(10)
+                stored = await stream.get_message(seq)
+                [pulled] = await consumer.fetch(1)
+                for message in (of_core, stored, pulled):
+                    if seq == 1:
+                        assert message.text == '{"a": "é"}'
+                        assert message.json() == {"a": "é"}
+                        continue
+                    with pytest.raises(js.BadPayload, match=f"{subject}: the payload is not JSON"):
+                        message.json()
+                    if seq == 2:
+                        with pytest.raises(js.BadPayload, match="the payload is not UTF-8"):
+                            assert message.text

@@ -1,0 +1,216 @@
+# Generated from tests/_async/test_fetch_each.py by codegen/twin.py. Edit that file instead.
+"""Fetching message by message, and without a time limit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_sync as js
+from js_models import ConsumerConfig
+from js_sync import _fetch_rounds
+from js_testing import FakePeer, FakeServer
+from tests._sync.flow import eventually, pause, together
+from tests._sync.streams import filled, waiting
+from tests.dropping import let_go
+
+
+def test_messages_of_a_fetch_come_before_its_end(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        with consumer.fetch_each(3, timeout=60) as messages:
+            seen = [(messages.next(20)).metadata.stream_seq for _ in range(2)]
+            assert messages.reason is None
+            assert not messages.is_ended
+            with pytest.raises(js.RequestTimeout):
+                messages.next(0.01)
+            jet.publish(f"{name}.x")
+            for message in messages:
+                seen.append(message.metadata.stream_seq)
+            assert (messages.reason, messages.is_ended) == (js.BatchEnd.FILLED, True)
+            with pytest.raises(js.IterationEnded):
+                messages.next(1)
+        assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "count"),
+    [
+        ({"max_messages": 100, "wait": "none"}, js.BatchEnd.NO_MESSAGES, 10),
+        ({"max_messages": 100, "wait": "first"}, js.BatchEnd.NO_MESSAGES, 10),
+        ({"max_messages": 100, "timeout": 0.3}, js.BatchEnd.EXPIRED, 10),
+        ({"max_bytes": 200}, js.BatchEnd.BYTES_FILLED, None),
+        ({"max_messages": 4}, js.BatchEnd.FILLED, 4),
+    ],
+    ids=str,
+)
+def test_it_ends_as_a_fetch_does(opened, name, options, reason, count):
+    with opened() as jet:
+        stream = filled(jet, name, 10)
+        for number in range(3):
+            consumer = stream.create_consumer(ConsumerConfig(durable_name=f"c{number}"))
+            messages = consumer.fetch_each(**options)
+            seen = [message.metadata.stream_seq for message in messages]
+            batch = (stream.create_consumer(ConsumerConfig(durable_name=f"d{number}"))).fetch(
+                **options
+            )
+            assert seen == [message.metadata.stream_seq for message in batch]
+            assert (messages.reason, messages.detail) == (batch.reason, batch.detail)
+            assert messages.reason is reason
+            assert count in {None, len(seen)}
+
+
+def test_what_is_left_goes_back(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 5)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        with consumer.fetch_each(10, timeout=60) as messages:
+            (messages.next(20)).double_ack()
+        assert messages.is_ended
+        rest = consumer.fetch(4, timeout=20)
+        assert sorted(message.metadata.stream_seq for message in rest) == [2, 3, 4, 5]
+        assert not [message for message in messages]
+
+
+def test_callers_share_the_messages_of_a_fetch(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 200)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        with consumer.fetch_each(200) as messages:
+
+            def take():
+                return [message.metadata.stream_seq for message in messages]
+
+            parts = together(*[take] * 4)
+        assert sorted(seq for part in parts for seq in part) == list(range(1, 201))
+
+
+def test_closing_ends_a_fetch_that_waits(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        messages = consumer.fetch_each(5, timeout=60)
+
+        def take():
+            return [message for message in messages]
+
+        def close():
+            eventually(waiting, consumer)
+            messages.close()
+
+        assert together(take, close) == [[], None]
+
+
+def test_an_error_comes_after_nothing_and_is_raised_once():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1, b"one")
+        peer.status(pull, 409, "Consumer Deleted")
+        peer.status(peer.expect_pull(), 409, "Consumer Deleted")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            messages = consumer.fetch_each(5)
+            assert [message.data for message in messages] == [b"one"]
+            assert messages.reason is js.BatchEnd.DELETED
+            messages = consumer.fetch_each(5)
+            with pytest.raises(js.ConsumerDeleted, match=r"^S/c: "):
+                messages.next(5)
+            assert (messages.reason, messages.is_ended) == (None, True)
+            with pytest.raises(js.IterationEnded):
+                messages.next(5)
+
+
+def test_a_fetch_that_is_dropped_before_its_end_warns(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        dropped = [consumer.fetch_each(5, timeout=60)]
+        dropped[0].next(20)
+        with pytest.warns(ResourceWarning, match="c: a fetch was left before its end"):
+            let_go(dropped)
+
+
+def test_a_fetch_may_wait_without_limit(opened, name, monkeypatch):
+    monkeypatch.setattr(_fetch_rounds, "ROUND", 0.2)
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        assert len(consumer.fetch(5, timeout=None, wait="none")) == 1
+
+        def publish():
+            for number in range(3):
+                eventually(waiting, consumer)
+                pause(0.3)  # More than a round.
+                jet.publish(f"{name}.{number}")
+
+        batch, _ = together(lambda: consumer.fetch(3, timeout=None), publish)
+        assert (len(batch), batch.reason) == (3, js.BatchEnd.FILLED)
+        first, _ = together(
+            lambda: consumer.fetch(3, timeout=None, wait="first"), lambda: jet.publish(f"{name}.x")
+        )
+        assert len(first) == 1
+        single, _ = together(lambda: consumer.next(timeout=None), lambda: jet.publish(f"{name}.y"))
+        assert single.subject == f"{name}.y"
+        with pytest.raises(js.BadArgument, match="max_messages"):
+            consumer.fetch(0, timeout=None)
+
+
+def test_rounds_of_a_fetch_without_limit(monkeypatch):
+    monkeypatch.setattr(_fetch_rounds, "_PAUSE", 0.0)
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        ends = (
+            (10, 0, 408, "Request Timeout"),
+            (10, 2, 408, "Request Timeout"),
+            (8, 0, 409, "Leadership Change"),
+            (8, 0, 409, "Message Size Exceeds MaxBytes"),
+        )
+        for batch, count, code, text in ends:
+            pull = peer.expect_pull()
+            assert pull.json["batch"] == batch
+            assert (pull.json["max_bytes"] == 1000) == (batch == 10)
+            assert 0 < pull.json["max_bytes"] <= 1000
+            assert pull.json["expires"] == 30_000_000_000
+            for seq in range(count):
+                peer.deliver(pull, seq + 1, b"")
+            peer.status(pull, code, text)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            batch = consumer.fetch(10, max_bytes=1000, timeout=None)
+            assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
+
+
+def test_an_error_of_a_later_round_leaves_the_messages():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1, b"one")
+        peer.status(pull, 408, "Request Timeout")
+        peer.status(peer.expect_pull(), 409, "Consumer Deleted")
+        peer.status(peer.expect_pull(), 409, "Consumer Deleted")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            batch = consumer.fetch(10, timeout=None)
+            assert [message.data for message in batch] == [b"one"]
+            assert batch.reason is js.BatchEnd.INTERRUPTED
+            assert "deleted" in batch.detail
+            with pytest.raises(js.ConsumerDeleted):
+                consumer.fetch(10, timeout=None)
+
+
+def test_rounds_keep_to_what_the_consumer_allows(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="c", max_expires=timedelta(seconds=1))
+        consumer = stream.create_consumer(config)
+        assert consumer.next(timeout=None) is not None

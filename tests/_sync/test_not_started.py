@@ -1,0 +1,76 @@
+# Generated from tests/_async/test_not_started.py by codegen/twin.py. Edit that file instead.
+"""The end of work that was never started: it must not look like success."""
+
+from __future__ import annotations
+
+import pytest
+
+import js_sync as js
+from js_models import AckPolicy, ConsumerConfig
+from tests._sync.streams import filled
+
+EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)
+
+
+def acked(message):
+    message.ack()
+
+
+def a_consumption(jet, stream, path):
+    consumer = stream.create_consumer(EXPLICIT)
+    return consumer.consume(acked)
+
+
+def a_processing(jet, stream, path):
+    consumer = stream.create_consumer(EXPLICIT)
+    return jet.process(consumer, acked, into=stream.name, by="id")
+
+
+def a_worker(jet, stream, path):
+    return jet.worker(stream.name, EXPLICIT, acked)
+
+
+def a_relay(jet, stream, path):
+    outbox = js.SqliteOutbox(path / "outbox.db")
+    return jet.outbox(outbox, stream=stream.name, by="id")
+
+
+def a_campaign(jet, stream, path):
+    made = jet.coordination(f"{stream.name}C", create=True)
+    return made.leader("boss")
+
+
+def dead_letters(jet, stream, path):
+    return jet.dead_letters(stream.name)
+
+
+WORKS = pytest.mark.parametrize(
+    ("work", "ends"),
+    [
+        (a_consumption, ("wait", "drain", "stop")),
+        (a_processing, ("wait", "drain", "stop")),
+        (a_worker, ("stop",)),
+        (a_relay, ("wait",)),
+        (a_campaign, ("wait", "stop")),
+        (dead_letters, ("wait",)),
+    ],
+)
+
+
+@WORKS
+def test_the_end_of_what_was_never_started_is_an_error(opened, name, tmp_path, work, ends):
+    with opened() as jet:
+        made = work(jet, filled(jet, name, 1), tmp_path)
+        for end in ends:
+            with pytest.raises(js.NotStarted, match=r"was never started: use it in a `with` block"):
+                getattr(made, end)()
+
+
+@pytest.mark.parametrize("kind", [a_worker, a_processing])
+def test_what_could_not_start_may_be_stopped(opened, name, tmp_path, kind):
+    with opened() as jet:
+        work = kind(jet, filled(jet, name, 1), tmp_path)
+        jet.delete_stream(name)
+        with pytest.raises((js.StreamNotFound, js.ConsumerNotFound)):
+            work.start()
+        work.stop()
