@@ -24,7 +24,8 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
+from weakref import WeakSet
 
 from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
@@ -42,6 +43,7 @@ __all__ = [
     "Stream",
     "Task",
     "aside",
+    "before_exit",
     "call",
     "check_handler",
     "here",
@@ -92,8 +94,8 @@ class Opening(Coroutine[Any, Any, T]):
         self._opened = await self._work
         return self._opened  # type: ignore[no-any-return]
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._opened.close()
+    async def __aexit__(self, *error: Any) -> None:
+        await self._opened.__aexit__(*error)
 
     if not TYPE_CHECKING:
 
@@ -277,21 +279,54 @@ class Interrupts:
                 self._restore()
 
 
+class Inheritable(Protocol):
+    """Has descriptors of which a forked child gets copies."""
+
+    def let_go(self) -> None:
+        """Close the copies; called in the child."""
+        ...
+
+
 class Forks:
-    """How often this process was forked off.
+    """How often this process was forked off, and what a child lets go of.
 
     Tells a connection that it is its parent's, without a system call for every message.
     """
 
     count = 0
+    _owners: ClassVar[WeakSet[Inheritable]] = WeakSet()
+
+    @classmethod
+    def watch(cls, owner: Inheritable) -> None:
+        """Have `let_go` of the owner called in forked children."""
+        cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Note a fork, in the child."""
+        """Note a fork, in the child.
+
+        A copy of a socket would keep the server's side of a connection open after its owner's end.
+        """
         cls.count += 1
+        owners = list(cls._owners)
+        cls._owners.clear()
+        for owner in owners:
+            owner.let_go()
 
 
 os.register_at_fork(after_in_child=Forks.note)
+
+
+class Flushable(Protocol):
+    """Has bytes that are to be sent before the program ends."""
+
+    async def flush_at_exit(self, deadline: Deadline) -> None:
+        """Return when they were sent, at the deadline at the latest."""
+        ...
+
+
+def before_exit(owner: Flushable) -> None:
+    """Do nothing: at the end of an event loop its tasks are cancelled, and the keeper flushes."""
 
 
 class Task:

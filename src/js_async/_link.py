@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 from js_async._io import Forks, Signal
 from js_async._sleeper import Sleeper, Turn
@@ -31,6 +34,8 @@ _LONG_MESSAGE: Final = 1 << 10
 _HIGH_WATER: Final = 1 << 20
 # Written bytes go out when this much is together, so that the server works meanwhile (bytes).
 _TOGETHER: Final = 1 << 15
+# How long a peer that is behind may take for the rest when a connection is closed (seconds).
+_CLOSE_TIME: Final = 1.0
 
 
 def _nothing() -> None:
@@ -43,20 +48,26 @@ _give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
 
 
 class _Receiver(asyncio.BufferedProtocol):
-    """Hands received bytes to a link; the buffer is used again for each read."""
+    """Hands received bytes to a link; the buffer is used again for each read.
+
+    The event loop refers to this, and this to the link weakly: only the program keeps it.
+    """
 
     def __init__(self, link: Link) -> None:
-        self._link = link
+        self._link = ref(link)
         self._long = memoryview(bytearray(_LONG_READ))
         self._short = self._view = self._long[:_SHORT_READ]
         self.writable = Signal()
         self.writable.set()
+        self.gone = Signal()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._view
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._link.received(self, bytes(self._view[:nbytes]))
+        link = self._link()
+        if link is not None:
+            link.received(self, bytes(self._view[:nbytes]))
 
     def expect(self, size: int) -> None:
         """Read as is best for messages that long (bytes); 0 is not known."""
@@ -64,20 +75,31 @@ class _Receiver(asyncio.BufferedProtocol):
             self._view = self._long if size >= _LONG_MESSAGE else self._short
 
     def eof_received(self) -> bool:
-        self._link.ended(self, None)
+        self._ended(None)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.writable.set()
-        self._link.ended(self, exc)
+        self.gone.set()
+        self._ended(exc)
+
+    def _ended(self, error: Exception | None) -> None:
+        link = self._link()
+        if link is not None:
+            link.ended(self, error)
 
     def pause_writing(self) -> None:
         self.writable.clear()
-        self._link.is_full = True
+        self._fill(True)
 
     def resume_writing(self) -> None:
-        self._link.is_full = False
+        self._fill(False)
         self.writable.set()
+
+    def _fill(self, is_full: bool) -> None:
+        link = self._link()
+        if link is not None:
+            link.is_full = is_full
 
 
 class _Alarm:
@@ -128,6 +150,26 @@ class _Alarm:
             self._ring_at(earliest)
 
 
+def _socket_of(transport: asyncio.Transport) -> asyncio.trsock.TransportSocket:
+    found: asyncio.trsock.TransportSocket = transport.get_extra_info("socket")
+    return found
+
+
+def _shut_down(sock: socket.socket | asyncio.trsock.TransportSocket) -> None:
+    """End the connection, whatever other descriptors of the socket there are."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        # It has ended already.
+        pass
+
+
+def _cut(transport: asyncio.Transport) -> None:
+    """End a connection now."""
+    _shut_down(_socket_of(transport))
+    transport.abort()
+
+
 class Link:
     """The bytes of one connection, over one socket at a time.
 
@@ -159,11 +201,35 @@ class Link:
         self._out_size = 0
         self._flushing = False
         self._closed = False
+        Forks.watch(self)
 
     @property
     def is_open(self) -> bool:
         """Tell whether a socket is open."""
         return self._transport is not None
+
+    @property
+    def is_inherited(self) -> bool:
+        """Tell whether this process was forked off since the link was made."""
+        return self._forks != Forks.count
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes were written that the peer has not taken, about."""
+        buffered = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._out_size + buffered
+
+    def let_go(self) -> None:
+        """Close the copy that a forked child has of the descriptor; called in the child.
+
+        Another file takes its number, as the transport still knows it. The event loop's own
+        descriptors are shared with the parent: what the child does there must not reach the socket.
+        """
+        number = -1 if self._transport is None else _socket_of(self._transport).fileno()
+        if number >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, number, inheritable=False)
+            os.close(nothing)
 
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process and on another event loop."""
@@ -208,7 +274,7 @@ class Link:
 
     def _adopt(self, transport: asyncio.Transport) -> None:
         if self._closed:
-            transport.abort()
+            _cut(transport)
             raise ConnectionError("the connection was closed meanwhile")
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._transport = transport
@@ -243,8 +309,14 @@ class Link:
             _give_way()
             self._loop.call_soon(self._poll)
 
-    async def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
-        """Wait as `wait` does, on behalf of nobody in the foreground."""
+    @staticmethod
+    async def wait_behind(
+        of: Callable[[], Link | None], signal: Signal, deadline: Deadline
+    ) -> bool:
+        """Sleep until the flag is up or the deadline passes.
+
+        `of` returns the link, or None once the program dropped it; this holds no reference to it.
+        """
         return await signal.sleep(deadline)
 
     def received(self, receiver: _Receiver, data: bytes) -> None:
@@ -265,13 +337,13 @@ class Link:
         if receiver is self._receiver:
             if self._transport is not None:
                 # Nobody reads what is still to be written: it must not hold up the end.
-                self._transport.abort()
+                _cut(self._transport)
             self._drop(error)
 
     def abort(self, error: Exception | None) -> None:
         """Cut the socket now; `on_end` is told why."""
         if self._transport is not None:
-            self._transport.abort()
+            _cut(self._transport)
             self._drop(error)
 
     def _drop(self, error: Exception | None) -> None:
@@ -282,8 +354,11 @@ class Link:
         self._out_size = 0
         self._on_end(error)
 
-    def write(self, data: bytes) -> None:
-        """Put bytes on the way: together with others, before anybody waits or soon after."""
+    def write(self, data: bytes) -> bool:
+        """Put bytes on the way: together with others, before anybody waits or soon after.
+
+        Return whether that was done: always, for the loop notices the end of a socket by itself.
+        """
         self._out.append(data)
         self._out_size += len(data)
         if self._out_size > _TOGETHER:
@@ -291,6 +366,7 @@ class Link:
         elif not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
+        return True
 
     def offer(self, data: bytes, now: bool = False) -> bool:
         """Write if the peer keeps up; tell whether it was done.
@@ -345,24 +421,69 @@ class Link:
             if not self._transport.is_closing():
                 self._transport.write(data)
 
+    def hurry(self) -> None:
+        """Send what was written: the program ends."""
+        self.flush()
+
+    def look(self) -> None:
+        """Do nothing: the loop notices the end of a socket by itself."""
+
     async def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written."""
         receiver = self._receiver
         if receiver is not None and not receiver.writable.is_set():
             await receiver.writable.sleep(deadline)
 
-    async def shut(self) -> None:
-        """Send what was written and close the socket; `on_end` is not told."""
-        transport, self._transport = self._transport, None
-        self._receiver = None
-        if transport is not None:
-            if self._out:
-                transport.write(b"".join(self._out))
-            transport.close()
+    def _detach(self) -> tuple[asyncio.Transport | None, _Receiver | None]:
+        self.flush()
+        found = self._transport, self._receiver
+        self._transport = self._receiver = None
+        self.is_full = False
         self._out.clear()
         self._out_size = 0
+        return found
+
+    async def shut(self) -> None:
+        """Close the socket now; `on_end` is not told."""
+        transport, _ = self._detach()
+        if transport is not None:
+            _cut(transport)
+
+    def drop(self, flag: Signal) -> None:
+        """Send what was written and close the link, which no program holds any more.
+
+        Called by the garbage collector, in any thread. A peer that is behind gets some time. `flag`
+        wakes the keeper.
+        """
+        if self.is_inherited:
+            return
+        with suppress(RuntimeError):
+            # Where the loop is closed, asyncio closes the socket with the transport.
+            self._loop.call_soon_threadsafe(self._close_late, flag)
+
+    def _close_late(self, flag: Signal) -> None:
+        flag.set()
+        self._closed = True
+        transport, _ = self._detach()
+        if transport is not None:
+            transport.close()
+            self._loop.call_later(_CLOSE_TIME, _cut, transport)
 
     async def close(self) -> None:
-        """Shut the link for good."""
+        """Send what was written and shut the link for good, also where the peer does not read.
+
+        Returns when the socket is closed, after a second at the latest.
+        """
         self._closed = True
-        await self.shut()
+        transport, receiver = self._detach()
+        if transport is None or receiver is None:
+            return
+        # Another descriptor of the socket, for what is done to it when the transport has closed it.
+        same = socket.socket(fileno=os.dup(_socket_of(transport).fileno()))
+        try:
+            transport.close()
+            await receiver.gone.sleep(Deadline.after(_CLOSE_TIME))
+        finally:
+            transport.abort()
+            _shut_down(same)
+            same.close()

@@ -7,16 +7,19 @@ the twins.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from inspect import iscoroutinefunction
 from threading import Lock
 from types import FrameType
-from typing import Annotated, Any, Final, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Protocol, Self, TypeVar
+from weakref import WeakSet
 
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, WrongHandler
@@ -33,6 +36,7 @@ __all__ = [
     "Stream",
     "Task",
     "aside",
+    "before_exit",
     "call",
     "check_handler",
     "here",
@@ -187,21 +191,92 @@ class Interrupts:
             signal.signal(number, handler)
 
 
+class Inheritable(Protocol):
+    """Has descriptors of which a forked child gets copies."""
+
+    def let_go(self) -> None:
+        """Close the copies; called in the child."""
+        ...
+
+
 class Forks:
-    """How often this process was forked off.
+    """How often this process was forked off, and what a child lets go of.
 
     Tells a connection that it is its parent's, without a system call for every message.
     """
 
     count = 0
+    _owners: ClassVar[WeakSet[Inheritable]] = WeakSet()
+
+    @classmethod
+    def watch(cls, owner: Inheritable) -> None:
+        """Have `let_go` of the owner called in forked children."""
+        cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Note a fork, in the child."""
+        """Note a fork, in the child.
+
+        A copy of a socket would keep the server's side of a connection open after its owner's end.
+        """
         cls.count += 1
+        owners = list(cls._owners)
+        cls._owners.clear()
+        for owner in owners:
+            owner.let_go()
 
 
 os.register_at_fork(after_in_child=Forks.note)
+
+
+class Flushable(Protocol):
+    """Has bytes that are to be sent before the program ends."""
+
+    def flush_at_exit(self, deadline: Deadline) -> None:
+        """Return when they were sent, at the deadline at the latest."""
+        ...
+
+
+class _Exit:
+    """Flushes the connections of this process before the interpreter ends."""
+
+    # The Forks.count of the process that the owners belong to.
+    _forks = -1
+    _owners: ClassVar[WeakSet[Flushable]] = WeakSet()
+
+    @classmethod
+    def add(cls, owner: Flushable) -> None:
+        if cls._forks != Forks.count:
+            cls._forks = Forks.count
+            cls._owners.clear()
+            # Processes of `multiprocessing` end by os._exit(), before which these are called.
+            util = sys.modules.get("multiprocessing.util")
+            if util is not None:
+                util.Finalize(None, cls.flush, exitpriority=_LAST)
+        cls._owners.add(owner)
+
+    @classmethod
+    def flush(cls) -> None:
+        if cls._forks != Forks.count:
+            # Forked off: the connections are the parent's.
+            return
+        deadline = Deadline.after(_EXIT_TIME)
+        for owner in list(cls._owners):
+            owner.flush_at_exit(deadline)
+
+
+# All connections together delay the end of a program by this long at most (seconds).
+_EXIT_TIME: Final = 1.0
+# The priority of what `multiprocessing` calls last.
+_LAST: Final = -100
+
+# At import: callbacks run in reverse order, and those of the program may still send.
+atexit.register(_Exit.flush)
+
+
+def before_exit(owner: Flushable) -> None:
+    """Have `flush_at_exit` of the owner called before the interpreter ends, if it still exists."""
+    _Exit.add(owner)
 
 
 def open_gate(gate: Releasable) -> None:
@@ -235,6 +310,21 @@ class Gate:
         # The flag may have gone up before the gate was listed.
         if not self._signal.is_set():
             self.lock.acquire(timeout=min(timeout, LONGEST))
+
+
+class Detachable(Protocol):
+    """A socket, with TLS or without."""
+
+    def detach(self) -> int:
+        """Return the descriptor and forget it; -1 if it is closed."""
+        ...
+
+
+def close_copy(sock: Detachable) -> None:
+    """Close a forked child's copy of a socket; takes no lock, which another thread may have had."""
+    number = sock.detach()
+    if number >= 0:
+        os.close(number)
 
 
 class Waker:
@@ -272,6 +362,11 @@ class Waker:
         """Give the sockets back; nobody polls any more."""
         self._near.close()
         self._far.close()
+
+    def let_go(self) -> None:
+        """Close the copies of a forked child."""
+        close_copy(self._near)
+        close_copy(self._far)
 
 
 class Task:

@@ -7,10 +7,13 @@ This is the transport under the JetStream layer; `Connection` puts the calls for
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
@@ -53,12 +56,13 @@ from js_core.publish import check_size
 from js_core.servers import ServerAddress, ServerPool
 from js_core.tokens import Tokens
 from js_sync._greeting import Greeting
-from js_sync._io import Signal, Task, spawn
+from js_sync._io import Signal, Task, before_exit, spawn
 from js_sync._link import Link
 from js_sync._mailboxes import Mailboxes
 from js_sync._pings import Pings
 from js_sync._replies import Replies
 from js_sync._transport import Box
+from js_sync._upkeep import Upkeep, keep
 
 if TYPE_CHECKING:
     from js_sync._open_call import OnCall
@@ -72,6 +76,9 @@ _GOODBYE: Final = 1.0
 
 class Session:
     """A link that mends itself. `tell` gets each event."""
+
+    # Here, for one whose making fails.
+    _keeper: Task | None = None
 
     def __init__(
         self,
@@ -103,7 +110,7 @@ class Session:
         self._greeting: Final = Greeting(options, self._link, self._pings)
         self._trouble = Signal()
         self._change = Signal()
-        self._keeper: Task | None = None
+        self._upkeep: Final = Upkeep(self, options)
         self.replies: Final = Replies(self, on_call)
         self.ask: Final = self.replies.ask
 
@@ -140,7 +147,10 @@ class Session:
         """Make the first link."""
         try:
             self._link_up(self._pool.round())
-            self._keeper = spawn(self._keep, "twinstream-keeper")
+            # Weakly: only the program that uses a connection keeps it.
+            work = partial(keep, ref(self._upkeep), ref(self._link), self._trouble)
+            self._keeper = spawn(work, "twinstream-keeper")
+            before_exit(self)
         except BaseException:
             # Interrupted while the keeper began, it is to end too.
             self.is_closed = True
@@ -160,16 +170,46 @@ class Session:
             with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
                 if self.is_connected:
                     self.flush(Deadline.after(_GOODBYE))
-            self._finish(None)
+            self.finish(None)
         except BaseException:
             # Cancelled or interrupted: it is closed all the same.
-            self._finish(None)
+            self.finish(None)
             raise
         keeper = self._keeper
         if keeper is not None and not keeper.is_current():
             keeper.join(Deadline.after(_GOODBYE))
 
-    def _finish(self, cause: BaseException | None) -> None:
+    def flush_at_exit(self, deadline: Deadline) -> None:
+        """Send what was written, for a program that ends without `close`.
+
+        Returns when the server confirmed it, at the deadline at the latest. Warns of what is lost.
+        """
+        if self.is_closed:
+            return
+        self._link.hurry()
+        if not self.is_connected:
+            return
+        with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
+            self.flush(deadline)
+        unsent = self._link.unsent
+        if unsent:
+            text = f"the program ends, and {self._address} did not take the last {unsent} bytes"
+            warnings.warn(f"{text}: they are lost", RuntimeWarning, stacklevel=1)
+
+    def __del__(self) -> None:
+        if self._keeper is None or self.is_closed or self._link.is_inherited:
+            return
+        self.is_closed = True
+        self._link.drop(self._trouble)
+        warnings.warn(
+            f"unclosed connection to {self._address}: close it, or use it in a `with` block",
+            ResourceWarning,
+            stacklevel=1,
+            source=self,
+        )
+
+    def finish(self, cause: BaseException | None) -> None:
+        """Close for good; the error is the reason, if there is one."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -253,49 +293,27 @@ class Session:
 
     # ---- keeping the link
 
-    def _keep(self) -> None:
-        """Beat, and mend the link, until the session is over."""
-        try:
-            while not self.is_closed:
-                beat = Deadline.after(self._options.ping_interval)
-                self._link.wait_behind(self._trouble, beat)
-                if self.is_closed:
-                    return
-                if not self._trouble.is_set():
-                    # Else whoever noted its end is about to raise the flag.
-                    if self.is_connected:
-                        self._pings.beat(self._options.ping_interval)
-                    continue
-                self._trouble.clear()
-                if not self.is_connected:
-                    self._mend()
-        except Exception as error:
-            # Whatever went wrong, nobody is left to mend the link: close, and say why.
-            self._finish(error)
+    def beat(self) -> None:
+        """Send the PING of a heartbeat, or cut a link that did not answer the last one."""
+        if self.is_connected:
+            self._pings.beat(self._options.ping_interval)
 
-    def _mend(self) -> None:
-        policy = self._options.reconnect
-        if policy is None:
-            raise ConnectionLost(f"the link broke and reconnecting is off: {self._end}")
-        self._cause = self._end
+    def failed(self) -> BaseException | None:
+        """Note which server broke the link, to try the others first; return why it ended."""
         self._pool.demote(self._address)
-        round_ = 0
-        while policy.attempts < 0 or round_ < policy.attempts:
-            pause = policy.pause(round_, _RANDOM.random())
-            self._link.wait_behind(self._trouble, Deadline.after(pause))
-            self._trouble.clear()
-            if self.is_closed:
-                return
-            try:
-                self._link_up(self._pool.round())
-            except Exception as error:
-                # Whatever it was: credentials that cannot be had now may be had the next time.
-                self._link.shut()
-                self._cause = error
-                round_ += 1
-                continue
-            return
-        raise ConnectionFailed(f"gave up after {round_} rounds; last: {self._cause}")
+        self._cause = self._end
+        return self._end
+
+    def reconnect(self) -> Exception | None:
+        """Try each server once; return the error if none took the connection."""
+        try:
+            self._link_up(self._pool.round())
+        except Exception as error:
+            # Whatever it was: credentials that cannot be had now may be had the next time.
+            self._link.shut()
+            self._cause = error
+            return error
+        return None
 
     # ---- what arrives
 
@@ -425,7 +443,10 @@ class Session:
             self.ready(Deadline.after(self._options.request_timeout))
         # By the limit of the server that it goes to, which would cut the link for a larger one.
         check_size(subject, len(headers) + len(payload), self._info.max_payload)
-        link.write(publish_command(subject, reply, headers, payload))
+        command = publish_command(subject, reply, headers, payload)
+        while not link.write(command):
+            # The server had left, which was noticed just now.
+            self.ready(Deadline.after(self._options.request_timeout))
         if link.is_full and not now:
             link.drain(NEVER)
 
@@ -463,6 +484,7 @@ class Session:
     def flush(self, deadline: Deadline) -> None:
         """Return when the server has handled everything sent so far."""
         self._link.check_owner()
+        self._link.look()
         self.ready(deadline)
         epoch = self.epoch
         pong = self._pings.send(lambda: self._is_link(epoch))

@@ -365,7 +365,8 @@ async def test_reads_are_long_while_messages_are() -> None:
         parser.feed(data)
         return parser.needed
 
-    receiver = _Receiver(Link(take, lambda error: None))
+    link = Link(take, lambda error: None)
+    receiver = _Receiver(link)
     short, long = (b"MSG a 1 %d\r\n%b\r\n" % (size, bytes(size)) for size in (128, 4096))
     for stream in (short[:100], short[100:], long[:100], long[100:], short, short[:50]):
         receiver.get_buffer(-1)[: len(stream)] = stream

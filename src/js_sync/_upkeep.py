@@ -1,0 +1,96 @@
+# Generated from src/js_async/_upkeep.py by codegen/twin.py. Edit that file instead.
+"""What the keeper of a connection does: heartbeats, and reconnecting.
+
+The keeper sleeps without a reference to the connection, so that one that the program dropped is
+collected, with its thread or task and its descriptors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import SystemRandom
+from typing import TYPE_CHECKING, Final
+
+from js_core.deadline import Deadline
+from js_core.errors import ConnectionFailed, ConnectionLost
+from js_core.options import ConnectOptions
+from js_core.servers import ReconnectPolicy
+from js_sync._io import Signal
+from js_sync._link import Link
+
+if TYPE_CHECKING:
+    from js_sync._session import Session
+
+__all__ = ["Upkeep", "keep"]
+
+_RANDOM: Final = SystemRandom()
+# How long the end of an event loop may be delayed for what was written (seconds).
+_EXIT_TIME: Final = 1.0
+
+
+class Upkeep:
+    """The heartbeats of a session, and its rounds of attempts to reconnect."""
+
+    def __init__(self, session: Session, options: ConnectOptions) -> None:
+        self.session: Final = session
+        self._interval: Final = options.ping_interval
+        self._policy: Final = options.reconnect
+        self._round: int | None = None
+        self.next_step = Deadline.after(self._interval)
+        """When `step` is to be called, unless the connection breaks before."""
+
+    def step(self, broke: bool) -> None:
+        """Beat, or make one round of attempts to reconnect; raises what ends the session."""
+        if self._round is not None:
+            self._try_again(self._round)
+        elif broke and not self.session.is_connected:
+            self._begin()
+        else:
+            if not broke:
+                self.session.beat()
+            self.next_step = Deadline.after(self._interval)
+
+    def _begin(self) -> None:
+        end = self.session.failed()
+        if self._policy is None:
+            raise ConnectionLost(f"the link broke and reconnecting is off: {end}")
+        self._plan(self._policy, 0, end)
+
+    def _try_again(self, number: int) -> None:
+        error = self.session.reconnect()
+        if error is not None and self._policy is not None:
+            self._plan(self._policy, number + 1, error)
+            return
+        self._round = None
+        self.next_step = Deadline.after(self._interval)
+
+    def _plan(self, policy: ReconnectPolicy, number: int, last: BaseException | None) -> None:
+        if 0 <= policy.attempts <= number:
+            raise ConnectionFailed(f"gave up after {number} rounds; last: {last}")
+        self._round = number
+        self.next_step = Deadline.after(policy.pause(number, _RANDOM.random()))
+
+
+def keep(of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal) -> None:
+    """Beat and reconnect, until the session is closed or the program dropped it."""
+    upkeep = of()
+    try:
+        while upkeep is not None and not upkeep.session.is_closed:
+            until = upkeep.next_step
+            upkeep = None
+            Link.wait_behind(link, trouble, until)
+            upkeep = of()
+            if upkeep is not None and not upkeep.session.is_closed:
+                broke = trouble.is_set()
+                trouble.clear()
+                upkeep.step(broke)
+    except Exception as error:
+        # Nothing is left to reconnect: close, and say why.
+        if upkeep is not None:
+            upkeep.session.finish(error)
+    except BaseException:
+        # Cancelled, as all tasks are when their event loop ends.
+        upkeep = of()
+        if upkeep is not None:
+            upkeep.session.flush_at_exit(Deadline.after(_EXIT_TIME))
+        raise
