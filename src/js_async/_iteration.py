@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Self, TypeVar
 
+from js_async._owned import Owned
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument
 
@@ -12,7 +13,7 @@ __all__ = ["Iteration"]
 T = TypeVar("T")
 
 
-class Iteration(Generic[T]):
+class Iteration(Owned, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one."""
 
     async def take(self, deadline: Deadline) -> T | None:
@@ -50,4 +51,5 @@ class Iteration(Generic[T]):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()

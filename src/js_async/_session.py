@@ -109,7 +109,7 @@ class Session:
         self._greeting: Final = Greeting(options, self._link, self._pings)
         self._trouble = Signal()
         self._change = Signal()
-        self._upkeep: Final = Upkeep(self, options)
+        self._upkeep: Final = Upkeep(self, self._link, options)
         self.replies: Final = Replies(self, on_call)
         self.ask: Final = self.replies.ask
 
@@ -149,7 +149,7 @@ class Session:
             # Weakly: only the program that uses a connection keeps it.
             work = partial(keep, ref(self._upkeep), ref(self._link), self._trouble)
             self._keeper = spawn(work, "twinstream-keeper")
-            before_exit(self)
+            before_exit(self._upkeep)
         except BaseException:
             # Interrupted while the keeper began, it is to end too.
             self.is_closed = True
@@ -178,23 +178,6 @@ class Session:
         if keeper is not None and not keeper.is_current():
             await keeper.join(Deadline.after(_GOODBYE))
 
-    async def flush_at_exit(self, deadline: Deadline) -> None:
-        """Send what was written, for a program that ends without `close`.
-
-        Returns when the server confirmed it, at the deadline at the latest. Warns of what is lost.
-        """
-        if self.is_closed:
-            return
-        self._link.hurry()
-        if not self.is_connected:
-            return
-        with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
-            await self.flush(deadline)
-        unsent = self._link.unsent
-        if unsent:
-            text = f"the program ends, and {self._address} did not take the last {unsent} bytes"
-            warnings.warn(f"{text}: they are lost", RuntimeWarning, stacklevel=1)
-
     def __del__(self) -> None:
         if self._keeper is None or self.is_closed or self._link.is_inherited:
             return
@@ -204,7 +187,9 @@ class Session:
             f"unclosed connection to {self._address}: close it, or use it in a `with` block",
             ResourceWarning,
             stacklevel=1,
-            source=self,
+            # Not the session: tracemalloc of Python 3.11 knows no traceback of an object without
+            # slots.
+            source=self._trouble,
         )
 
     async def finish(self, cause: BaseException | None) -> None:
@@ -291,6 +276,10 @@ class Session:
             raise ConnectionFailed(f"the link broke when it was made: {self._end}")
 
     # ---- keeping the link
+
+    def look(self) -> None:
+        """Notice that the server left, if nothing was read since."""
+        self._link.look()
 
     def beat(self) -> None:
         """Send the PING of a heartbeat, or cut a link that did not answer the last one."""
@@ -461,8 +450,11 @@ class Session:
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there.
 
-        With `settle`, what the server sent before it read the UNSUB is in them too.
+        With `settle`, what the server sent before it read the UNSUB is in them too. Does nothing in
+        a forked child, where iterations of its parent end.
         """
+        if self._link.is_inherited:
+            return
         closed = [box for box in boxes if self._mailboxes.remove(box)]
         try:
             for box in closed:
@@ -483,7 +475,7 @@ class Session:
     async def flush(self, deadline: Deadline) -> None:
         """Return when the server has handled everything sent so far."""
         self._link.check_owner()
-        self._link.look()
+        self.look()
         await self.ready(deadline)
         epoch = self.epoch
         pong = self._pings.send(lambda: self._is_link(epoch))

@@ -6,14 +6,16 @@ collected, with its thread or task and its descriptors.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
 from js_async._io import Signal
 from js_async._link import Link
 from js_core.deadline import Deadline
-from js_core.errors import ConnectionFailed, ConnectionLost
+from js_core.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, RequestTimeout
 from js_core.options import ConnectOptions
 from js_core.servers import ReconnectPolicy
 
@@ -30,8 +32,9 @@ _EXIT_TIME: Final = 1.0
 class Upkeep:
     """The heartbeats of a session, and its rounds of attempts to reconnect."""
 
-    def __init__(self, session: Session, options: ConnectOptions) -> None:
+    def __init__(self, session: Session, link: Link, options: ConnectOptions) -> None:
         self.session: Final = session
+        self._link: Final = link
         self._interval: Final = options.ping_interval
         self._policy: Final = options.reconnect
         self._round: int | None = None
@@ -69,6 +72,26 @@ class Upkeep:
         self._round = number
         self.next_step = Deadline.after(policy.pause(number, _RANDOM.random()))
 
+    # ---- the end of a program
+
+    async def flush_at_exit(self, deadline: Deadline) -> None:
+        """Send what was written, for a program that ends without `close`.
+
+        Returns when the server confirmed it, at the deadline at the latest. Warns of what is lost.
+        """
+        session = self.session
+        if session.is_closed or self._link.is_inherited:
+            return
+        self._link.hurry()
+        if not session.is_connected:
+            return
+        with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
+            await session.flush(deadline)
+        unsent = self._link.unsent
+        if unsent:
+            text = f"the program ends, and {session.address} did not take the last {unsent} bytes"
+            warnings.warn(f"{text}: they are lost", RuntimeWarning, stacklevel=1)
+
 
 async def keep(
     of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal
@@ -93,5 +116,5 @@ async def keep(
         # Cancelled, as all tasks are when their event loop ends.
         upkeep = of()
         if upkeep is not None:
-            await upkeep.session.flush_at_exit(Deadline.after(_EXIT_TIME))
+            await upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))
         raise

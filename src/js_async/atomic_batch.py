@@ -12,6 +12,7 @@ from attrs import frozen
 from js_async._api import Api
 from js_async._batch_trace import BatchTrace
 from js_async._io import Signal
+from js_async._owned import Owned
 from js_async._replies import Answer
 from js_core.atomic_batch import (
     BatchSheet,
@@ -54,7 +55,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch:
+class AtomicBatch(Owned):
     """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
 
     A block that ends well commits; one that an exception leaves stores nothing::
@@ -353,6 +354,8 @@ class AtomicBatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.is_parents:
+            return
         if self._outcome is AtomicOutcome.OPEN:
             if error is not None:
                 await self._give_up(error)

@@ -10,6 +10,7 @@ from weakref import ref
 from attrs import frozen
 
 from js_async._io import Opening, opening
+from js_async._owned import Owned
 from js_async._session import Session
 from js_async.connection_events import ConnectionEvents
 from js_async.core_message import CoreMessage
@@ -146,7 +147,7 @@ class Stats:
     """Messages on this link that came for subscriptions that had just ended."""
 
 
-class Connection:
+class Connection(Owned):
     """A connection that mends itself. Make one with `connect`.
 
     Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
@@ -198,6 +199,7 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         """Tell whether the link is up now."""
+        self._session.look()
         return self._session.is_connected
 
     @property
@@ -272,7 +274,8 @@ class Connection:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()
 
     # ---- JetStream
 

@@ -7,6 +7,7 @@ from typing import Final, Self
 from js_async._asking import SlotAsking
 from js_async._io import Handler, Signal, Task, call, check_handler, spawn
 from js_async._leaving import WorksBeside
+from js_async._owned import Owned
 from js_async._slot import Place, Slots, passes
 from js_async.lease import Lease
 from js_core.coordination import check_coordination
@@ -21,7 +22,7 @@ __all__ = ["Leader"]
 _GONE: Final = 1.0
 
 
-class Leader(WorksBeside):
+class Leader(Owned, WorksBeside):
     """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
 
     A stream that is deleted meanwhile is waited for. An error out of a handler, a stream that came
@@ -137,7 +138,8 @@ class Leader(WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self.is_parents:
+            await self.stop()
 
     # ---- the campaign
 

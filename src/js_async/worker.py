@@ -23,6 +23,7 @@ from js_async._io import (
 from js_async._jobs import Job, JobsHere, is_repeated
 from js_async._leaving import WorksBeside
 from js_async._outcomes import Outcomes
+from js_async._owned import Owned
 from js_async._work_settings import WorkSettings
 from js_async.consumer import Consumer
 from js_async.dead_letters import DeadLetters
@@ -52,7 +53,7 @@ _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError,
 _BETWEEN_LOOKS: Final = 5.0
 
 
-class Worker(WorksBeside):
+class Worker(Owned, WorksBeside):
     """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
 
     `run` works until the program is told to end. Or use it in a `with` block, or `start` and
@@ -238,7 +239,8 @@ class Worker(WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self.is_parents:
+            await self.stop()
 
     # ---- from the consumer to the queue
 

@@ -7,13 +7,14 @@ from typing import Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument
+from js_sync._owned import Owned
 
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
 
 
-class Iteration(Generic[T]):
+class Iteration(Owned, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one."""
 
     def take(self, deadline: Deadline) -> T | None:
@@ -51,4 +52,5 @@ class Iteration(Generic[T]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self.is_parents:
+            self.close()

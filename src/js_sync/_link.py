@@ -322,8 +322,8 @@ class Link(Reader):
 
     def look(self) -> None:
         """Notice the end of the socket, if no thread has read it yet."""
-        self.check_owner()
-        self._has_ended()
+        if not self.is_inherited:
+            self._has_ended()
 
     def _ask_keeper(self) -> None:
         """Let the keeper send what is left here."""

@@ -7,12 +7,14 @@ collected, with its thread or task and its descriptors.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
 from js_core.deadline import Deadline
-from js_core.errors import ConnectionFailed, ConnectionLost
+from js_core.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, RequestTimeout
 from js_core.options import ConnectOptions
 from js_core.servers import ReconnectPolicy
 from js_sync._io import Signal
@@ -31,8 +33,9 @@ _EXIT_TIME: Final = 1.0
 class Upkeep:
     """The heartbeats of a session, and its rounds of attempts to reconnect."""
 
-    def __init__(self, session: Session, options: ConnectOptions) -> None:
+    def __init__(self, session: Session, link: Link, options: ConnectOptions) -> None:
         self.session: Final = session
+        self._link: Final = link
         self._interval: Final = options.ping_interval
         self._policy: Final = options.reconnect
         self._round: int | None = None
@@ -70,6 +73,26 @@ class Upkeep:
         self._round = number
         self.next_step = Deadline.after(policy.pause(number, _RANDOM.random()))
 
+    # ---- the end of a program
+
+    def flush_at_exit(self, deadline: Deadline) -> None:
+        """Send what was written, for a program that ends without `close`.
+
+        Returns when the server confirmed it, at the deadline at the latest. Warns of what is lost.
+        """
+        session = self.session
+        if session.is_closed or self._link.is_inherited:
+            return
+        self._link.hurry()
+        if not session.is_connected:
+            return
+        with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
+            session.flush(deadline)
+        unsent = self._link.unsent
+        if unsent:
+            text = f"the program ends, and {session.address} did not take the last {unsent} bytes"
+            warnings.warn(f"{text}: they are lost", RuntimeWarning, stacklevel=1)
+
 
 def keep(of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal) -> None:
     """Beat and reconnect, until the session is closed or the program dropped it."""
@@ -92,5 +115,5 @@ def keep(of: Callable[[], Upkeep | None], link: Callable[[], Link | None], troub
         # Cancelled, as all tasks are when their event loop ends.
         upkeep = of()
         if upkeep is not None:
-            upkeep.session.flush_at_exit(Deadline.after(_EXIT_TIME))
+            upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))
         raise

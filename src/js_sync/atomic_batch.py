@@ -36,6 +36,7 @@ from js_models import PubAck
 from js_sync._api import Api
 from js_sync._batch_trace import BatchTrace
 from js_sync._io import Signal
+from js_sync._owned import Owned
 from js_sync._replies import Answer
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch:
+class AtomicBatch(Owned):
     """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
 
     A block that ends well commits; one that an exception leaves stores nothing::
@@ -352,6 +353,8 @@ class AtomicBatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.is_parents:
+            return
         if self._outcome is AtomicOutcome.OPEN:
             if error is not None:
                 self._give_up(error)

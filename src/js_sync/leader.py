@@ -13,6 +13,7 @@ from js_core.lease_record import SlotRecord
 from js_sync._asking import SlotAsking
 from js_sync._io import Handler, Signal, Task, call, check_handler, spawn
 from js_sync._leaving import WorksBeside
+from js_sync._owned import Owned
 from js_sync._slot import Place, Slots, passes
 from js_sync.lease import Lease
 
@@ -22,7 +23,7 @@ __all__ = ["Leader"]
 _GONE: Final = 1.0
 
 
-class Leader(WorksBeside):
+class Leader(Owned, WorksBeside):
     """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
 
     A stream that is deleted meanwhile is waited for. An error out of a handler, a stream that came
@@ -138,7 +139,8 @@ class Leader(WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        if not self.is_parents:
+            self.stop()
 
     # ---- the campaign
 
