@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
+import select
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from js_async._io import Forks, Signal
-from js_async._sleeper import Sleeper, Turn
+from js_async._sleeper import Alarm, Sleeper, Turn
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 
@@ -34,6 +34,11 @@ _LONG_MESSAGE: Final = 1 << 10
 _HIGH_WATER: Final = 1 << 20
 # Written bytes go out when this much is together, so that the server works meanwhile (bytes).
 _TOGETHER: Final = 1 << 15
+# A pause in which the peer may have left (seconds), the event of that where the system has it, and
+# how long the loop may take to notice it (seconds).
+_PAUSE: Final = 0.001
+_END: Final[int] = getattr(select, "POLLRDHUP", 0)
+_NOTICE_TIME: Final = 0.1
 # How long a peer that is behind may take for the rest when a connection is closed (seconds).
 _CLOSE_TIME: Final = 1.0
 
@@ -45,6 +50,15 @@ def _nothing() -> None:
 # The system likes to wake a server on the processor of who wrote to it. While that one asks for
 # the answer without a pause, the server would get its turn 3 ms later.
 _give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
+
+
+def _is_at_end(number: int) -> bool:
+    """Return whether the peer of a socket closed the connection; bytes may be left to read."""
+    if not _END or number < 0:
+        return False
+    poll = select.poll()
+    poll.register(number, _END)
+    return bool(poll.poll(0))
 
 
 class _Receiver(asyncio.BufferedProtocol):
@@ -102,54 +116,6 @@ class _Receiver(asyncio.BufferedProtocol):
             link.is_full = is_full
 
 
-class _Alarm:
-    """Wakes sleepers at their deadlines: one timer for a whole connection.
-
-    Nearly every wait ends by what came, long before its deadline. A timer of the loop for each,
-    made and cancelled, is a tenth of the work of a request; here a wait costs an entry in a
-    dictionary, and the timer is made anew when it rings or when somebody's deadline is sooner.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop: Final = loop
-        self._sleepers: Final[dict[Sleeper, float]] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._rings_at = math.inf
-
-    def set(self, sleeper: Sleeper, at: float) -> None:
-        """Wake a sleeper at a moment (monotonic; infinite is never), unless `clear` comes first."""
-        self._sleepers[sleeper] = at
-        if at < self._rings_at:
-            self._ring_at(at)
-
-    def clear(self, sleeper: Sleeper) -> None:
-        """Forget a sleeper."""
-        self._sleepers.pop(sleeper, None)
-
-    @property
-    def is_set(self) -> bool:
-        """Tell whether anybody sleeps."""
-        return bool(self._sleepers)
-
-    def _ring_at(self, at: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._rings_at = at
-        self._timer = self._loop.call_later(max(0.0, at - monotonic()), self._ring)
-
-    def _ring(self) -> None:
-        self._timer, self._rings_at = None, math.inf
-        now = monotonic()
-        earliest = math.inf
-        for sleeper, at in self._sleepers.items():
-            if at > now:
-                earliest = min(earliest, at)
-            else:
-                sleeper.wake()
-        if earliest < math.inf:
-            self._ring_at(earliest)
-
-
 def _socket_of(transport: asyncio.Transport) -> asyncio.trsock.TransportSocket:
     found: asyncio.trsock.TransportSocket = transport.get_extra_info("socket")
     return found
@@ -190,7 +156,7 @@ class Link:
         self._polls_until = 0.0
         self._polling = False
         self._loop: Final = asyncio.get_running_loop()
-        self._alarm: Final = _Alarm(self._loop)
+        self._alarm: Final = Alarm(self._loop)
         self._turn: Final = Turn(self._loop)
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
@@ -201,6 +167,7 @@ class Link:
         self._out_size = 0
         self._flushing = False
         self._closed = False
+        self._wrote_at = 0.0
         Forks.watch(self)
 
     @property
@@ -237,6 +204,22 @@ class Link:
             raise WrongOwner("this connection was made before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
+
+    def is_at_end(self) -> bool:
+        """Return whether the peer closed the connection, also where the loop has not noticed it.
+
+        Asked before the first write after a pause, in which the program perhaps kept the loop busy:
+        what is written after the end is lost, and nobody could know whether it arrived.
+        """
+        return self._transport is None or _is_at_end(_socket_of(self._transport).fileno())
+
+    async def noticed(self) -> None:
+        """Return when the end of the socket, of which `write` returned False, was noticed."""
+        deadline = Deadline.after(_NOTICE_TIME)
+        transport = self._transport
+        while transport is not None and self._transport is transport and not deadline.expired():
+            await asyncio.sleep(0)
+        self._wrote_at = monotonic()
 
     async def settle(self, deadline: Deadline) -> None:
         """Return when what came over the last socket is handed on: here it always is."""
@@ -357,8 +340,10 @@ class Link:
     def write(self, data: bytes) -> bool:
         """Put bytes on the way: together with others, before anybody waits or soon after.
 
-        Return whether that was done: always, for the loop notices the end of a socket by itself.
+        Return whether that was done, as `offer` does, but also where the peer is behind.
         """
+        if not self._out and self._has_left():
+            return False
         self._out.append(data)
         self._out_size += len(data)
         if self._out_size > _TOGETHER:
@@ -369,7 +354,7 @@ class Link:
         return True
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write if the peer keeps up; tell whether it was done.
+        """Write if the peer keeps up; return whether it was done: not after the socket's end.
 
         With `now` it goes out at once, before the caller gets ready to wait for the answer.
         """
@@ -378,11 +363,14 @@ class Link:
             return False
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
-        if now and not self._out:
-            # As `flush` does: this runs for every request.
-            if not transport.is_closing():
-                transport.write(data)
-            return True
+        if not self._out:
+            if self._has_left():
+                return False
+            if now:
+                # As `flush` does: this runs for every request.
+                if not transport.is_closing():
+                    transport.write(data)
+                return True
         # As `write` does: this runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
@@ -393,11 +381,21 @@ class Link:
             self._loop.call_soon(self.flush)
         return True
 
+    def _has_left(self) -> bool:
+        """Look for the end of the socket, if it is the end of a pause."""
+        now = monotonic()
+        if now - self._wrote_at > _PAUSE and self.is_at_end():
+            return True
+        self._wrote_at = now
+        return False
+
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
         """Write a long message if the peer keeps up, without joining its pieces; as `offer`."""
         if self.is_full or self._transport is None:
             return False
         self.check_owner()
+        if self._has_left():
+            return False
         self.flush()
         if not self._transport.is_closing():
             for piece in pieces:
@@ -424,9 +422,6 @@ class Link:
     def hurry(self) -> None:
         """Send what was written: the program ends."""
         self.flush()
-
-    def look(self) -> None:
-        """Do nothing: the loop notices the end of a socket by itself."""
 
     async def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written."""

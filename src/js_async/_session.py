@@ -277,9 +277,9 @@ class Session:
 
     # ---- keeping the link
 
-    def look(self) -> None:
-        """Notice that the server left, if nothing was read since."""
-        self._link.look()
+    def is_at_end(self) -> bool:
+        """Return whether the server left, also where that was not noticed yet."""
+        return self._link.is_at_end()
 
     def beat(self) -> None:
         """Send the PING of a heartbeat, or cut a link that did not answer the last one."""
@@ -377,11 +377,12 @@ class Session:
     def _note_end(self, error: Exception | None, was_connected: bool) -> None:
         self._mailboxes.pause()
         self._end = error or self._end or ConnectionLost("the server closed the connection")
-        lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
-        self.replies.fail(lost)
         self._greeting.broken(self._end)
         if not was_connected:
+            # Nothing was asked over it.
             return
+        lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
+        self.replies.fail(lost)
         try:
             self._tell(Disconnected(str(self._address), str(self._end)))
             self._mailboxes.wake()
@@ -393,6 +394,8 @@ class Session:
 
     async def ready(self, deadline: Deadline) -> None:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        if self.is_connected and self._link.is_at_end():
+            await self._link.noticed()
         while not self.is_connected:
             # Noted before it is looked again: what changes after that raises this very flag.
             change = self._change
@@ -433,7 +436,7 @@ class Session:
         check_size(subject, len(headers) + len(payload), self._info.max_payload)
         command = publish_command(subject, reply, headers, payload)
         while not link.write(command):
-            # The server had left, which was noticed just now.
+            # The server has left.
             await self.ready(Deadline.after(self._options.request_timeout))
         if link.is_full and not now:
             await link.drain(NEVER)
@@ -475,7 +478,6 @@ class Session:
     async def flush(self, deadline: Deadline) -> None:
         """Return when the server has handled everything sent so far."""
         self._link.check_owner()
-        self.look()
         await self.ready(deadline)
         epoch = self.epoch
         pong = self._pings.send(lambda: self._is_link(epoch))

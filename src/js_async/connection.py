@@ -199,8 +199,7 @@ class Connection(Owned):
     @property
     def is_connected(self) -> bool:
         """Tell whether the link is up now."""
-        self._session.look()
-        return self._session.is_connected
+        return self._session.is_connected and not self._session.is_at_end()
 
     @property
     def is_closed(self) -> bool:

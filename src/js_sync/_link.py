@@ -24,7 +24,7 @@ from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
 from js_sync._io import Forks, Gate, Signal, close_copy, open_gate, spawn
 from js_sync._reader import GLANCE, Reader
-from js_sync._sockets import Wire, connected, poll_for, secured
+from js_sync._sockets import Wire, connected, has_ended, poll_for, secured
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -98,6 +98,18 @@ class Link(Reader):
         """Raise `WrongOwner` in a forked process."""
         if self._forks != Forks.count:
             raise WrongOwner("this connection was made before a fork; connect in each process")
+
+    def is_at_end(self) -> bool:
+        """Return whether the peer closed the connection, also where no thread has noticed it yet.
+
+        Asked before the first write after a pause, in which perhaps no thread read: what is written
+        after the end is lost, and nobody could know whether it arrived.
+        """
+        return self._socket is None or has_ended(self._socket)
+
+    def noticed(self) -> None:
+        """Return when the end of the socket, of which `write` returned False, was noticed."""
+        self._read_to_end()
 
     def settle(self, deadline: Deadline) -> None:
         """Return when what came over the last socket is handed on; raises OSError."""
@@ -271,9 +283,10 @@ class Link(Reader):
         """
         if self._forks != Forks.count:
             self.check_owner()
-        # While the keeper is awake and sends, there is no pause.
-        paused = (now or not self._lingering) and monotonic() - self._sent_at > self._linger
-        if paused and self._has_ended():
+        # Not asked for each of many: what waits for the keeper was written a moment ago.
+        alone = now or not (self._lingering and self._out)
+        paused = alone and monotonic() - self._sent_at > self._linger
+        if paused and self.is_at_end():
             return False
         if now and not self._out and self._send_past(data):
             # Written meanwhile by somebody who left it to whoever was sending.
@@ -287,17 +300,19 @@ class Link(Reader):
             self._flush(block=False)
         elif self._out_size > _HIGH_WATER:
             self._flush(block=True)
+        elif self._lingering:
+            # The keeper is awake and sends within two milliseconds, or the caller sooner.
+            return True
         elif paused:
             self._flush(block=False)
-        elif not self._lingering:
-            # An awake keeper sends within two milliseconds, or the caller sooner.
+        else:
             self._ask_keeper()
         return True
 
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
         """Write a long message, without joining its pieces; as `offer`."""
         self.check_owner()
-        if self._has_ended():
+        if self.is_at_end():
             return False
         self._out.extend(pieces)
         self._out_size += sum(map(len, pieces))
@@ -319,11 +334,6 @@ class Link(Reader):
         self._linger = -1.0
         self._lingering = False
         self.flush()
-
-    def look(self) -> None:
-        """Notice the end of the socket, if no thread has read it yet."""
-        if not self.is_inherited:
-            self._has_ended()
 
     def _ask_keeper(self) -> None:
         """Let the keeper send what is left here."""

@@ -16,7 +16,7 @@ from typing import Final
 from js_core.deadline import Deadline, monotonic
 from js_sync._io import LONGEST, Gate, Signal, Waker, open_gate
 from js_sync._sender import CUT_SHORT, Sender
-from js_sync._sockets import Wire, has_bytes, has_ended, keeping
+from js_sync._sockets import Wire, has_bytes, keeping
 
 __all__ = ["GLANCE", "Reader"]
 
@@ -239,15 +239,11 @@ class Reader(Sender):
 
     # ---- the end of the stream
 
-    def _has_ended(self) -> bool:
-        """Look whether the peer closed the connection, and handle that; return whether it did.
-
-        For the first write after a pause, in which perhaps no thread read. Whatever is written
-        after the end is lost, and nobody could know whether it arrived.
-        """
+    def _read_to_end(self) -> None:
+        """Return when the end of the socket was read, by this thread or the one that reads."""
         sock = self._socket
-        if sock is None or not has_ended(sock):
-            return sock is None
+        if sock is None:
+            return
         try:
             self._notice_end(sock)
         except BaseException:
@@ -255,7 +251,6 @@ class Reader(Sender):
             if self._reader == get_ident():
                 self._step_back()
             raise
-        return self._socket is not sock
 
     def _notice_end(self, sock: Wire) -> None:
         end = monotonic() + _NOTICE_WAIT
