@@ -8,6 +8,7 @@ the twins.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import threading
@@ -317,16 +318,50 @@ class Forks:
 os.register_at_fork(after_in_child=Forks.note)
 
 
-class Flushable(Protocol):
-    """Has bytes that are to be sent before the program ends."""
+class Closable(Protocol):
+    """Is to be closed before the program ends."""
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
-        """Return when they were sent, at the deadline at the latest."""
+        """Return when what was written is sent, at the deadline at the latest."""
+        ...
+
+    def warn_unclosed(self) -> None:
+        """Warn, if it was not closed."""
         ...
 
 
-def before_exit(owner: Flushable) -> None:
-    """Do nothing: at the end of an event loop its tasks are cancelled, and the keeper flushes."""
+class _Exit:
+    """Warns of the unclosed connections of this process before the interpreter ends.
+
+    What they wrote was sent before: at the end of an event loop its tasks are cancelled, and the
+    keeper of a connection flushes.
+    """
+
+    # The Forks.count of the process that the owners belong to.
+    _forks = -1
+    _owners: ClassVar[WeakSet[Closable]] = WeakSet()
+
+    @classmethod
+    def add(cls, owner: Closable) -> None:
+        if cls._forks != Forks.count:
+            cls._forks = Forks.count
+            cls._owners.clear()
+        cls._owners.add(owner)
+
+    @classmethod
+    def warn(cls) -> None:
+        if cls._forks == Forks.count:
+            for owner in list(cls._owners):
+                owner.warn_unclosed()
+
+
+# At import: callbacks run in reverse order, and those of the program may still close.
+atexit.register(_Exit.warn)
+
+
+def before_exit(owner: Closable) -> None:
+    """Have the owner warned of before the interpreter ends, if it is not closed."""
+    _Exit.add(owner)
 
 
 class Task:

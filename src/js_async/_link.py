@@ -39,8 +39,10 @@ _TOGETHER: Final = 1 << 15
 _PAUSE: Final = 0.001
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 _NOTICE_TIME: Final = 0.1
-# How long a peer that is behind may take for the rest when a connection is closed (seconds).
-_CLOSE_TIME: Final = 1.0
+# How long a peer that is behind may take for the rest of a connection (seconds): when it is closed,
+# after the wait for the server's confirmation, and when it was dropped.
+_CLOSE_TIME: Final = 0.25
+_LATE: Final = 1.0
 
 
 def _nothing() -> None:
@@ -462,12 +464,12 @@ class Link:
         transport, _ = self._detach()
         if transport is not None:
             transport.close()
-            self._loop.call_later(_CLOSE_TIME, _cut, transport)
+            self._loop.call_later(_LATE, _cut, transport)
 
     async def close(self) -> None:
-        """Send what was written and shut the link for good, also where the peer does not read.
+        """Send what was written and shut the link for good.
 
-        Returns when the socket is closed, after a second at the latest.
+        Returns when the socket is closed, soon also where the peer does not read.
         """
         self._closed = True
         transport, receiver = self._detach()

@@ -76,7 +76,8 @@ _GOODBYE: Final = 1.0
 class Session:
     """A link that mends itself. `tell` gets each event."""
 
-    # Here, for one whose making fails.
+    # For one whose making fails.
+    is_closed = True
     _keeper: Task | None = None
 
     def __init__(
@@ -102,7 +103,7 @@ class Session:
         self._address: ServerAddress = options.servers[0]
         self.epoch = 0
         self.is_connected = False
-        self.is_closed = False
+        self.is_closed = self._warned = False
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
         self._pings: Final = Pings(self._link)
@@ -179,18 +180,19 @@ class Session:
             await keeper.join(Deadline.after(_GOODBYE))
 
     def __del__(self) -> None:
-        if self._keeper is None or self.is_closed or self._link.is_inherited:
+        if not (self.is_closed or self._link.is_inherited):
+            self._link.drop(self._trouble)
+            self.warn_unclosed()
+
+    def warn_unclosed(self) -> None:
+        """Warn of a connection that the program dropped, or left open at its end."""
+        if self._warned or self.is_closed or self._keeper is None or self._link.is_inherited:
             return
-        self.is_closed = True
-        self._link.drop(self._trouble)
-        warnings.warn(
-            f"unclosed connection to {self._address}: close it, or use it in a `with` block",
-            ResourceWarning,
-            stacklevel=1,
-            # Not the session: tracemalloc of Python 3.11 knows no traceback of an object without
-            # slots.
-            source=self._trouble,
-        )
+        self._warned = True
+        text = f"unclosed connection to {self._address}: close it, or use it in a `with` block"
+        # The source is not the session: of an object with a dictionary, tracemalloc of Python 3.11
+        # does not know where it was made.
+        warnings.warn(text, ResourceWarning, stacklevel=1, source=self._trouble)
 
     async def finish(self, cause: BaseException | None) -> None:
         """Close for good; the error is the reason, if there is one."""

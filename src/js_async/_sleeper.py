@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Final, NoReturn
@@ -21,10 +22,11 @@ __all__ = ["Alarm", "Sleeper", "Turn"]
 class Turn:
     """A turn of the loop in which a connection is read: whom it woke goes on at its end."""
 
-    __slots__ = ("_loop", "is_on", "woken")
+    __slots__ = ("_loop", "_process", "is_on", "woken")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
+        self._process: Final = os.getpid()
         # Whether reading is under way; set by the reader.
         self.is_on = False
         self.woken: list[Sleeper] = []
@@ -47,6 +49,9 @@ class Turn:
         try:
             sleeper.go_on()
         except BaseException as error:
+            if os.getpid() != self._process:
+                # Forked off by that task, which ends. No other goes on in a turn of the parent.
+                raise
             # What ends the loop: raised where the loop looks for it, not out of a reader, which
             # some loops take for the end of the socket.
             self._loop.call_soon(_raise, error)

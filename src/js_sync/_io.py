@@ -229,11 +229,15 @@ class Forks:
 os.register_at_fork(after_in_child=Forks.note)
 
 
-class Flushable(Protocol):
-    """Has bytes that are to be sent before the program ends."""
+class Closable(Protocol):
+    """Is to be closed before the program ends."""
 
     def flush_at_exit(self, deadline: Deadline) -> None:
-        """Return when they were sent, at the deadline at the latest."""
+        """Return when what was written is sent, at the deadline at the latest."""
+        ...
+
+    def warn_unclosed(self) -> None:
+        """Warn, if it was not closed."""
         ...
 
 
@@ -242,10 +246,10 @@ class _Exit:
 
     # The Forks.count of the process that the owners belong to.
     _forks = -1
-    _owners: ClassVar[WeakSet[Flushable]] = WeakSet()
+    _owners: ClassVar[WeakSet[Closable]] = WeakSet()
 
     @classmethod
-    def add(cls, owner: Flushable) -> None:
+    def add(cls, owner: Closable) -> None:
         if cls._forks != Forks.count:
             cls._forks = Forks.count
             cls._owners.clear()
@@ -261,8 +265,11 @@ class _Exit:
             # Forked off: the connections are the parent's.
             return
         deadline = Deadline.after(_EXIT_TIME)
-        for owner in list(cls._owners):
+        owners = list(cls._owners)
+        for owner in owners:
             owner.flush_at_exit(deadline)
+        for owner in owners:
+            owner.warn_unclosed()
 
 
 # All connections together delay the end of a program by this long at most (seconds).
@@ -274,8 +281,8 @@ _LAST: Final = -100
 atexit.register(_Exit.flush)
 
 
-def before_exit(owner: Flushable) -> None:
-    """Have `flush_at_exit` of the owner called before the interpreter ends, if it still exists."""
+def before_exit(owner: Closable) -> None:
+    """Have the owner flushed before the interpreter ends, and warned of if it is not closed."""
     _Exit.add(owner)
 
 
@@ -325,6 +332,23 @@ def close_copy(sock: Detachable) -> None:
     number = sock.detach()
     if number >= 0:
         os.close(number)
+    closed(sock)
+
+
+_SOCKETS: Final[set[object]] = set()
+
+
+def keep_until_closed(sock: object) -> None:
+    """Keep an open socket, so that the garbage collector does not close it before its owner does.
+
+    It ends all objects of a connection that was dropped in any order.
+    """
+    _SOCKETS.add(sock)
+
+
+def closed(sock: object) -> None:
+    """Keep a socket no longer."""
+    _SOCKETS.discard(sock)
 
 
 class Waker:
@@ -337,6 +361,8 @@ class Waker:
         self._near.setblocking(False)
         self._far.setblocking(False)
         self.number = self._near.fileno()
+        keep_until_closed(self._near)
+        keep_until_closed(self._far)
 
     def release(self) -> None:
         """Wake the reader, unless it looks by itself."""
@@ -360,8 +386,9 @@ class Waker:
 
     def close(self) -> None:
         """Give the sockets back; nobody polls any more."""
-        self._near.close()
-        self._far.close()
+        for sock in (self._near, self._far):
+            sock.close()
+            closed(sock)
 
     def let_go(self) -> None:
         """Close the copies of a forked child."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
-from js_sync._io import Forks, Gate, Signal, close_copy, open_gate, spawn
+from js_sync._io import Forks, Gate, Signal, close_copy, closed, keep_until_closed, open_gate, spawn
 from js_sync._reader import GLANCE, Reader
 from js_sync._sockets import Wire, connected, has_ended, poll_for, secured
 
@@ -82,7 +82,7 @@ class Link(Reader):
     @property
     def unsent(self) -> int:
         """How many bytes were written that the peer has not taken, about."""
-        return sum(map(len, self._out))
+        return sum(map(len, self._out)) + self._in_hand
 
     def let_go(self) -> None:
         """Close the copies that a forked child has of the descriptors; called in the child.
@@ -105,11 +105,15 @@ class Link(Reader):
         Asked before the first write after a pause, in which perhaps no thread read: what is written
         after the end is lost, and nobody could know whether it arrived.
         """
-        return self._socket is None or has_ended(self._socket)
+        sock = self._socket
+        # Within its own reading a thread cannot handle the end, which comes after that.
+        return sock is None or (self._reader != get_ident() and has_ended(sock))
 
     def noticed(self) -> None:
         """Return when the end of the socket, of which `write` returned False, was noticed."""
         self._read_to_end()
+        # If it was not, for want of time of the thread that reads: the next write is not refused.
+        self._sent_at = monotonic()
 
     def settle(self, deadline: Deadline) -> None:
         """Return when what came over the last socket is handed on; raises OSError."""
@@ -134,6 +138,7 @@ class Link(Reader):
         if not isinstance(sock, socket.socket):
             raise ConnectionError("the link broke before TLS began")
         self._socket = None
+        closed(sock)
         self._adopt(secured(sock, tls, server_name, deadline))
 
     def _adopt(self, sock: Wire) -> None:
@@ -147,6 +152,7 @@ class Link(Reader):
                 if not self._closed:
                     self._poll = poll
                     self._socket = sock
+                    keep_until_closed(sock)
                     return
         sock.close()
         raise ConnectionError("the connection was closed meanwhile")
@@ -266,6 +272,7 @@ class Link(Reader):
             pass
         self._waker.wake()
         sock.close()
+        closed(sock)
 
     # ---- writing
 

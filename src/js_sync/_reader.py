@@ -254,8 +254,7 @@ class Reader(Sender):
 
     def _notice_end(self, sock: Wire) -> None:
         end = monotonic() + _NOTICE_WAIT
-        # Within its own reading, called by what it handles, a thread cannot wait for the end of it.
-        while self._socket is sock and self._reader != get_ident() and monotonic() < end:
+        while self._socket is sock and monotonic() < end:
             if self._try_to_lead(yields=False):
                 self._read_rest(sock)
                 self._step_back()

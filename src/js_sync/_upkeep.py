@@ -75,6 +75,10 @@ class Upkeep:
 
     # ---- the end of a program
 
+    def warn_unclosed(self) -> None:
+        """Warn, if the session is not closed."""
+        self.session.warn_unclosed()
+
     def flush_at_exit(self, deadline: Deadline) -> None:
         """Send what was written, for a program that ends without `close`.
 
