@@ -103,6 +103,12 @@ def ran(twin: str, body: str, url: str, *options: str) -> tuple[int, str, str]:
 def greet(peer: FakePeer) -> None:
     peer.handshake()
     peer.until_left(timeout=PATIENCE)
+    peer.reach("left")
+
+
+def has_left(fake: FakeServer) -> None:
+    """Return when the server has seen the end of the connection."""
+    eventually(lambda: fake.reached("left"))
 
 
 def deaf(peer: FakePeer) -> None:
@@ -382,7 +388,7 @@ def drop_sends(twin: str, server: NatsServer) -> None:
             assert program.stdout is not None
             assert program.stdout.readline() == "dropped\n"
             # While the program goes on.
-            eventually(lambda: fake.reached("left"))
+            has_left(fake)
             assert program.communicate(timeout=PATIENCE)[1] == ""
 
 
@@ -519,8 +525,7 @@ def fork_close(twin: str, server: NatsServer) -> None:
         os.waitpid(child, 0)
         """
         with started(twin, body, fake.url) as program:
-            # Leaving the server's block waits until its script saw the end.
-            fake.stop()
+            has_left(fake)
             assert program.communicate(timeout=PATIENCE) == ("", "")
 
 
@@ -537,7 +542,7 @@ def fork_killed(twin: str, server: NatsServer) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         """
         with started(twin, body, fake.url) as program:
-            fake.stop()
+            has_left(fake)
             program.communicate(timeout=PATIENCE)
 
 
@@ -555,7 +560,7 @@ def end_shuts_down(twin: str, server: NatsServer) -> None:
         sys.stdin.read()
         """
         with started(twin, body, fake.url) as program:
-            fake.stop()
+            has_left(fake)
             assert program.communicate(timeout=PATIENCE) == ("1\n", "")
 
 

@@ -9,6 +9,7 @@ import asyncio
 import os
 import select
 import socket
+from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -118,12 +119,12 @@ class _Receiver(asyncio.BufferedProtocol):
             link.is_full = is_full
 
 
-def _socket_of(transport: asyncio.Transport) -> asyncio.trsock.TransportSocket:
-    found: asyncio.trsock.TransportSocket = transport.get_extra_info("socket")
+def _socket_of(transport: asyncio.Transport) -> TransportSocket:
+    found: TransportSocket = transport.get_extra_info("socket")
     return found
 
 
-def _shut_down(sock: socket.socket | asyncio.trsock.TransportSocket) -> None:
+def _shut_down(sock: socket.socket | TransportSocket) -> None:
     """End the connection, whatever other descriptors of the socket there are."""
     try:
         sock.shutdown(socket.SHUT_RDWR)

@@ -74,6 +74,7 @@ class Processing(Owned):
         timeout: Seconds,
         on_report: Callable[[ProcessReport], None] | None,
     ) -> None:
+        super().__init__()
         check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
         check_handler(handler)
         self._jet: Final = jet

@@ -69,6 +69,7 @@ class PushMessages(Iteration[Message]):
         config: ConsumerConfig,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__()
         self._api: Final = api
         self._stream: Final = stream
         self._config = config

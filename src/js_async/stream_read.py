@@ -51,6 +51,7 @@ class StreamRead(Owned):
     """
 
     def __init__(self, api: Api, stream: str, request: ReadRequest) -> None:
+        super().__init__()
         self._api: Final = api
         self._stream: Final = stream
         self._request: Final = request

@@ -31,6 +31,7 @@ class Subscription(Owned):
         max_pending: int,
         tell: Callable[[MessagesDropped], None],
     ) -> None:
+        super().__init__()
         check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._subject: Final = subject

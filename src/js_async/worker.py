@@ -70,6 +70,7 @@ class Worker(Owned, WorksBeside):
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
+        super().__init__()
         check_handler(handler)
         self._jet: Final = jet
         self._stream: Final = stream

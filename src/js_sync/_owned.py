@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final
 
 from js_sync._io import Forks
 
@@ -17,12 +17,8 @@ class Owned:
     its parent's business then, and an error would hide the exit code.
     """
 
-    _made_in: int
-
-    def __new__(cls, *_: object, **__: object) -> Self:
-        made = super().__new__(cls)
-        made._made_in = Forks.count
-        return made
+    def __init__(self) -> None:
+        self._made_in: Final = Forks.count
 
     @property
     def is_parents(self) -> bool:

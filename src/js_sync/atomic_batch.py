@@ -74,6 +74,7 @@ class AtomicBatch(Owned):
     def __init__(
         self, api: Api, batch_id: str | None, max_messages: int, timeout: Seconds | None
     ) -> None:
+        super().__init__()
         name = api.transport.tokens.name() if batch_id is None else batch_id
         self._api: Final = api
         self._sheet: Final = BatchSheet(name, max_messages)

@@ -160,6 +160,7 @@ class Connection(Owned):
         on_event: Callable[[ConnectionEvent], None] | None = None,
         on_call: Callable[[Call], None] | None = None,
     ) -> None:
+        super().__init__()
         self._options: Final = options
         check_told(on_event, "on_event")
         check_told(on_call, "on_call")

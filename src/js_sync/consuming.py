@@ -78,6 +78,7 @@ class Consuming(Owned, WorksBeside):
         order: Order,
         progress: bool,
     ) -> None:
+        super().__init__()
         check_handler(handler)
         check_whole(concurrency, "concurrency")
         if order not in ("none", "subject", "total"):

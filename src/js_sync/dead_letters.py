@@ -80,6 +80,7 @@ class DeadLetters(Owned, WorksBeside):
         names: Names,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__()
         self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names

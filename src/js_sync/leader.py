@@ -42,6 +42,7 @@ class Leader(Owned, WorksBeside):
         on_elected: Handler[Lease] | None,
         on_lost: Handler[Lease] | None,
     ) -> None:
+        super().__init__()
         for what, handler in {"on_elected": on_elected, "on_lost": on_lost}.items():
             if handler is not None:
                 check_handler(handler, what)

@@ -27,6 +27,7 @@ class Lease(Owned):
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
+        super().__init__()
         self._slot: Final = slot
         self._engine: Final = slot.engine
         self._on_lost: Final = on_lost

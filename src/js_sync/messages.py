@@ -62,6 +62,7 @@ class Messages(Iteration[Message]):
         give_back: bool,
         fragile: bool = False,
     ) -> None:
+        super().__init__()
         self._missing: Final = missing
         self._transport: Final = missing.api.transport
         self._ack_wait = ack_wait

@@ -55,6 +55,7 @@ class OrderedMessages(Iteration[Message]):
         limits: PullLimits,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__()
         self._api: Final = api
         self._stream: Final = stream
         self._limits: Final = limits

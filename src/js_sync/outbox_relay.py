@@ -67,6 +67,7 @@ class OutboxRelay(Owned, WorksBeside):
         timeout: Seconds,
         on_report: Callable[[OutboxReport], None] | None,
     ) -> None:
+        super().__init__()
         if not callable(getattr(store, "claim", None)):
             raise BadArgument(f"an outbox is expected, such as a SqliteOutbox, got {store!r}")
         self._jet: Final = jet
