@@ -9,7 +9,6 @@ import asyncio
 import os
 import select
 import socket
-from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -119,23 +118,31 @@ class _Receiver(asyncio.BufferedProtocol):
             link.is_full = is_full
 
 
-def _socket_of(transport: asyncio.Transport) -> TransportSocket:
-    found: TransportSocket = transport.get_extra_info("socket")
-    return found
+def _number_of(transport: asyncio.Transport) -> int:
+    """Return the descriptor of a transport's socket, -1 if it is closed."""
+    number: int = transport.get_extra_info("socket").fileno()
+    return number
 
 
-def _shut_down(sock: socket.socket | TransportSocket) -> None:
-    """End the connection, whatever other descriptors of the socket there are."""
+def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
+    """Return another descriptor of a transport's socket, if it is open and the process has one."""
     try:
-        sock.shutdown(socket.SHUT_RDWR)
+        return socket.socket(fileno=os.dup(_number_of(transport)))
     except OSError:
-        # It has ended already.
-        pass
+        return None
+
+
+def _shut_down(sock: socket.socket | None) -> None:
+    """End the connection, whatever other descriptors of the socket there are."""
+    if sock is not None:
+        # The OSError of one that has ended already.
+        with sock, suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
 
 
 def _cut(transport: asyncio.Transport) -> None:
     """End a connection now."""
-    _shut_down(_socket_of(transport))
+    _shut_down(_duplicate(transport))
     transport.abort()
 
 
@@ -195,7 +202,7 @@ class Link:
         Another file takes its number, as the transport still knows it. The event loop's own
         descriptors are shared with the parent: what the child does there must not reach the socket.
         """
-        number = -1 if self._transport is None else _socket_of(self._transport).fileno()
+        number = -1 if self._transport is None else _number_of(self._transport)
         if number >= 0:
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, number, inheritable=False)
@@ -214,7 +221,7 @@ class Link:
         Asked before the first write after a pause, in which the program perhaps kept the loop busy:
         what is written after the end is lost, and nobody could know whether it arrived.
         """
-        return self._transport is None or _is_at_end(_socket_of(self._transport).fileno())
+        return self._transport is None or _is_at_end(_number_of(self._transport))
 
     async def noticed(self) -> None:
         """Return when the end of the socket, of which `write` returned False, was noticed."""
@@ -476,12 +483,11 @@ class Link:
         transport, receiver = self._detach()
         if transport is None or receiver is None:
             return
-        # Another descriptor of the socket, for what is done to it when the transport has closed it.
-        same = socket.socket(fileno=os.dup(_socket_of(transport).fileno()))
+        # For what is done to the socket when the transport has closed it.
+        same = _duplicate(transport)
         try:
             transport.close()
             await receiver.gone.sleep(Deadline.after(_CLOSE_TIME))
         finally:
             transport.abort()
             _shut_down(same)
-            same.close()

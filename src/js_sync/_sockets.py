@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "poll_for", "secured", "send"]
 
-# The event of a peer that sends no more, also while bytes are unread. Other systems than Linux lack
-# it: there the answer to `has_ended` is also yes when bytes are to be read.
-_END: Final[int] = getattr(select, "POLLRDHUP", select.POLLIN)
+# The event of a peer that sends no more, also while bytes are unread. Where a system lacks it, only
+# a connection that is closed in both directions is noticed so.
+_END: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
 class Wire(Protocol):
