@@ -8,6 +8,7 @@ it is for asyncio, and runs it for that twin in a process of its own.
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -512,6 +513,9 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
     base = importlib.import_module(f"{twin}._owned").Owned
     assert len(found) > 15
     assert {kind.__name__ for kind in found if not issubclass(kind, base)} <= own
+    for kind in found:
+        if issubclass(kind, base) and kind.__init__ is not base.__init__:
+            assert "super().__init__()" in inspect.getsource(kind.__init__), kind
 
 
 def fork_close(twin: str, server: NatsServer) -> None:

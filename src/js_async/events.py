@@ -38,6 +38,7 @@ class Events(Iteration[Event]):
         max_pending: int,
         on_drop: Callable[[MessagesDropped], None] | None,
     ) -> None:
+        super().__init__()
         check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._max_pending: Final = max_pending
