@@ -31,6 +31,7 @@ TREES = {
         "_tls_socket.py": "TLS of sockets, which asyncio has by itself",
         "_link.py": "the seam: the bytes of a connection",
         "_sleeper.py": "futures of asyncio, which threads have none of",
+        "_reader.py": "which thread reads, where threads may",
         "_sender.py": "whose turn it is to send, where threads may",
         "_sockets.py": "the seam: connecting, and what else threads need of sockets",
         "nats_py.py": "nats-py has no blocking client to stand on",

@@ -103,6 +103,7 @@ def test_only_the_seam_touches_sockets_and_threads() -> None:
         "_io.py",
         "_keeping.py",
         "_link.py",
+        "_reader.py",
         "_sender.py",
         "_sockets.py",
         "_tls_socket.py",

@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 PACKAGES = sorted(path.name for path in SRC.iterdir() if (path / "__init__.py").exists())
-LONGEST_FILE = 500
+# A file is split where a second noun appears; this only finds what grew without a look.
+LONGEST_FILE = 550
 CONNECT = "constraints-connect.txt"
 
 

@@ -29,7 +29,17 @@ ONLY_ASYNC = {"from_nats": "nats-py has no blocking client to stand on"}
 SEAM_ONLY = {"Link": {"received", "ended"}}
 
 # What threads need to sleep and to wake each other; an event loop has it built in.
-THREADS_ONLY = {"Gate", "LONGEST", "Releasable", "Waker", "open_gate"}
+THREADS_ONLY = {
+    "Detachable",
+    "Gate",
+    "LONGEST",
+    "Releasable",
+    "Waker",
+    "close_copy",
+    "closed",
+    "keep_until_closed",
+    "open_gate",
+}
 
 RENAMED = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__"}
 RENAMED["__anext__"] = "__next__"

@@ -8,6 +8,7 @@ the twins.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import threading
@@ -24,7 +25,8 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+from weakref import WeakSet
 
 from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
@@ -42,6 +44,7 @@ __all__ = [
     "Task",
     "TimedLock",
     "aside",
+    "before_exit",
     "call",
     "check_handler",
     "here",
@@ -275,21 +278,88 @@ class Interrupts:
                 self._restore()
 
 
+class Inheritable(Protocol):
+    """Has descriptors of which a forked child gets copies."""
+
+    def let_go(self) -> None:
+        """Close the copies; called in the child."""
+        ...
+
+
 class Forks:
-    """How often this process was forked off.
+    """How often this process was forked off, and what a child lets go of.
 
     Tells a connection that it is its parent's, without a system call for every message.
     """
 
     count = 0
+    _owners: ClassVar[WeakSet[Inheritable]] = WeakSet()
+
+    @classmethod
+    def watch(cls, owner: Inheritable) -> None:
+        """Have `let_go` of the owner called in forked children."""
+        cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Note a fork, in the child."""
+        """Note a fork, in the child.
+
+        A copy of a socket would keep the server's side of a connection open after its owner's end.
+        """
         cls.count += 1
+        owners = list(cls._owners)
+        cls._owners.clear()
+        for owner in owners:
+            owner.let_go()
 
 
 os.register_at_fork(after_in_child=Forks.note)
+
+
+class Closable(Protocol):
+    """Is to be closed before the program ends."""
+
+    async def flush_at_exit(self, deadline: Deadline) -> None:
+        """Return when what was written is sent, at the deadline at the latest."""
+        ...
+
+    def warn_unclosed(self) -> None:
+        """Warn, if it was not closed."""
+        ...
+
+
+class _Exit:
+    """Warns of the unclosed connections of this process before the interpreter ends.
+
+    What they wrote was sent before: at the end of an event loop its tasks are cancelled, and the
+    keeper of a connection flushes.
+    """
+
+    # The Forks.count of the process that the owners belong to.
+    _forks = -1
+    _owners: ClassVar[WeakSet[Closable]] = WeakSet()
+
+    @classmethod
+    def add(cls, owner: Closable) -> None:
+        if cls._forks != Forks.count:
+            cls._forks = Forks.count
+            cls._owners.clear()
+        cls._owners.add(owner)
+
+    @classmethod
+    def warn(cls) -> None:
+        if cls._forks == Forks.count:
+            for owner in list(cls._owners):
+                owner.warn_unclosed()
+
+
+# At import: callbacks run in reverse order, and those of the program may still close.
+atexit.register(_Exit.warn)
+
+
+def before_exit(owner: Closable) -> None:
+    """Have the owner warned of before the interpreter ends, if it is not closed."""
+    _Exit.add(owner)
 
 
 class Task:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Generic, Self, TypeVar
 
 from js_async._io import TimedLock
+from js_async._owned import Owned
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import IterationEnded, RequestTimeout
 
@@ -17,7 +18,7 @@ Entered = TypeVar("Entered")
 _MOVING: Final = 1.0
 
 
-class Iteration(Generic[T]):
+class Iteration(Owned, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one.
 
     Several threads or tasks may take from one iteration. They do it one at a time: the state of an
@@ -26,6 +27,7 @@ class Iteration(Generic[T]):
     """
 
     def __init__(self, source: str) -> None:
+        super().__init__()
         self._source: Final = source
         self._taking = TimedLock()
 
@@ -93,4 +95,5 @@ class Iteration(Generic[T]):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()

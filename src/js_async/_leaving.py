@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from js_async._io import Forks
+from js_async._owned import Owned
 from js_core.errors import ConnectionClosed, NotStarted, PublishFailures
 from js_core.log import Log
 from js_core.publish import PublishFailure
@@ -29,7 +30,7 @@ LISTED: Final = 100
 _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
 
 
-class Leaving(ABC):
+class Leaving(Owned, ABC):
     """The base of what is closed at the end of its `with` block."""
 
     @abstractmethod
@@ -37,6 +38,8 @@ class Leaving(ABC):
         """Wait for what is under way; raises `PublishFailures` for what nobody looked at."""
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.is_parents:
+            return
         if error is None:
             await self.close()
             return

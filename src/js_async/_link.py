@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
+import select
+import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 from js_async._io import Forks, Signal
-from js_async._sleeper import Sleeper, Turn
+from js_async._sleeper import Alarm, Sleeper, Turn
 from js_async._sockets import connected
 from js_core.addresses import Shuffle
 from js_core.deadline import Deadline, monotonic
@@ -33,6 +36,15 @@ _LONG_MESSAGE: Final = 1 << 10
 _HIGH_WATER: Final = 1 << 20
 # Written bytes go out when this much is together, so that the server works meanwhile (bytes).
 _TOGETHER: Final = 1 << 15
+# A pause in which the peer may have left (seconds), the event of that where the system has it, and
+# how long the loop may take to notice it (seconds).
+_PAUSE: Final = 0.001
+_END: Final[int] = getattr(select, "POLLRDHUP", 0)
+_NOTICE_TIME: Final = 0.1
+# How long a peer that is behind may take for the rest of a connection (seconds): when it is closed,
+# after the wait for the server's confirmation, and when it was dropped.
+_CLOSE_TIME: Final = 0.25
+_LATE: Final = 1.0
 
 
 def _nothing() -> None:
@@ -44,21 +56,36 @@ def _nothing() -> None:
 _give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
 
 
+def _is_at_end(number: int) -> bool:
+    """Return whether the peer of a socket closed the connection; bytes may be left to read."""
+    if not _END or number < 0:
+        return False
+    poll = select.poll()
+    poll.register(number, _END)
+    return bool(poll.poll(0))
+
+
 class _Receiver(asyncio.BufferedProtocol):
-    """Hands received bytes to a link; the buffer is used again for each read."""
+    """Hands received bytes to a link; the buffer is used again for each read.
+
+    The event loop refers to this, and this to the link weakly: only the program keeps it.
+    """
 
     def __init__(self, link: Link) -> None:
-        self._link = link
+        self._link = ref(link)
         self._long = memoryview(bytearray(_LONG_READ))
         self._short = self._view = self._long[:_SHORT_READ]
         self.writable = Signal()
         self.writable.set()
+        self.gone = Signal()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._view
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._link.received(self, bytes(self._view[:nbytes]))
+        link = self._link()
+        if link is not None:
+            link.received(self, bytes(self._view[:nbytes]))
 
     def expect(self, size: int) -> None:
         """Read as is best for messages that long (bytes); 0 is not known."""
@@ -66,68 +93,59 @@ class _Receiver(asyncio.BufferedProtocol):
             self._view = self._long if size >= _LONG_MESSAGE else self._short
 
     def eof_received(self) -> bool:
-        self._link.ended(self, None)
+        self._ended(None)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.writable.set()
-        self._link.ended(self, exc)
+        self.gone.set()
+        self._ended(exc)
+
+    def _ended(self, error: Exception | None) -> None:
+        link = self._link()
+        if link is not None:
+            link.ended(self, error)
 
     def pause_writing(self) -> None:
         self.writable.clear()
-        self._link.is_full = True
+        self._fill(True)
 
     def resume_writing(self) -> None:
-        self._link.is_full = False
+        self._fill(False)
         self.writable.set()
 
+    def _fill(self, is_full: bool) -> None:
+        link = self._link()
+        if link is not None:
+            link.is_full = is_full
 
-class _Alarm:
-    """Wakes sleepers at their deadlines: one timer for a whole connection.
 
-    Nearly every wait ends by what came, long before its deadline. A timer of the loop for each,
-    made and cancelled, is a tenth of the work of a request; here a wait costs an entry in a
-    dictionary, and the timer is made anew when it rings or when somebody's deadline is sooner.
-    """
+def _number_of(transport: asyncio.Transport) -> int:
+    """Return the descriptor of a transport's socket, -1 if it is closed."""
+    number: int = transport.get_extra_info("socket").fileno()
+    return number
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop: Final = loop
-        self._sleepers: Final[dict[Sleeper, float]] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._rings_at = math.inf
 
-    def set(self, sleeper: Sleeper, at: float) -> None:
-        """Wake a sleeper at a moment (monotonic; infinite is never), unless `clear` comes first."""
-        self._sleepers[sleeper] = at
-        if at < self._rings_at:
-            self._ring_at(at)
+def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
+    """Return another descriptor of a transport's socket, if it is open and the process has one."""
+    try:
+        return socket.socket(fileno=os.dup(_number_of(transport)))
+    except OSError:
+        return None
 
-    def clear(self, sleeper: Sleeper) -> None:
-        """Forget a sleeper."""
-        self._sleepers.pop(sleeper, None)
 
-    @property
-    def is_set(self) -> bool:
-        """Tell whether anybody sleeps."""
-        return bool(self._sleepers)
+def _shut_down(sock: socket.socket | None) -> None:
+    """End the connection, whatever other descriptors of the socket there are."""
+    if sock is not None:
+        # The OSError of one that has ended already.
+        with sock, suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
 
-    def _ring_at(self, at: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._rings_at = at
-        self._timer = self._loop.call_later(max(0.0, at - monotonic()), self._ring)
 
-    def _ring(self) -> None:
-        self._timer, self._rings_at = None, math.inf
-        now = monotonic()
-        earliest = math.inf
-        for sleeper, at in self._sleepers.items():
-            if at > now:
-                earliest = min(earliest, at)
-            else:
-                sleeper.wake()
-        if earliest < math.inf:
-            self._ring_at(earliest)
+def _cut(transport: asyncio.Transport) -> None:
+    """End a connection now."""
+    _shut_down(_duplicate(transport))
+    transport.abort()
 
 
 class Link:
@@ -150,7 +168,7 @@ class Link:
         self._polls_until = 0.0
         self._polling = False
         self._loop: Final = asyncio.get_running_loop()
-        self._alarm: Final = _Alarm(self._loop)
+        self._alarm: Final = Alarm(self._loop)
         self._turn: Final = Turn(self._loop)
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
@@ -161,11 +179,36 @@ class Link:
         self._out_size = 0
         self._flushing = False
         self._closed = False
+        self._wrote_at = 0.0
+        Forks.watch(self)
 
     @property
     def is_open(self) -> bool:
         """Tell whether a socket is open."""
         return self._transport is not None
+
+    @property
+    def is_inherited(self) -> bool:
+        """Tell whether this process was forked off since the link was made."""
+        return self._forks != Forks.count
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes were written that the peer has not taken, about."""
+        buffered = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._out_size + buffered
+
+    def let_go(self) -> None:
+        """Close the copy that a forked child has of the descriptor; called in the child.
+
+        Another file takes its number, as the transport still knows it. The event loop's own
+        descriptors are shared with the parent: what the child does there must not reach the socket.
+        """
+        number = -1 if self._transport is None else _number_of(self._transport)
+        if number >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, number, inheritable=False)
+            os.close(nothing)
 
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process and on another event loop."""
@@ -173,6 +216,22 @@ class Link:
             raise WrongOwner("this connection was made before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
+
+    def is_at_end(self) -> bool:
+        """Return whether the peer closed the connection, also where the loop has not noticed it.
+
+        Asked before the first write after a pause, in which the program perhaps kept the loop busy:
+        what is written after the end is lost, and nobody could know whether it arrived.
+        """
+        return self._transport is None or _is_at_end(_number_of(self._transport))
+
+    async def noticed(self) -> None:
+        """Return when the end of the socket, of which `write` returned False, was noticed."""
+        deadline = Deadline.after(_NOTICE_TIME)
+        transport = self._transport
+        while transport is not None and self._transport is transport and not deadline.expired():
+            await asyncio.sleep(0)
+        self._wrote_at = monotonic()
 
     async def settle(self, deadline: Deadline) -> None:
         """Return when what came over the last socket is handed on: here it always is."""
@@ -220,7 +279,7 @@ class Link:
 
     def _adopt(self, transport: asyncio.Transport) -> None:
         if self._closed:
-            transport.abort()
+            _cut(transport)
             raise ConnectionError("the connection was closed meanwhile")
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._transport = transport
@@ -255,8 +314,14 @@ class Link:
             _give_way()
             self._loop.call_soon(self._poll)
 
-    async def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
-        """Wait as `wait` does, on behalf of nobody in the foreground."""
+    @staticmethod
+    async def wait_behind(
+        of: Callable[[], Link | None], signal: Signal, deadline: Deadline
+    ) -> bool:
+        """Sleep until the flag is up or the deadline passes.
+
+        `of` returns the link, or None once the program dropped it; this holds no reference to it.
+        """
         return await signal.sleep(deadline)
 
     def received(self, receiver: _Receiver, data: bytes) -> None:
@@ -277,13 +342,13 @@ class Link:
         if receiver is self._receiver:
             if self._transport is not None:
                 # Nobody reads what is still to be written: it must not hold up the end.
-                self._transport.abort()
+                _cut(self._transport)
             self._drop(error)
 
     def abort(self, error: Exception | None) -> None:
         """Cut the socket now; `on_end` is told why."""
         if self._transport is not None:
-            self._transport.abort()
+            _cut(self._transport)
             self._drop(error)
 
     def _drop(self, error: Exception | None) -> None:
@@ -294,8 +359,13 @@ class Link:
         self._out_size = 0
         self._on_end(error)
 
-    def write(self, data: bytes) -> None:
-        """Put bytes on the way: together with others, before anybody waits or soon after."""
+    def write(self, data: bytes) -> bool:
+        """Put bytes on the way: together with others, before anybody waits or soon after.
+
+        Return whether that was done, as `offer` does, but also where the peer is behind.
+        """
+        if not self._out and self._has_left():
+            return False
         self._out.append(data)
         self._out_size += len(data)
         if self._out_size > _TOGETHER:
@@ -303,9 +373,10 @@ class Link:
         elif not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
+        return True
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write if the peer keeps up; tell whether it was done.
+        """Write if the peer keeps up; return whether it was done: not after the socket's end.
 
         With `now` it goes out at once, before the caller gets ready to wait for the answer.
         """
@@ -314,11 +385,14 @@ class Link:
             return False
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
-        if now and not self._out:
-            # As `flush` does: this runs for every request.
-            if not transport.is_closing():
-                transport.write(data)
-            return True
+        if not self._out:
+            if self._has_left():
+                return False
+            if now:
+                # As `flush` does: this runs for every request.
+                if not transport.is_closing():
+                    transport.write(data)
+                return True
         # As `write` does: this runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
@@ -329,11 +403,21 @@ class Link:
             self._loop.call_soon(self.flush)
         return True
 
+    def _has_left(self) -> bool:
+        """Look for the end of the socket, if it is the end of a pause."""
+        now = monotonic()
+        if now - self._wrote_at > _PAUSE and self.is_at_end():
+            return True
+        self._wrote_at = now
+        return False
+
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
         """Write a long message if the peer keeps up, without joining its pieces; as `offer`."""
         if self.is_full or self._transport is None:
             return False
         self.check_owner()
+        if self._has_left():
+            return False
         self.flush()
         if not self._transport.is_closing():
             for piece in pieces:
@@ -357,24 +441,65 @@ class Link:
             if not self._transport.is_closing():
                 self._transport.write(data)
 
+    def hurry(self) -> None:
+        """Send what was written: the program ends."""
+        self.flush()
+
     async def drain(self, deadline: Deadline) -> None:
         """Return when the peer keeps up with what is written."""
         receiver = self._receiver
         if receiver is not None and not receiver.writable.is_set():
             await receiver.writable.sleep(deadline)
 
-    async def shut(self) -> None:
-        """Send what was written and close the socket; `on_end` is not told."""
-        transport, self._transport = self._transport, None
-        self._receiver = None
-        if transport is not None:
-            if self._out:
-                transport.write(b"".join(self._out))
-            transport.close()
+    def _detach(self) -> tuple[asyncio.Transport | None, _Receiver | None]:
+        self.flush()
+        found = self._transport, self._receiver
+        self._transport = self._receiver = None
+        self.is_full = False
         self._out.clear()
         self._out_size = 0
+        return found
+
+    async def shut(self) -> None:
+        """Close the socket now; `on_end` is not told."""
+        transport, _ = self._detach()
+        if transport is not None:
+            _cut(transport)
+
+    def drop(self, flag: Signal) -> None:
+        """Send what was written and close the link, which no program holds any more.
+
+        Called by the garbage collector, in any thread. A peer that is behind gets some time. `flag`
+        wakes the keeper.
+        """
+        if self.is_inherited:
+            return
+        with suppress(RuntimeError):
+            # Where the loop is closed, asyncio closes the socket with the transport.
+            self._loop.call_soon_threadsafe(self._close_late, flag)
+
+    def _close_late(self, flag: Signal) -> None:
+        flag.set()
+        self._closed = True
+        transport, _ = self._detach()
+        if transport is not None:
+            transport.close()
+            self._loop.call_later(_LATE, _cut, transport)
 
     async def close(self) -> None:
-        """Shut the link for good."""
+        """Send what was written and shut the link for good.
+
+        Returns when the socket is closed, soon also where the peer does not read.
+        """
         self._closed = True
-        await self.shut()
+        transport, receiver = self._detach()
+        if transport is None or receiver is None:
+            return
+        # For what is done to the socket when the transport has closed it.
+        same = _duplicate(transport)
+        try:
+            transport.close()
+            await receiver.gone.sleep(Deadline.after(_CLOSE_TIME))
+        finally:
+            transport.abort()
+            _shut_down(same)

@@ -42,8 +42,8 @@ class Opening(Coroutine[Any, Any, T]):
         self._opened = await self._work
         return self._opened  # type: ignore[no-any-return]
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._opened.close()
+    async def __aexit__(self, *error: Any) -> None:
+        await self._opened.__aexit__(*error)
 
     if not TYPE_CHECKING:
 

@@ -100,16 +100,21 @@ class PullChannel:
         self._epoch = transport.epoch
         token = self.token()
         subject, reply = self._subject, self.prefix + token
-        body = self._body(limits.max_messages, limits.max_bytes, limits)
         if _LOG.debugs():
             self._log_pull(limits.max_messages, limits.max_bytes)
+        word = b""
         if instead is not None:
-            subject, body = instead, NEXT + body
-            box.asks = subject
+            box.asks = subject = instead
+            word = NEXT
+        body = word + self._body(limits.max_messages, limits.max_bytes, limits)
         # The flag goes down before the request goes out, and later before the mailbox is looked
         # into: nothing is missed.
         box.signal.clear()
         if not transport.try_send(subject, reply, b"", body, True):
+            # The server may have left since the last request.
+            limits, patience = await self._connected(limits, patience)
+            self._epoch = transport.epoch
+            body = word + self._body(limits.max_messages, limits.max_bytes, limits)
             await transport.send(subject, reply, b"", body, True)
         # Made while the server works on the request.
         return Fetch(limits, token, monotonic(), patience)

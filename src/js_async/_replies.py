@@ -150,8 +150,8 @@ class Replies:
         answer = self.try_start(subject, headers, payload, fits)
         if answer is not None:
             return answer
-        if not self._transport.is_connected:
-            await self._transport.ready(deadline)
+        # First, for a link that has ended fails all requests that are listed.
+        await self._transport.ready(deadline)
         answer = Answer(subject, self._token(), Signal(), fits)
         return await self._send(answer, headers, payload, True)
 

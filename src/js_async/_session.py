@@ -6,19 +6,23 @@ This is the transport under the JetStream layer; `Connection` puts the calls for
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 from js_async._credentials import credentials_for
 from js_async._greeting import Greeting
-from js_async._io import Signal, Task, spawn
+from js_async._io import Signal, Task, before_exit, spawn
 from js_async._link import Link
 from js_async._mailboxes import Mailboxes
 from js_async._pings import Pings
 from js_async._replies import Replies
 from js_async._transport import Box
+from js_async._upkeep import Upkeep, keep
 from js_core.auth import Credentials
 from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
@@ -73,6 +77,10 @@ _GOODBYE: Final = 1.0
 class Session:
     """A link that mends itself. `tell` gets each event."""
 
+    # For one whose making fails.
+    is_closed = True
+    _keeper: Task | None = None
+
     def __init__(
         self,
         options: ConnectOptions,
@@ -83,7 +91,7 @@ class Session:
         self._tell: Final = tell
         shuffle = _RANDOM.shuffle if options.shuffle else None
         self._pool: Final = ServerPool(options.servers, shuffle)
-        self._rounds = Rounds(options.reconnect or ReconnectPolicy())
+        self.rounds: Final = Rounds(options.reconnect or ReconnectPolicy())
         self._connected_at = 0.0
         self.tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
@@ -99,7 +107,7 @@ class Session:
         self._address: ServerAddress = options.servers[0]
         self.epoch = 0
         self.is_connected = False
-        self.is_closed = False
+        self.is_closed = self._warned = False
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
         self._pings: Final = Pings(self._link)
@@ -107,7 +115,7 @@ class Session:
         self._log: Final = Log("connection")
         self._trouble = Signal()
         self._change = Signal()
-        self._keeper: Task | None = None
+        self._upkeep: Final = Upkeep(self, self._link, options)
         self.replies: Final = Replies(self, on_call)
         self.ask: Final = self.replies.ask
 
@@ -144,7 +152,10 @@ class Session:
         """Make the first link."""
         try:
             await self._link_up(self._pool.round())
-            self._keeper = spawn(self._keep, "twinstream-keeper")
+            # Weakly: only the program that uses a connection keeps it.
+            work = partial(keep, ref(self._upkeep), ref(self._link), self._trouble)
+            self._keeper = spawn(work, "twinstream-keeper")
+            before_exit(self._upkeep)
         except BaseException:
             # Interrupted while the keeper began, it is to end too.
             self.is_closed = True
@@ -164,16 +175,32 @@ class Session:
             with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
                 if self.is_connected:
                     await self.flush(Deadline.after(_GOODBYE))
-            await self._finish(None)
+            await self.finish(None)
         except BaseException:
             # Cancelled or interrupted: it is closed all the same.
-            await self._finish(None)
+            await self.finish(None)
             raise
         keeper = self._keeper
         if keeper is not None and not keeper.is_current():
             await keeper.join(Deadline.after(_GOODBYE))
 
-    async def _finish(self, cause: BaseException | None) -> None:
+    def __del__(self) -> None:
+        if not (self.is_closed or self._link.is_inherited):
+            self._link.drop(self._trouble)
+            self.warn_unclosed()
+
+    def warn_unclosed(self) -> None:
+        """Warn of a connection that the program dropped, or left open at its end."""
+        if self._warned or self.is_closed or self._keeper is None or self._link.is_inherited:
+            return
+        self._warned = True
+        text = f"unclosed connection to {self._address}: close it, or use it in a `with` block"
+        # The source is not the session: of an object with a dictionary, tracemalloc of Python 3.11
+        # does not know where it was made.
+        warnings.warn(text, ResourceWarning, stacklevel=1, source=self._trouble)
+
+    async def finish(self, cause: BaseException | None) -> None:
+        """Close for good; the error is the reason, if there is one."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -261,49 +288,33 @@ class Session:
 
     # ---- keeping the link
 
-    async def _keep(self) -> None:
-        """Beat, and mend the link, until the session is over."""
-        try:
-            while not self.is_closed:
-                beat = Deadline.after(self._options.ping_interval)
-                await self._link.wait_behind(self._trouble, beat)
-                if self.is_closed:
-                    return
-                if not self._trouble.is_set():
-                    # Else whoever noted its end is about to raise the flag.
-                    if self.is_connected:
-                        self._pings.beat(self._options.ping_interval)
-                    continue
-                self._trouble.clear()
-                if not self.is_connected:
-                    await self._mend()
-        except Exception as error:
-            # Whatever went wrong, nobody is left to mend the link: close, and say why.
-            await self._finish(error)
+    def is_at_end(self) -> bool:
+        """Return whether the server left, also where that was not noticed yet."""
+        return self._link.is_at_end()
 
-    async def _mend(self) -> None:
-        if self._options.reconnect is None:
-            raise ConnectionLost(f"the link broke and reconnecting is off: {self._end}")
-        self._cause = self._end
+    def beat(self) -> None:
+        """Send the PING of a heartbeat, or cut a link that did not answer the last one."""
+        if self.is_connected:
+            self._pings.beat(self._options.ping_interval)
+
+    def failed(self) -> BaseException | None:
+        """Note which server broke the link, to try the others first; return why it ended."""
         self._pool.demote(self._address)
-        rounds = self._rounds
-        rounds.broke(monotonic() - self._connected_at)
-        while not rounds.is_over:
-            pause = rounds.next_pause(_RANDOM.random())
-            await self._link.wait_behind(self._trouble, Deadline.after(pause))
-            self._trouble.clear()
-            if self.is_closed:
-                return
-            try:
-                await self._link_up(self._pool.round())
-            except Exception as error:
-                # Whatever it was: credentials that cannot be had now may be had the next time.
-                await self._link.shut()
-                self._cause = error
-                self._log_failure(rounds.count, error)
-                continue
-            return
-        raise ConnectionFailed(f"gave up after {rounds.count} rounds; last: {self._cause}")
+        self.rounds.broke(monotonic() - self._connected_at)
+        self._cause = self._end
+        return self._end
+
+    async def reconnect(self) -> Exception | None:
+        """Try each server once; return the error if none took the connection."""
+        try:
+            await self._link_up(self._pool.round())
+        except Exception as error:
+            # Whatever it was: credentials that cannot be had now may be had the next time.
+            await self._link.shut()
+            self._cause = error
+            self._log_failure(self.rounds.count, error)
+            return error
+        return None
 
     def _log_failure(self, attempt: int, error: Exception) -> None:
         from js_core.log_events import ReconnectFailed
@@ -391,11 +402,12 @@ class Session:
     def _note_end(self, error: Exception | None, was_connected: bool) -> None:
         self._mailboxes.pause()
         self._end = error or self._end or ConnectionLost("the server closed the connection")
-        lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
-        self.replies.fail(lost)
         self._greeting.broken(self._end)
         if not was_connected:
+            # Nothing was asked over it.
             return
+        lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
+        self.replies.fail(lost)
         try:
             self._tell(Disconnected(str(self._address), str(self._end)))
             self._mailboxes.wake()
@@ -407,6 +419,8 @@ class Session:
 
     async def ready(self, deadline: Deadline) -> None:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        if self.is_connected and self._link.is_at_end():
+            await self._link.noticed()
         while not self.is_connected:
             # Noted before it is looked again: what changes after that raises this very flag.
             change = self._change
@@ -445,7 +459,10 @@ class Session:
             await self.ready(Deadline.after(self._options.request_timeout))
         # By the limit of the server that it goes to, which would cut the link for a larger one.
         check_size(subject, len(headers) + len(payload), self._info.max_payload)
-        link.write(publish_command(subject, reply, headers, payload))
+        command = publish_command(subject, reply, headers, payload)
+        while not link.write(command):
+            # The server has left.
+            await self.ready(Deadline.after(self._options.request_timeout))
         if link.is_full and not now:
             await link.drain(NEVER)
 
@@ -461,8 +478,11 @@ class Session:
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there.
 
-        With `settle`, what the server sent before it read the UNSUB is in them too.
+        With `settle`, what the server sent before it read the UNSUB is in them too. Does nothing in
+        a forked child, where iterations of its parent end.
         """
+        if self._link.is_inherited:
+            return
         closed = [box for box in boxes if self._mailboxes.remove(box)]
         try:
             for box in closed:

@@ -8,20 +8,25 @@ that it woke go on itself instead, once all that was read is handed out.
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Final, NoReturn
 
-__all__ = ["Sleeper", "Turn"]
+from js_core.deadline import monotonic
+
+__all__ = ["Alarm", "Sleeper", "Turn"]
 
 
 class Turn:
     """A turn of the loop in which a connection is read: whom it woke goes on at its end."""
 
-    __slots__ = ("_loop", "is_on", "woken")
+    __slots__ = ("_loop", "_process", "is_on", "woken")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
+        self._process: Final = os.getpid()
         # Whether reading is under way; set by the reader.
         self.is_on = False
         self.woken: list[Sleeper] = []
@@ -44,6 +49,9 @@ class Turn:
         try:
             sleeper.go_on()
         except BaseException as error:
+            if os.getpid() != self._process:
+                # Forked off by that task, which ends. No other goes on in a turn of the parent.
+                raise
             # What ends the loop: raised where the loop looks for it, not out of a reader, which
             # some loops take for the end of the socket.
             self._loop.call_soon(_raise, error)
@@ -127,3 +135,51 @@ class Sleeper:
         self._message = () if msg is None else (msg,)
         self.go_on_soon()
         return True
+
+
+class Alarm:
+    """Wakes sleepers at their deadlines: one timer for a whole connection.
+
+    Nearly every wait ends by what came, long before its deadline. A timer of the loop for each,
+    made and cancelled, is a tenth of the work of a request; here a wait costs an entry in a
+    dictionary, and the timer is made anew when it rings or when somebody's deadline is sooner.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop: Final = loop
+        self._sleepers: Final[dict[Sleeper, float]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = math.inf
+
+    def set(self, sleeper: Sleeper, at: float) -> None:
+        """Wake a sleeper at a moment (monotonic; infinite is never), unless `clear` comes first."""
+        self._sleepers[sleeper] = at
+        if at < self._rings_at:
+            self._ring_at(at)
+
+    def clear(self, sleeper: Sleeper) -> None:
+        """Forget a sleeper."""
+        self._sleepers.pop(sleeper, None)
+
+    @property
+    def is_set(self) -> bool:
+        """Tell whether anybody sleeps."""
+        return bool(self._sleepers)
+
+    def _ring_at(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings_at = at
+        self._timer = self._loop.call_later(max(0.0, at - monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._rings_at = None, math.inf
+        now = monotonic()
+        earliest = math.inf
+        for sleeper, at in self._sleepers.items():
+            if at > now:
+                earliest = min(earliest, at)
+            else:
+                sleeper.wake()
+        if earliest < math.inf:
+            self._ring_at(earliest)

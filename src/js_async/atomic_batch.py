@@ -12,6 +12,7 @@ from attrs import frozen
 from js_async._api import Api
 from js_async._batch_trace import BatchTrace
 from js_async._io import Signal
+from js_async._owned import Owned
 from js_async._replies import Answer
 from js_core.atomic_batch import (
     BatchSheet,
@@ -55,7 +56,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch:
+class AtomicBatch(Owned):
     """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
 
     A block that ends well commits; one that an exception leaves stores nothing::
@@ -73,6 +74,7 @@ class AtomicBatch:
     def __init__(
         self, api: Api, batch_id: str | None, max_messages: int, timeout: Seconds | None
     ) -> None:
+        super().__init__()
         name = api.transport.tokens.name() if batch_id is None else batch_id
         self._api: Final = api
         self._sheet: Final = BatchSheet(name, max_messages)
@@ -354,6 +356,8 @@ class AtomicBatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.is_parents:
+            return
         if self._outcome is AtomicOutcome.OPEN:
             if error is not None:
                 await self._give_up(error)

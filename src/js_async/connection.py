@@ -9,6 +9,7 @@ from weakref import ref
 from attrs import frozen
 
 from js_async._opening import Opening, opening
+from js_async._owned import Owned
 from js_async._session import Session
 from js_async.connection_events import ConnectionEvents
 from js_async.core_message import CoreMessage
@@ -147,7 +148,7 @@ class Stats:
     """Messages on this link that came for subscriptions that had just ended."""
 
 
-class Connection:
+class Connection(Owned):
     """A connection that mends itself. Make one with `connect`.
 
     Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
@@ -159,6 +160,7 @@ class Connection:
         on_event: Callable[[ConnectionEvent], None] | None = None,
         on_call: Callable[[Call], None] | None = None,
     ) -> None:
+        super().__init__()
         self._options: Final = options
         check_told(on_call, "on_call")
         self._report: Final[GuardedReporter[ConnectionEvent]] = GuardedReporter(
@@ -197,7 +199,7 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         """Tell whether the link is up now."""
-        return self._session.is_connected
+        return self._session.is_connected and not self._session.is_at_end()
 
     @property
     def is_closed(self) -> bool:
@@ -271,7 +273,8 @@ class Connection:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()
 
     # ---- JetStream
 

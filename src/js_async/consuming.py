@@ -8,6 +8,7 @@ from zlib import crc32
 
 from js_async._io import Handler, Lock, Signal, Task, call, check_handler, spawn
 from js_async._leaving import WorksBeside
+from js_async._owned import Owned
 from js_async.message import Message
 from js_async.messages import Messages
 from js_core.deadline import NEVER, Deadline, Seconds
@@ -60,7 +61,7 @@ class _Lane:
         self.emptied.set()
 
 
-class Consuming(WorksBeside):
+class Consuming(Owned, WorksBeside):
     """A consumption that runs beside its starter; made by `Consumer.consume`.
 
     Use it in a `with` block, or call `start`, and `stop` or `drain` in the end. An error that ended
@@ -76,6 +77,7 @@ class Consuming(WorksBeside):
         order: Order,
         progress: bool,
     ) -> None:
+        super().__init__()
         check_handler(handler)
         check_whole(concurrency, "concurrency")
         if order not in ("none", "subject", "total"):
@@ -163,7 +165,8 @@ class Consuming(WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self.is_parents:
+            await self.stop()
 
     # ---- the work
 

@@ -18,6 +18,7 @@ from js_async._api import Api
 from js_async._io import Lock, Task, spawn
 from js_async._io import Stream as Generated
 from js_async._leaving import WorksBeside
+from js_async._owned import Owned
 from js_async.consumer import Consumer
 from js_async.message import Message
 from js_async.messages import Messages
@@ -65,7 +66,7 @@ _AGAIN: Final = 1.0
 _BATCH: Final = 50
 
 
-class DeadLetters(WorksBeside):
+class DeadLetters(Owned, WorksBeside):
     """The dead letters of a stream or of one consumer; made by `JetStream.dead_letters`.
 
     Use it in a `with` block to make dead letters beside other work, or call `prepare` and
@@ -81,6 +82,7 @@ class DeadLetters(WorksBeside):
         names: Names,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__()
         self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names
@@ -360,7 +362,8 @@ class DeadLetters(WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()
 
     # ---- looking at them, and what to do with them
 

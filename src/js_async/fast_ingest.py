@@ -35,6 +35,7 @@ class FastIngest(SentWhileRead):
         gaps: Gaps,
         limits: PublishLimits,
     ) -> None:
+        super().__init__()
         self._requests: Final = several(requests)
         self._ingest: Final = Ingest(api, stream, gaps, limits)
         # In the order of sending, until the outcome is taken.

@@ -7,6 +7,7 @@ from typing import Final, Self
 from js_async._asking import SlotAsking
 from js_async._io import Handler, Signal, Task, call, check_handler, spawn
 from js_async._leaving import WorksBeside
+from js_async._owned import Owned
 from js_async._slot import Place, Slots, passes
 from js_async.lease import Lease
 from js_core.coordination import check_coordination
@@ -23,7 +24,7 @@ __all__ = ["Leader"]
 _GONE: Final = 1.0
 
 
-class Leader(WorksBeside):
+class Leader(Owned, WorksBeside):
     """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
 
     A stream that is deleted meanwhile is waited for. An error out of a handler, a stream that came
@@ -44,6 +45,7 @@ class Leader(WorksBeside):
         on_elected: Handler[Lease] | None,
         on_lost: Handler[Lease] | None,
     ) -> None:
+        super().__init__()
         for what, handler in {"on_elected": on_elected, "on_lost": on_lost}.items():
             if handler is not None:
                 check_handler(handler, what)
@@ -147,7 +149,8 @@ class Leader(WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self.is_parents:
+            await self.stop()
 
     # ---- the campaign
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_async._io import Forks, Signal, Task, spawn
+from js_async._owned import Owned
 from js_async._slot import Slot
 from js_core.deadline import Deadline, Seconds, unsleeping
 from js_core.errors import LeaseLost, TwinstreamError
@@ -19,7 +20,7 @@ OnLost = Callable[["Lease"], None]
 """Told when a lease is lost; must be quick, and may set an event or end a process."""
 
 
-class Lease:
+class Lease(Owned):
     """A lock, a place of a semaphore, or a leader's term, while it lasts.
 
     It is renewed beside the program. Leaving its `with` block gives it up, and raises `LeaseLost`
@@ -27,6 +28,7 @@ class Lease:
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
+        super().__init__()
         self._slot: Final = slot
         self._engine: Final = slot.engine
         self._on_lost: Final[GuardedReporter[Lease]] = GuardedReporter(
@@ -132,7 +134,8 @@ class Lease:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()
 
     # ---- keeping it
 

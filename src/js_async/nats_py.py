@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from js_async._io import Signal, shielded, sleep
+from js_async._io import Forks, Signal, shielded, sleep
 from js_async._nats_py_parser import OwnParser, take_over
 from js_async._replies import Replies
 from js_async._transport import Box
@@ -99,6 +99,7 @@ class NatsPyTransport:
         if not client.is_connected:
             raise BadArgument("the nats-py client is not connected: await its connect() first")
         self._client: Final = client
+        self._forks: Final = Forks.count
         self._timeout: Final = Deadline.after(timeout).remaining()
         # Inboxes of its own, below the prefix that the application's permissions ask for.
         inbox = client.new_inbox().rpartition(".")[0]
@@ -216,7 +217,12 @@ class NatsPyTransport:
         return box
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
-        """Unsubscribe; frames that are in the mailboxes stay there."""
+        """Unsubscribe; frames that are in the mailboxes stay there.
+
+        Does nothing in a forked child, where iterations of its parent end.
+        """
+        if self._forks != Forks.count:
+            return
         for box in boxes:
             if settle:
                 # A flush of nats-py that is cancelled ends its reading, and with it all there is.

@@ -10,6 +10,7 @@ from js_async._io import Signal, Task, spawn
 from js_async._leaving import WorksBeside
 from js_async._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_async._outbox_window import OutboxWindow
+from js_async._owned import Owned
 from js_async._store_calls import StoreCalls, StoreTrouble
 from js_async.outbox_store import OutboxStore
 from js_core.deadline import NEVER, Deadline, Seconds, seconds
@@ -46,7 +47,7 @@ _TOGETHER: Final = 100
 _LONGEST_PAUSE: Final = 5.0
 
 
-class OutboxRelay(WorksBeside):
+class OutboxRelay(Owned, WorksBeside):
     """Stores the events of an outbox; made by `JetStream.outbox`.
 
     Used in a `with` block it works beside the program until the end of the block; `drain` works
@@ -67,6 +68,7 @@ class OutboxRelay(WorksBeside):
         timeout: Seconds,
         on_report: Callable[[OutboxReport], None] | None,
     ) -> None:
+        super().__init__()
         if not callable(getattr(store, "claim", None)):
             raise BadArgument(f"an outbox is expected, such as a SqliteOutbox, got {store!r}")
         self._jet: Final = jet
@@ -130,7 +132,8 @@ class OutboxRelay(WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self.is_parents:
+            await self.stop()
 
     def wake(self) -> None:
         """Look into the outbox now instead of at the next poll."""

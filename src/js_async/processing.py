@@ -10,6 +10,7 @@ from js_async._delivery import ack_wait_of
 from js_async._io import Handler, Lock, call, check_handler
 from js_async._known_results import KnownResults
 from js_async._once_writer import By, OnceWriter, once_writer
+from js_async._owned import Owned
 from js_async.consumer import Consumer
 from js_async.consuming import Consuming, Order
 from js_async.message import Message
@@ -48,7 +49,7 @@ __all__ = ["Processing"]
 _UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
-class Processing:
+class Processing(Owned):
     """Calls a handler for each message and stores what it returns; made by `JetStream.process`.
 
     Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.
@@ -73,6 +74,7 @@ class Processing:
         timeout: Seconds,
         on_report: Callable[[ProcessReport], None] | None,
     ) -> None:
+        super().__init__()
         check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
         check_handler(handler)
         self._jet: Final = jet
@@ -159,7 +161,8 @@ class Processing:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self.is_parents:
+            await self.stop()
 
     # ---- work
 

@@ -60,6 +60,7 @@ class Publisher(Leaving):
     """
 
     def __init__(self, api: Api, limits: PublishLimits) -> None:
+        super().__init__()
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits, self._on_done)
         self._lock: Final = Lock()

@@ -10,6 +10,7 @@ from js_async._api import Api
 from js_async._confirmed import confirmed_info
 from js_async._gets import first_seq_at
 from js_async._io import Stream as Generated
+from js_async._owned import Owned
 from js_async._ranges import open_range
 from js_async.range_reader import RangeReader
 from js_core.deadline import Deadline
@@ -40,7 +41,7 @@ class _Range:
     created: Timestamp | None
 
 
-class StreamRead:
+class StreamRead(Owned):
     """Iterates over the messages of a range in order, each once; made by `Stream.read`.
 
     It ends when the range is complete; `report` tells how that is known. Raises `StreamNotFound`
@@ -50,6 +51,7 @@ class StreamRead:
     """
 
     def __init__(self, api: Api, stream: str, request: ReadRequest) -> None:
+        super().__init__()
         self._api: Final = api
         self._stream: Final = stream
         self._request: Final = request
@@ -226,4 +228,5 @@ class StreamRead:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()

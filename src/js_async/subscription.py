@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_async._io import Signal
+from js_async._owned import Owned
 from js_async._transport import Box, Transport
 from js_async.core_message import CoreMessage
 from js_core.deadline import NEVER, Deadline, Seconds
@@ -19,7 +20,7 @@ __all__ = ["DEFAULT_PENDING", "Subscription"]
 DEFAULT_PENDING: Final = 65_536
 
 
-class Subscription:
+class Subscription(Owned):
     """Messages of one subject; iterate it, or take one with `next`. Close it when done."""
 
     def __init__(
@@ -30,6 +31,7 @@ class Subscription:
         max_pending: int,
         tell: Callable[[MessagesDropped], None],
     ) -> None:
+        super().__init__()
         check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._subject: Final = subject
@@ -172,4 +174,5 @@ class Subscription:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        if not self.is_parents:
+            await self.close()

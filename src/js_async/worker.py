@@ -23,6 +23,7 @@ from js_async._io import (
 from js_async._jobs import Job, JobsHere, is_repeated
 from js_async._leaving import WorksBeside
 from js_async._outcomes import Outcomes
+from js_async._owned import Owned
 from js_async._work_settings import WorkSettings
 from js_async.consumer import Consumer
 from js_async.dead_letters import DeadLetters
@@ -53,7 +54,7 @@ _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError,
 _BETWEEN_LOOKS: Final = 5.0
 
 
-class Worker(WorksBeside):
+class Worker(Owned, WorksBeside):
     """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
 
     `run` works until the program is told to end. Or use it in a `with` block, or `start` and
@@ -72,6 +73,7 @@ class Worker(WorksBeside):
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
+        super().__init__()
         check_handler(handler)
         self._jet: Final = jet
         self._stream: Final = stream
@@ -257,7 +259,8 @@ class Worker(WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self.is_parents:
+            await self.stop()
 
     # ---- from the consumer to the queue
 

@@ -7,16 +7,19 @@ the twins.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from inspect import iscoroutinefunction
 from threading import Lock
 from types import FrameType
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+from weakref import WeakSet
 
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConnectionFailed, WrongHandler
@@ -33,6 +36,7 @@ __all__ = [
     "Task",
     "TimedLock",
     "aside",
+    "before_exit",
     "call",
     "check_handler",
     "here",
@@ -210,21 +214,99 @@ class Interrupts:
             signal.signal(number, handler)
 
 
+class Inheritable(Protocol):
+    """Has descriptors of which a forked child gets copies."""
+
+    def let_go(self) -> None:
+        """Close the copies; called in the child."""
+        ...
+
+
 class Forks:
-    """How often this process was forked off.
+    """How often this process was forked off, and what a child lets go of.
 
     Tells a connection that it is its parent's, without a system call for every message.
     """
 
     count = 0
+    _owners: ClassVar[WeakSet[Inheritable]] = WeakSet()
+
+    @classmethod
+    def watch(cls, owner: Inheritable) -> None:
+        """Have `let_go` of the owner called in forked children."""
+        cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Note a fork, in the child."""
+        """Note a fork, in the child.
+
+        A copy of a socket would keep the server's side of a connection open after its owner's end.
+        """
         cls.count += 1
+        owners = list(cls._owners)
+        cls._owners.clear()
+        for owner in owners:
+            owner.let_go()
 
 
 os.register_at_fork(after_in_child=Forks.note)
+
+
+class Closable(Protocol):
+    """Is to be closed before the program ends."""
+
+    def flush_at_exit(self, deadline: Deadline) -> None:
+        """Return when what was written is sent, at the deadline at the latest."""
+        ...
+
+    def warn_unclosed(self) -> None:
+        """Warn, if it was not closed."""
+        ...
+
+
+class _Exit:
+    """Flushes the connections of this process before the interpreter ends."""
+
+    # The Forks.count of the process that the owners belong to.
+    _forks = -1
+    _owners: ClassVar[WeakSet[Closable]] = WeakSet()
+
+    @classmethod
+    def add(cls, owner: Closable) -> None:
+        if cls._forks != Forks.count:
+            cls._forks = Forks.count
+            cls._owners.clear()
+            # Processes of `multiprocessing` end by os._exit(), before which these are called.
+            util = sys.modules.get("multiprocessing.util")
+            if util is not None:
+                util.Finalize(None, cls.flush, exitpriority=_LAST)
+        cls._owners.add(owner)
+
+    @classmethod
+    def flush(cls) -> None:
+        if cls._forks != Forks.count:
+            # Forked off: the connections are the parent's.
+            return
+        deadline = Deadline.after(_EXIT_TIME)
+        owners = list(cls._owners)
+        for owner in owners:
+            owner.flush_at_exit(deadline)
+        for owner in owners:
+            owner.warn_unclosed()
+
+
+# All connections together delay the end of a program by this long at most (seconds).
+_EXIT_TIME: Final = 1.0
+# The priority of what `multiprocessing` calls last.
+_LAST: Final = -100
+
+# At import: callbacks run in reverse order, and those of the program may still send.
+atexit.register(_Exit.flush)
+
+
+def before_exit(owner: Closable) -> None:
+    """Have the owner flushed before the interpreter ends, and warned of if it is not closed."""
+    _Exit.add(owner)
 
 
 def open_gate(gate: Releasable) -> None:
@@ -260,6 +342,38 @@ class Gate:
             self.lock.acquire(timeout=min(timeout, LONGEST))
 
 
+class Detachable(Protocol):
+    """A socket, with TLS or without."""
+
+    def detach(self) -> int:
+        """Return the descriptor and forget it; -1 if it is closed."""
+        ...
+
+
+def close_copy(sock: Detachable) -> None:
+    """Close a forked child's copy of a socket; takes no lock, which another thread may have had."""
+    number = sock.detach()
+    if number >= 0:
+        os.close(number)
+    closed(sock)
+
+
+_SOCKETS: Final[set[object]] = set()
+
+
+def keep_until_closed(sock: object) -> None:
+    """Keep an open socket, so that the garbage collector does not close it before its owner does.
+
+    It ends all objects of a connection that was dropped in any order.
+    """
+    _SOCKETS.add(sock)
+
+
+def closed(sock: object) -> None:
+    """Keep a socket no longer."""
+    _SOCKETS.discard(sock)
+
+
 class Waker:
     """A pair of sockets that ends a poll from outside: the gate of the thread that reads."""
 
@@ -273,6 +387,8 @@ class Waker:
         self._near.setblocking(False)
         self._far.setblocking(False)
         self.number = self._near.fileno()
+        keep_until_closed(self._near)
+        keep_until_closed(self._far)
 
     def release(self) -> None:
         """Wake the reader, unless it looks by itself."""
@@ -296,8 +412,14 @@ class Waker:
 
     def close(self) -> None:
         """Give the sockets back; nobody polls any more."""
-        self._near.close()
-        self._far.close()
+        for sock in (self._near, self._far):
+            sock.close()
+            closed(sock)
+
+    def let_go(self) -> None:
+        """Close the copies of a forked child."""
+        close_copy(self._near)
+        close_copy(self._far)
 
 
 class Task:

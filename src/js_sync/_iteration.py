@@ -8,6 +8,7 @@ from typing import Final, Generic, Self, TypeVar
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import IterationEnded, RequestTimeout
 from js_sync._io import TimedLock
+from js_sync._owned import Owned
 
 __all__ = ["Iteration"]
 
@@ -18,7 +19,7 @@ Entered = TypeVar("Entered")
 _MOVING: Final = 1.0
 
 
-class Iteration(Generic[T]):
+class Iteration(Owned, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one.
 
     Several threads or tasks may take from one iteration. They do it one at a time: the state of an
@@ -27,6 +28,7 @@ class Iteration(Generic[T]):
     """
 
     def __init__(self, source: str) -> None:
+        super().__init__()
         self._source: Final = source
         self._taking = TimedLock()
 
@@ -94,4 +96,5 @@ class Iteration(Generic[T]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self.is_parents:
+            self.close()

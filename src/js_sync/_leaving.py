@@ -15,6 +15,7 @@ from js_core.errors import ConnectionClosed, NotStarted, PublishFailures
 from js_core.log import Log
 from js_core.publish import PublishFailure
 from js_sync._io import Forks
+from js_sync._owned import Owned
 
 __all__ = [
     "LISTED",
@@ -30,7 +31,7 @@ LISTED: Final = 100
 _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
 
 
-class Leaving(ABC):
+class Leaving(Owned, ABC):
     """The base of what is closed at the end of its `with` block."""
 
     @abstractmethod
@@ -38,6 +39,8 @@ class Leaving(ABC):
         """Wait for what is under way; raises `PublishFailures` for what nobody looked at."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.is_parents:
+            return
         if error is None:
             self.close()
             return

@@ -6,6 +6,8 @@ There is no reader thread on the way of a message. The thread that waits reads f
 (leader and followers); when its own answer is here it passes the reading on. A keeper thread, the
 only one a connection has, reads when nobody does, so that a program that computes for minutes
 still answers the server's PING; it steps back as soon as somebody waits in the foreground.
+
+`js_async/_link.py` lists what both guarantee.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections import deque
+import warnings
 from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final
@@ -21,27 +23,21 @@ from typing import TYPE_CHECKING, Final
 from js_core.addresses import Shuffle
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import WrongOwner
-from js_sync._io import LONGEST, Forks, Gate, Signal, Waker, open_gate
-from js_sync._sender import CUT_SHORT, Sender
-from js_sync._sockets import Wire, connected, has_bytes, keeping, poll_for, secured
+from js_sync._io import Forks, Gate, Signal, close_copy, closed, keep_until_closed, open_gate, spawn
+from js_sync._reader import GLANCE, Reader
+from js_sync._sockets import Wire, connected, has_ended, poll_for, secured
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 __all__ = ["Link"]
 
-# Below the allocator's threshold for mapped memory: recv() of more pays a page fault each time.
-_READ_SIZE: Final = 1 << 16
-# A peer that never pauses must not keep a time-out from being told.
-_LAST_READS: Final = 256
-# Nor must a peer whose bytes take long to read, or another thread that reads but gets no time from
-# the machine (seconds).
-_LAST_WAIT: Final = 1.0
-_GLANCE: Final = 0.0005
 # Written bytes go out when this much is together …
 _HIGH_WATER: Final = 1 << 15
 # … or when this long passed since bytes went out last (seconds).
 _LINGER: Final = 0.001
+# How long a peer that is behind may take for the rest of a connection that was dropped (seconds).
+_LATE: Final = 1.0
 # The keeper reads when nobody did for this long (seconds).
 _KEEPER_NAP: Final = 0.2
 
@@ -50,7 +46,7 @@ def _nothing() -> None:
     pass
 
 
-class Link(Sender):
+class Link(Reader):
     """The bytes of one connection, over one socket at a time.
 
     `on_bytes` gets what arrives, whatever it returns; `on_end` is told once when a socket that was
@@ -63,44 +59,69 @@ class Link(Sender):
         on_end: Callable[[Exception | None], None],
         busy_poll: float = 0.0,
     ) -> None:
-        super().__init__()
-        self._on_bytes: Final = on_bytes
+        super().__init__(on_bytes, busy_poll)
         self._on_end: Final = on_end
-        self._busy_poll: Final = busy_poll
-        self._keeping: Final = keeping() if busy_poll else None
         self._forks: Final = Forks.count
-        self._poll = select.poll()
-        self._waker: Final = Waker()
-        # Guards who reads and who sleeps; never held over I/O.
-        self._mutex: Final = Lock()
-        # The thread that reads, 0 for none.
-        self._reader = 0
-        self._reader_yields = False
-        self._sleepers: deque[Lock] = deque()
         self._waits = 0
-        self._reads = 0
         self._closed = False
         # Whether `drain` should be called: never, for `write` blocks while the peer is behind.
         self.is_full = False
         self._nap: Lock | None = None
-        self._lingering = False
+        self._linger = _LINGER
+        Forks.watch(self)
 
     @property
     def is_open(self) -> bool:
         """Tell whether a socket is open."""
         return self._socket is not None
 
+    @property
+    def is_inherited(self) -> bool:
+        """Tell whether this process was forked off since the link was made."""
+        return self._forks != Forks.count
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes were written that the peer has not taken, about."""
+        return sum(map(len, self._out)) + self._in_hand
+
+    def let_go(self) -> None:
+        """Close the copies that a forked child has of the descriptors; called in the child.
+
+        Takes no lock: a thread that does not exist in the child may hold it.
+        """
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            close_copy(sock)
+        self._waker.let_go()
+
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process."""
         if self._forks != Forks.count:
             raise WrongOwner("this connection was made before a fork; connect in each process")
+
+    def is_at_end(self) -> bool:
+        """Return whether the peer closed the connection, also where no thread has noticed it yet.
+
+        Asked before the first write after a pause, in which perhaps no thread read: what is written
+        after the end is lost, and nobody could know whether it arrived.
+        """
+        sock = self._socket
+        # Within its own reading a thread cannot handle the end, which comes after that.
+        return sock is None or (self._reader != get_ident() and has_ended(sock))
+
+    def noticed(self) -> None:
+        """Return when the end of the socket, of which `write` returned False, was noticed."""
+        self._read_to_end()
+        # If it was not, for want of time of the thread that reads: the next write is not refused.
+        self._sent_at = monotonic()
 
     def settle(self, deadline: Deadline) -> None:
         """Return when what came over the last socket is handed on; raises OSError."""
         while self._reader:
             if deadline.expired():
                 raise TimeoutError("what came over the last link is still being handed on")
-            time.sleep(_GLANCE)
+            time.sleep(GLANCE)
 
     def open(
         self,
@@ -127,6 +148,7 @@ class Link(Sender):
         if not isinstance(sock, socket.socket):
             raise ConnectionError("the link broke before TLS began")
         self._socket = None
+        closed(sock)
         self._adopt(secured(sock, tls, server_name, deadline))
 
     def _adopt(self, sock: Wire) -> None:
@@ -140,153 +162,12 @@ class Link(Sender):
                 if not self._closed:
                     self._poll = poll
                     self._socket = sock
+                    keep_until_closed(sock)
                     return
         sock.close()
         raise ConnectionError("the connection was closed meanwhile")
 
-    # ---- reading: leader and followers
-
-    def _receive(self, sock: Wire) -> None:
-        """Read once."""
-        try:
-            self._take_in(sock)
-        except BaseException:
-            # Interrupted (an `Exception` is dealt with below): bytes may be lost, or half taken.
-            self._drop(sock, CUT_SHORT)
-            raise
-
-    def _take_in(self, sock: Wire) -> None:
-        try:
-            data = sock.recv(_READ_SIZE)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._drop(sock, error)
-            return
-        if not data:
-            self._drop(sock, None)
-            return
-        self._reads += 1
-        try:
-            self._on_bytes(data)
-        except Exception as error:
-            self._drop(sock, error)
-
-    def _lead(self, signal: Signal, deadline: Deadline) -> None:
-        """Read for all until the own flag is up, the deadline passes or the socket ends."""
-        waker = self._waker
-        waker.busy = False
-        signal.sleepers.append(waker)
-        try:
-            if self._keeping is not None and not self._reader_yields:
-                until = min(monotonic() + self._busy_poll, deadline.at)
-                self._spin(self._keeping.give_way, signal, until)
-            while not signal.raised:
-                sock, left = self._socket, deadline.at - monotonic()
-                if sock is None or left <= 0:
-                    break
-                if self._reader_yields and (self._sleepers or self._lingering):
-                    break
-                for number, _ in self._poll.poll(min(left, LONGEST) * 1000):
-                    if number == waker.number:
-                        waker.drain()
-                    else:
-                        waker.busy = True
-                        self._receive(sock)
-                        # Before the look at the flag: who raises it now wakes this.
-                        waker.busy = False
-        finally:
-            waker.busy = False
-            signal.sleepers.remove(waker)
-
-    def _spin(self, give_way: Callable[[], object], signal: Signal, until: float) -> None:
-        """Read for all without sleeping, until the own flag is up, that moment or another waits."""
-        self._waker.busy = True
-        while not signal.raised and not self._sleepers and monotonic() < until:
-            sock = self._socket
-            if sock is None:
-                break
-            give_way()
-            self._receive(sock)
-        # Before the next look at the flag, as everywhere.
-        self._waker.busy = False
-
-    def _look(self, signal: Signal) -> None:
-        """Read what is there, before it is said that nothing came in time.
-
-        The program may have come back to this connection when the time was over already.
-        """
-        last, end = self._reads + _LAST_READS, monotonic() + _LAST_WAIT
-        while not self._try_to_lead(yields=False):
-            # Somebody else reads, and perhaps had no time yet for what is here.
-            if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
-                return
-            time.sleep(_GLANCE)
-        try:
-            for _ in range(_LAST_READS):
-                if monotonic() > end:
-                    break
-                sock = self._socket
-                ready = [number for number, _ in self._poll.poll(0)]
-                if signal.raised or sock is None or sock.fileno() not in ready:
-                    break
-                self._waker.busy = True
-                self._receive(sock)
-        finally:
-            self._waker.busy = False
-        self._step_back()
-
-    def _is_behind(self) -> bool:
-        """Tell whether bytes are here that whoever reads has not handed on."""
-        sock = self._socket
-        # In this order: he notes that he is at it before he takes bytes out of the socket.
-        return sock is not None and (has_bytes(sock) or self._waker.busy)
-
-    def _try_to_lead(self, yields: bool) -> bool:
-        with self._mutex:
-            if self._reader or self._socket is None:
-                return False
-            self._reader = get_ident()
-            self._reader_yields = yields
-            return True
-
-    def _step_back(self) -> None:
-        with self._mutex:
-            self._reader = 0
-            self._reader_yields = False
-            heir = self._sleepers[0] if self._sleepers else None
-        if heir is not None:
-            open_gate(heir)
-
-    def _pass_on(self) -> None:
-        """Wake one sleeper to read, unless somebody reads."""
-        with self._mutex:
-            if self._reader or not self._sleepers:
-                return
-            gate = self._sleepers[0]
-        open_gate(gate)
-
-    def _follow(self, signal: Signal, deadline: Deadline) -> None:
-        """Sleep until the own flag is up, the deadline passes or it is the turn to read."""
-        with Gate(signal) as gate:
-            try:
-                with self._mutex:
-                    if not self._reader and self._socket is not None:
-                        return
-                    self._sleepers.append(gate.lock)
-                if self._reader_yields:
-                    self._waker.wake()
-                gate.pause(deadline.remaining())
-                self._wake_up(gate)
-            except BaseException:
-                # Interrupted, perhaps before it was listed or when it was not any more.
-                self._wake_up(gate)
-                raise
-
-    def _wake_up(self, gate: Gate) -> None:
-        with self._mutex:
-            if gate.lock in self._sleepers:
-                self._sleepers.remove(gate.lock)
+    # ---- waiting
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Send what was written, then sleep until the flag is up or the deadline passes."""
@@ -315,29 +196,47 @@ class Link(Sender):
             raise
         return signal.raised
 
-    def wait_behind(self, signal: Signal, deadline: Deadline) -> bool:
-        """Wait as `wait` does, but read only while nobody in the foreground does."""
+    @staticmethod
+    def wait_behind(of: Callable[[], Link | None], signal: Signal, deadline: Deadline) -> bool:
+        """Wait as `wait` does, but read only while no other thread does.
+
+        `of` returns the link, or None once the program dropped it; this holds no reference to it
+        while it sleeps.
+        """
         while not signal.is_set() and not deadline.expired():
-            waits = self._waits
+            link = of()
+            if link is None:
+                break
+            waits = link._waits
+            del link
             # Never to the very end: what came meanwhile is to be read before the time is over.
-            self._doze(signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
-            if self._lingering:
-                self._linger(signal, deadline)
-            elif waits == self._waits and self._try_to_lead(yields=True):
-                try:
-                    self._lead(signal, deadline)
-                finally:
-                    self._step_back()
+            Link._doze(of, signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
+            link = of()
+            if link is None:
+                break
+            if link._lingering:
+                link._send_for_others(signal, deadline)
+            elif waits == link._waits:
+                del link
+                Link.stand_in(of, signal, deadline)
         return signal.is_set()
 
-    def _doze(self, signal: Signal, timeout: float) -> None:
+    @staticmethod
+    def _doze(of: Callable[[], Link | None], signal: Signal, timeout: float) -> None:
         with Gate(signal) as gate:
-            self._nap = gate.lock
-            if not self._lingering:
+            link = of()
+            if link is None:
+                return
+            link._nap = gate.lock
+            rests = not link._lingering
+            del link
+            if rests:
                 gate.pause(timeout)
-            self._nap = None
+            link = of()
+            if link is not None:
+                link._nap = None
 
-    def _linger(self, signal: Signal, deadline: Deadline) -> None:
+    def _send_for_others(self, signal: Signal, deadline: Deadline) -> None:
         """Send what others wrote and nobody sent, until they pause."""
         idle = 0
         while idle < 20 and not signal.is_set() and not deadline.expired():
@@ -383,20 +282,29 @@ class Link(Sender):
             pass
         self._waker.wake()
         sock.close()
+        closed(sock)
 
     # ---- writing
 
-    def write(self, data: bytes) -> None:
-        """Put bytes on the way: together with others, before anybody waits or soon after."""
-        self.offer(data)
+    def write(self, data: bytes) -> bool:
+        """Put bytes on the way: together with others, before anybody waits or soon after.
+
+        Return whether that was done, as `offer` does.
+        """
+        return self.offer(data)
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write; tell whether it was done, which here it always is: this blocks if need be.
+        """Write, blocking if need be; return whether that was done: not after the socket's end.
 
         With `now` it goes out at once, before the caller gets ready to wait for the answer.
         """
         if self._forks != Forks.count:
             self.check_owner()
+        # Not asked for each of many: what waits for the keeper was written a moment ago.
+        alone = now or not (self._lingering and self._out)
+        paused = alone and monotonic() - self._sent_at > self._linger
+        if paused and self.is_at_end():
+            return False
         if now and not self._out and self._send_past(data):
             # Written meanwhile by somebody who left it to whoever was sending.
             if self._out:
@@ -412,7 +320,7 @@ class Link(Sender):
         elif self._lingering:
             # The keeper is awake and sends within two milliseconds, or the caller sooner.
             return True
-        elif monotonic() - self._sent_at > _LINGER:
+        elif paused:
             self._flush(block=False)
         else:
             self._ask_keeper()
@@ -421,6 +329,8 @@ class Link(Sender):
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
         """Write a long message, without joining its pieces; as `offer`."""
         self.check_owner()
+        if self.is_at_end():
+            return False
         self._out.extend(pieces)
         self._out_size += sum(map(len, pieces))
         self._flush(block=True)
@@ -435,6 +345,12 @@ class Link(Sender):
     def flush(self) -> None:
         """Send what was written, as far as the peer takes it; the rest follows."""
         self._flush(block=False)
+
+    def hurry(self) -> None:
+        """Send what was written, and from now on everything at once: no keeper will do it."""
+        self._linger = -1.0
+        self._lingering = False
+        self.flush()
 
     def _ask_keeper(self) -> None:
         """Let the keeper send what is left here."""
@@ -456,6 +372,37 @@ class Link(Sender):
         sock = self._socket
         if sock is not None:
             self._end(sock, _nothing)
+
+    def drop(self, flag: Signal) -> None:
+        """Send what was written and close the link, which no program holds any more.
+
+        Called by the garbage collector. A peer that is behind gets some time, in a thread of its
+        own. `flag` wakes the keeper.
+        """
+        if self.is_inherited:
+            return
+        self.flush()
+        try:
+            if self.unsent:
+                spawn(self._close_late, "twinstream-closer")
+                return
+        except RuntimeError:
+            # The interpreter ends: no thread can begin.
+            pass
+        finally:
+            flag.set()
+        self.close()
+
+    def _close_late(self) -> None:
+        deadline = Deadline.after(_LATE)
+        while self.unsent and self.is_open and not deadline.expired():
+            time.sleep(2 * _LINGER)
+            self.flush()
+        unsent = self.unsent
+        self.close()
+        if unsent:
+            text = f"a connection was dropped without `close`, and its last {unsent} bytes are lost"
+            warnings.warn(text, RuntimeWarning, stacklevel=1)
 
     def close(self) -> None:
         """Shut the link for good."""

@@ -82,6 +82,8 @@ class Pipeline:
         self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
         self._number = 0
         self._waiting: dict[bytes, UnderWay] = {}
+        # Those of them that wait for a connection.
+        self._unsent: Final[set[bytes]] = set()
         self._to_mend: deque[UnderWay] = deque()
         self._subjects: dict[str, bytes] = {}
         self._acks: Final = AckReader()
@@ -188,7 +190,12 @@ class Pipeline:
 
     def _send(self, entry: UnderWay) -> None:
         try:
-            self._transport.ready(Deadline(self._end(entry)))
+            # The link may turn out to have ended, by which this entry is not lost.
+            self._unsent.add(entry.reply)
+            try:
+                self._transport.ready(Deadline(self._end(entry)))
+            finally:
+                self._unsent.discard(entry.reply)
             self._transport.send(entry.subject, entry.reply, entry.headers, entry.data)
         except BadArgument as error:
             # Too large for this server; an earlier attempt went to another one perhaps.
@@ -279,6 +286,8 @@ class Pipeline:
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
         """Take the news that messages to a subject, or all if None, get no answer."""
         for entry in list(self._waiting.values()):
+            if entry.reply in self._unsent:
+                continue
             # In any case of letters: nats-py puts the server's words into lower case.
             if subject is None or entry.subject.lower() == subject:
                 self._stumble(entry, error)

@@ -31,6 +31,8 @@ class Sender(ABC):
         # Appending, copying and cutting a list are one step each, whatever other threads do.
         self._out: list[Piece] = []
         self._out_size = 0
+        # What the thread that sends has taken out of the list (bytes).
+        self._in_hand = 0
         self._sent_at = 0.0
 
     @abstractmethod
@@ -121,6 +123,7 @@ class Sender(ABC):
             pieces, size = self._out[:], self._out_size
             del self._out[: len(pieces)]
             self._out_size = 0
+            self._in_hand = size
             rest = send(sock, to_write(pieces, size), block)
         except OSError as error:
             self._drop(sock, error)
@@ -128,6 +131,7 @@ class Sender(ABC):
             # Nobody knows how much went out: more behind it could be taken for a part of it.
             self._drop(sock, CUT_SHORT)
             raise
+        self._in_hand = 0
         self._sent_at = monotonic()
         if rest and self._socket is sock:
             self._out[:0] = rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from js_core.addresses import Shuffle, spread
 from js_core.deadline import Deadline
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
     from js_sync._tls_socket import TlsSocket
 
-__all__ = ["Wire", "connected", "has_bytes", "keeping", "poll_for", "secured", "send"]
+__all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "poll_for", "secured", "send"]
+
+# The event of a peer that sends no more, also while bytes are unread. Where a system lacks it, only
+# a connection that is closed in both directions is noticed so.
+_END: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
 class Wire(Protocol):
@@ -44,6 +48,10 @@ class Wire(Protocol):
 
     def shutdown(self, how: int, /) -> None:
         """End the connection: who polls it wakes up."""
+        ...
+
+    def detach(self) -> int:
+        """Return the descriptor and forget it; -1 if it is closed. Takes no lock."""
         ...
 
     def close(self) -> None:
@@ -126,6 +134,12 @@ def has_bytes(sock: Wire) -> bool:
     if number < 0:
         return False
     return bool(poll_for(select.POLLIN, number).poll(0))
+
+
+def has_ended(sock: Wire) -> bool:
+    """Return whether the peer closed the connection or it broke; bytes may be left to read."""
+    number = sock.fileno()
+    return number < 0 or bool(poll_for(_END, number).poll(0))
 
 
 def poll_for(events: int, *numbers: int) -> select.poll:

@@ -167,6 +167,10 @@ class TlsSocket:
         """End the connection: who polls it wakes up."""
         self._sock.shutdown(how)
 
+    def detach(self) -> int:
+        """Return the descriptor and forget it; takes no lock, for a forked child."""
+        return self._sock.detach()
+
     def close(self) -> None:
         """Close; nobody else is within a call."""
         with self._within:

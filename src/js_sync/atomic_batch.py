@@ -37,6 +37,7 @@ from js_models import PubAck
 from js_sync._api import Api
 from js_sync._batch_trace import BatchTrace
 from js_sync._io import Signal
+from js_sync._owned import Owned
 from js_sync._replies import Answer
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch:
+class AtomicBatch(Owned):
     """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
 
     A block that ends well commits; one that an exception leaves stores nothing::
@@ -74,6 +75,7 @@ class AtomicBatch:
     def __init__(
         self, api: Api, batch_id: str | None, max_messages: int, timeout: Seconds | None
     ) -> None:
+        super().__init__()
         name = api.transport.tokens.name() if batch_id is None else batch_id
         self._api: Final = api
         self._sheet: Final = BatchSheet(name, max_messages)
@@ -353,6 +355,8 @@ class AtomicBatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.is_parents:
+            return
         if self._outcome is AtomicOutcome.OPEN:
             if error is not None:
                 self._give_up(error)

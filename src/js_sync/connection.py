@@ -25,6 +25,7 @@ from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
 from js_sync._opening import opening
+from js_sync._owned import Owned
 from js_sync._session import Session
 from js_sync.connection_events import ConnectionEvents
 from js_sync.core_message import CoreMessage
@@ -148,7 +149,7 @@ class Stats:
     """Messages on this link that came for subscriptions that had just ended."""
 
 
-class Connection:
+class Connection(Owned):
     """A connection that mends itself. Make one with `connect`.
 
     Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
@@ -160,6 +161,7 @@ class Connection:
         on_event: Callable[[ConnectionEvent], None] | None = None,
         on_call: Callable[[Call], None] | None = None,
     ) -> None:
+        super().__init__()
         self._options: Final = options
         check_told(on_call, "on_call")
         self._report: Final[GuardedReporter[ConnectionEvent]] = GuardedReporter(
@@ -198,7 +200,7 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         """Tell whether the link is up now."""
-        return self._session.is_connected
+        return self._session.is_connected and not self._session.is_at_end()
 
     @property
     def is_closed(self) -> bool:
@@ -272,7 +274,8 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self.is_parents:
+            self.close()
 
     # ---- JetStream
 

@@ -12,6 +12,7 @@ from js_core.errors import BadArgument, RequestTimeout, TwinstreamError
 from js_core.given import check_whole
 from js_sync._io import Handler, Lock, Signal, Task, call, check_handler, spawn
 from js_sync._leaving import WorksBeside
+from js_sync._owned import Owned
 from js_sync.message import Message
 from js_sync.messages import Messages
 
@@ -61,7 +62,7 @@ class _Lane:
         self.emptied.set()
 
 
-class Consuming(WorksBeside):
+class Consuming(Owned, WorksBeside):
     """A consumption that runs beside its starter; made by `Consumer.consume`.
 
     Use it in a `with` block, or call `start`, and `stop` or `drain` in the end. An error that ended
@@ -77,6 +78,7 @@ class Consuming(WorksBeside):
         order: Order,
         progress: bool,
     ) -> None:
+        super().__init__()
         check_handler(handler)
         check_whole(concurrency, "concurrency")
         if order not in ("none", "subject", "total"):
@@ -164,7 +166,8 @@ class Consuming(WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        if not self.is_parents:
+            self.stop()
 
     # ---- the work
 

@@ -51,6 +51,7 @@ from js_sync._api import Api
 from js_sync._io import Lock, Task, spawn
 from js_sync._io import Stream as Generated
 from js_sync._leaving import WorksBeside
+from js_sync._owned import Owned
 from js_sync.consumer import Consumer
 from js_sync.message import Message
 from js_sync.messages import Messages
@@ -66,7 +67,7 @@ _AGAIN: Final = 1.0
 _BATCH: Final = 50
 
 
-class DeadLetters(WorksBeside):
+class DeadLetters(Owned, WorksBeside):
     """The dead letters of a stream or of one consumer; made by `JetStream.dead_letters`.
 
     Use it in a `with` block to make dead letters beside other work, or call `prepare` and
@@ -82,6 +83,7 @@ class DeadLetters(WorksBeside):
         names: Names,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
+        super().__init__()
         self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names
@@ -359,7 +361,8 @@ class DeadLetters(WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self.is_parents:
+            self.close()
 
     # ---- looking at them, and what to do with them
 

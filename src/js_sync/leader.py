@@ -15,6 +15,7 @@ from js_core.log_events import Elected, WillRetry
 from js_sync._asking import SlotAsking
 from js_sync._io import Handler, Signal, Task, call, check_handler, spawn
 from js_sync._leaving import WorksBeside
+from js_sync._owned import Owned
 from js_sync._slot import Place, Slots, passes
 from js_sync.lease import Lease
 
@@ -24,7 +25,7 @@ __all__ = ["Leader"]
 _GONE: Final = 1.0
 
 
-class Leader(WorksBeside):
+class Leader(Owned, WorksBeside):
     """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
 
     A stream that is deleted meanwhile is waited for. An error out of a handler, a stream that came
@@ -45,6 +46,7 @@ class Leader(WorksBeside):
         on_elected: Handler[Lease] | None,
         on_lost: Handler[Lease] | None,
     ) -> None:
+        super().__init__()
         for what, handler in {"on_elected": on_elected, "on_lost": on_lost}.items():
             if handler is not None:
                 check_handler(handler, what)
@@ -148,7 +150,8 @@ class Leader(WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        if not self.is_parents:
+            self.stop()
 
     # ---- the campaign
 

@@ -12,6 +12,7 @@ from js_core.lease import Phase
 from js_core.log_events import LeaseWasLost
 from js_core.reporter import GuardedReporter
 from js_sync._io import Forks, Signal, Task, spawn
+from js_sync._owned import Owned
 from js_sync._slot import Slot
 
 __all__ = ["Lease", "OnLost"]
@@ -20,7 +21,7 @@ OnLost = Callable[["Lease"], None]
 """Told when a lease is lost; must be quick, and may set an event or end a process."""
 
 
-class Lease:
+class Lease(Owned):
     """A lock, a place of a semaphore, or a leader's term, while it lasts.
 
     It is renewed beside the program. Leaving its `with` block gives it up, and raises `LeaseLost`
@@ -28,6 +29,7 @@ class Lease:
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
+        super().__init__()
         self._slot: Final = slot
         self._engine: Final = slot.engine
         self._on_lost: Final[GuardedReporter[Lease]] = GuardedReporter(
@@ -133,7 +135,8 @@ class Lease:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self.is_parents:
+            self.close()
 
     # ---- keeping it
 

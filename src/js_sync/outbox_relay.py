@@ -31,6 +31,7 @@ from js_sync._io import Signal, Task, spawn
 from js_sync._leaving import WorksBeside
 from js_sync._once_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_sync._outbox_window import OutboxWindow
+from js_sync._owned import Owned
 from js_sync._store_calls import StoreCalls, StoreTrouble
 from js_sync.outbox_store import OutboxStore
 
@@ -47,7 +48,7 @@ _TOGETHER: Final = 100
 _LONGEST_PAUSE: Final = 5.0
 
 
-class OutboxRelay(WorksBeside):
+class OutboxRelay(Owned, WorksBeside):
     """Stores the events of an outbox; made by `JetStream.outbox`.
 
     Used in a `with` block it works beside the program until the end of the block; `drain` works
@@ -68,6 +69,7 @@ class OutboxRelay(WorksBeside):
         timeout: Seconds,
         on_report: Callable[[OutboxReport], None] | None,
     ) -> None:
+        super().__init__()
         if not callable(getattr(store, "claim", None)):
             raise BadArgument(f"an outbox is expected, such as a SqliteOutbox, got {store!r}")
         self._jet: Final = jet
@@ -131,7 +133,8 @@ class OutboxRelay(WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        if not self.is_parents:
+            self.stop()
 
     def wake(self) -> None:
         """Look into the outbox now instead of at the next poll."""

@@ -35,6 +35,7 @@ from js_sync._delivery import ack_wait_of
 from js_sync._io import Handler, Lock, call, check_handler
 from js_sync._known_results import KnownResults
 from js_sync._once_writer import By, OnceWriter, once_writer
+from js_sync._owned import Owned
 from js_sync.consumer import Consumer
 from js_sync.consuming import Consuming, Order
 from js_sync.message import Message
@@ -49,7 +50,7 @@ __all__ = ["Processing"]
 _UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
-class Processing:
+class Processing(Owned):
     """Calls a handler for each message and stores what it returns; made by `JetStream.process`.
 
     Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.
@@ -74,6 +75,7 @@ class Processing:
         timeout: Seconds,
         on_report: Callable[[ProcessReport], None] | None,
     ) -> None:
+        super().__init__()
         check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
         check_handler(handler)
         self._jet: Final = jet
@@ -160,7 +162,8 @@ class Processing:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        if not self.is_parents:
+            self.stop()
 
     # ---- work
 

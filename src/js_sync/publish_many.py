@@ -39,6 +39,7 @@ class PublishMany(SentWhileRead):
         requests: Iterable[Publishable],
         limits: PublishLimits,
     ) -> None:
+        super().__init__()
         self._requests: Final = several(requests)
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits)

@@ -20,6 +20,7 @@ from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
 from js_sync._gets import first_seq_at
 from js_sync._io import Stream as Generated
+from js_sync._owned import Owned
 from js_sync._ranges import open_range
 from js_sync.range_reader import RangeReader
 
@@ -41,7 +42,7 @@ class _Range:
     created: Timestamp | None
 
 
-class StreamRead:
+class StreamRead(Owned):
     """Iterates over the messages of a range in order, each once; made by `Stream.read`.
 
     It ends when the range is complete; `report` tells how that is known. Raises `StreamNotFound`
@@ -51,6 +52,7 @@ class StreamRead:
     """
 
     def __init__(self, api: Api, stream: str, request: ReadRequest) -> None:
+        super().__init__()
         self._api: Final = api
         self._stream: Final = stream
         self._request: Final = request
@@ -227,4 +229,5 @@ class StreamRead:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self.is_parents:
+            self.close()

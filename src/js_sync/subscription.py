@@ -12,6 +12,7 @@ from js_core.events import MessagesDropped
 from js_core.given import check_whole
 from js_core.protocol import Frame, Sink
 from js_sync._io import Signal
+from js_sync._owned import Owned
 from js_sync._transport import Box, Transport
 from js_sync.core_message import CoreMessage
 
@@ -20,7 +21,7 @@ __all__ = ["DEFAULT_PENDING", "Subscription"]
 DEFAULT_PENDING: Final = 65_536
 
 
-class Subscription:
+class Subscription(Owned):
     """Messages of one subject; iterate it, or take one with `next`. Close it when done."""
 
     def __init__(
@@ -31,6 +32,7 @@ class Subscription:
         max_pending: int,
         tell: Callable[[MessagesDropped], None],
     ) -> None:
+        super().__init__()
         check_whole(max_pending, "max_pending")
         self._transport: Final = transport
         self._subject: Final = subject
@@ -173,4 +175,5 @@ class Subscription:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if not self.is_parents:
+            self.close()

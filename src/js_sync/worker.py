@@ -38,6 +38,7 @@ from js_sync._io import (
 from js_sync._jobs import Job, JobsHere, is_repeated
 from js_sync._leaving import WorksBeside
 from js_sync._outcomes import Outcomes
+from js_sync._owned import Owned
 from js_sync._work_settings import WorkSettings
 from js_sync.consumer import Consumer
 from js_sync.dead_letters import DeadLetters
@@ -54,7 +55,7 @@ _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError,
 _BETWEEN_LOOKS: Final = 5.0
 
 
-class Worker(WorksBeside):
+class Worker(Owned, WorksBeside):
     """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
 
     `run` works until the program is told to end. Or use it in a `with` block, or `start` and
@@ -73,6 +74,7 @@ class Worker(WorksBeside):
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
+        super().__init__()
         check_handler(handler)
         self._jet: Final = jet
         self._stream: Final = stream
@@ -258,7 +260,8 @@ class Worker(WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        if not self.is_parents:
+            self.stop()
 
     # ---- from the consumer to the queue
 

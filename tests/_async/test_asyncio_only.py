@@ -33,9 +33,9 @@ import js_async._link
 import js_async._restore
 import js_async.publisher
 from js_async._io import Interrupts, Signal, TimedLock, here, set_from_anywhere
-from js_async._link import Link, _Alarm, _Receiver
+from js_async._link import Link, _Receiver
 from js_async._pipeline import Pipeline
-from js_async._sleeper import Sleeper, Turn
+from js_async._sleeper import Alarm, Sleeper, Turn
 from js_core.deadline import Deadline, monotonic
 from js_core.protocol import Parser
 from js_models import ConsumerConfig, StreamConfig
@@ -365,7 +365,8 @@ async def test_reads_are_long_while_messages_are() -> None:
         parser.feed(data)
         return parser.needed
 
-    receiver = _Receiver(Link(take, lambda error: None))
+    link = Link(take, lambda error: None)
+    receiver = _Receiver(link)
     short, long = (b"MSG a 1 %d\r\n%b\r\n" % (size, bytes(size)) for size in (128, 4096))
     for stream in (short[:100], short[100:], long[:100], long[100:], short, short[:50]):
         receiver.get_buffer(-1)[: len(stream)] = stream
@@ -404,7 +405,7 @@ async def test_a_worker_can_be_asked_to_stop_by_any_thread() -> None:
 
 async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
     loop = asyncio.get_running_loop()
-    alarm = _Alarm(loop)
+    alarm = Alarm(loop)
     sleepers = [Sleeper(loop) for _ in range(4)]
     now = monotonic()
     for sleeper, delay in zip(sleepers, (0.02, 0.01, math.inf, 0.015), strict=True):
@@ -421,7 +422,7 @@ async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
 
 async def test_an_alarm_rings_again_after_nobody_slept() -> None:
     loop = asyncio.get_running_loop()
-    alarm = _Alarm(loop)
+    alarm = Alarm(loop)
     for delay in (0.02, 0.0, 0.01):
         sleeper = Sleeper(loop)
         alarm.set(sleeper, monotonic() + delay)

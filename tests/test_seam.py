@@ -1,0 +1,733 @@
+"""The contract of the seam, line by line, on both implementations.
+
+CONTRIBUTING.md holds the contract ("What the seam guarantees"): the name of each line there is the
+name of a check below, and a test compares the two. A check gets a twin, writes a program once, as
+it is for asyncio, and runs it for that twin in a process of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import js_sync
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakePeer, FakeServer, NatsServer
+from tests._sync.flow import eventually
+
+ROOT = Path(__file__).resolve().parents[1]
+NUMBERS = count(1)
+PATIENCE = 60
+
+PRELUDE = """
+import asyncio, gc, multiprocessing, os, select, signal, socket, sys, threading, time
+import TWIN as js
+from js_models import AckPolicy, ConsumerConfig, StreamConfig
+
+URL = sys.argv[1]
+
+
+def sockets():
+    "Return descriptors for what this process has of TCP connections to the server."
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            sock = socket.socket(fileno=os.dup(int(number)))
+        except OSError:
+            continue
+        try:
+            peer = sock.getpeername()
+        except OSError:
+            peer = ""
+        if isinstance(peer, tuple) and f":{peer[1]}" in URL:
+            found.append(sock)
+        else:
+            sock.close()
+    return found
+
+
+def until_server_left(found):
+    "Block, and with this the event loop, until the server's end of the connections is closed."
+    for sock in found:
+        poll = select.poll()
+        poll.register(sock, select.POLLRDHUP)
+        assert poll.poll(30_000)
+        sock.close()
+    # What is written right behind something else is not the first write after a pause.
+    time.sleep(0.005)
+
+
+def resources():
+    return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+
+"""
+
+
+SENT = "async def sent():\n    'Return when what was written is sent.'\n    await {}\n\n\n"
+
+
+def written(twin: str, body: str) -> str:
+    """Return a program that is written for asyncio, for a twin."""
+    sleep = "time.sleep(0.01)" if twin == "js_sync" else "asyncio.sleep(0)"
+    body = SENT.format(sleep) + textwrap.dedent(body).strip()
+    if twin == "js_sync":
+        body = re.sub(r"\b(await|async) ", "", body)
+    else:
+        body = f"async def main():\n{textwrap.indent(body, '    ')}\n\nasyncio.run(main())"
+    return PRELUDE.replace("TWIN", twin) + body + "\n"
+
+
+def started(twin: str, body: str, url: str, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, *options, "-c", written(twin, body), url]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
+
+
+def ran(twin: str, body: str, url: str, *options: str) -> tuple[int, str, str]:
+    """Run a program to its end; return its exit code and what it wrote."""
+    with started(twin, body, url, *options) as program:
+        out, err = program.communicate(timeout=PATIENCE)
+    return program.returncode, out, err
+
+
+def greet(peer: FakePeer) -> None:
+    peer.handshake()
+    peer.until_left(timeout=PATIENCE)
+    peer.reach("left")
+
+
+def has_left(fake: FakeServer) -> None:
+    """Return when the server has seen the end of the connection."""
+    eventually(lambda: fake.reached("left"))
+
+
+def deaf(peer: FakePeer) -> None:
+    """A peer that reads nothing after the greeting."""
+    peer.handshake()
+    peer.stop_reading()
+    peer.wait_for("over", timeout=PATIENCE)
+
+
+class Stored:
+    """A stream of 40 messages on a real server, and what its consumer `c` has acknowledged."""
+
+    def __init__(self, server: NatsServer) -> None:
+        self.name = f"SEAM{next(NUMBERS)}"
+        self._server = server
+        with js_sync.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=20)
+            config = StreamConfig(name=self.name, subjects=[f"{self.name}.>"])
+            stream = jet.create_stream(config)
+            stream.create_consumer(ConsumerConfig(durable_name="c"))
+            for _ in range(40):
+                jet.publish(f"{self.name}.a")
+
+    def acknowledged(self, wanted: int) -> None:
+        """Return when so many messages are acknowledged."""
+        with js_sync.connect(self._server.url) as connection:
+            consumer = connection.jetstream(timeout=20).get_consumer(self.name, "c")
+
+            def floor() -> bool:
+                info = consumer.info()
+                delivered = info.delivered.consumer_seq if info.delivered else 0
+                return delivered - (info.num_ack_pending or 0) == wanted
+
+            eventually(floor)
+
+    def messages(self, wanted: int) -> None:
+        """Return when so many messages are stored."""
+        with js_sync.connect(self._server.url) as connection:
+            stream = connection.jetstream(timeout=20).get_stream(self.name)
+            eventually(lambda: stream.info().state.messages == wanted)
+
+
+# ---- at the end of a program that does not close
+
+
+ACKS = """
+nc = await js.connect(URL)
+consumer = await nc.jetstream().get_consumer("{name}", "c")
+for message in await consumer.fetch(20):
+    await message.ack()
+"""
+
+
+def exit_acks(twin: str, server: NatsServer) -> None:
+    endings = {
+        "": 0,
+        "raise ValueError": 1,
+        "sys.exit(3)": 3,
+        "os.kill(os.getpid(), signal.SIGINT)": -2,
+    }
+    for ending, code in endings.items():
+        stored = Stored(server)
+        ended = ran(twin, ACKS.format(name=stored.name) + ending, server.url)
+        assert ended[0] == code, ended
+        stored.acknowledged(20)
+
+
+def exit_publishes(twin: str, server: NatsServer) -> None:
+    stored = Stored(server)
+    body = f"""
+    nc = await js.connect(URL)
+    for _ in range(1000):
+        await nc.publish("{stored.name}.a", b"x")
+    """
+    assert ran(twin, body, server.url) == (0, "", "")
+    stored.messages(1040)
+
+
+def exit_several(twin: str, server: NatsServer) -> None:
+    stored = Stored(server)
+    body = f"""
+    several = [await js.connect(URL) for _ in range(5)]
+    for each in several:
+        await each.publish("{stored.name}.a", b"x")
+    """
+    assert ran(twin, body, server.url) == (0, "", "")
+    stored.messages(45)
+
+
+def exit_unread(twin: str, server: NatsServer) -> None:
+    stored = Stored(server)
+    body = f"""
+    nc = await js.connect(URL)
+    consumer = await nc.jetstream().get_consumer("{stored.name}", "c")
+    messages = consumer.messages()
+    await (await messages.next(20)).ack()
+    """
+    ended = ran(twin, body, server.url)
+    assert ended[0] == 0, ended
+    stored.acknowledged(1)
+
+
+CHILD = """
+    if __name__ == "__main__":
+        kind = multiprocessing.get_context("{kind}")
+        child = kind.Process(target=work)
+        child.start()
+        child.join()
+        sys.exit(child.exitcode)
+"""
+
+
+def exit_multiprocessing(twin: str, server: NatsServer, tmp_path: Path) -> None:
+    for kind in ("fork", "spawn", "forkserver"):
+        stored = Stored(server)
+        # The name keeps it: a child that lets go of it closes it, as any other program.
+        work = "global nc\n" + ACKS.format(name=stored.name)
+        if twin == "js_sync":
+            work = re.sub(r"\bawait ", "", work)
+            text = f"def work():\n{textwrap.indent(work, '    ')}"
+        else:
+            text = f"async def main():\n{textwrap.indent(work, '    ')}\n\n"
+            text += "def work():\n    asyncio.run(main())\n"
+        path = tmp_path / f"{kind}.py"
+        path.write_text(
+            PRELUDE.replace("TWIN", twin) + text + textwrap.dedent(CHILD.format(kind=kind))
+        )
+        command = [sys.executable, str(path), server.url]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        stored.acknowledged(20)
+
+
+# Waits for nothing: the peer never takes it all.
+FILL = {
+    "js_async": """
+    async def fill():
+        while True:
+            await nc.publish("x", bytes(100_000))
+
+    try:
+        await asyncio.wait_for(fill(), 1)
+    except TimeoutError:
+        pass
+    """,
+    "js_sync": """
+    def fill():
+        try:
+            while True:
+                nc.publish("x", bytes(100_000))
+        except js.TwinstreamError:
+            pass
+
+    threading.Thread(target=fill, daemon=True).start()
+    time.sleep(1)
+    """,
+}
+
+
+def exit_bounded(twin: str, server: NatsServer) -> None:
+    """It would hang here for ever, or lose the rest without a word."""
+    with FakeServer(deaf) as fake:
+        body = "nc = await js.connect(URL)\n" + textwrap.dedent(FILL[twin])
+        code, out, err = ran(twin, body, fake.url)
+        assert (code, out) == (0, "")
+        assert re.search(r"did not take the last \d+ bytes: they are lost", err)
+        fake.tell("over")
+
+
+def exit_reconnecting(twin: str, server: NatsServer) -> None:
+    def leaving(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^PUB last")
+        peer.close()
+
+    with FakeServer(leaving, rest=lambda peer: peer.close()) as fake:
+        body = """
+        nc = await js.connect(URL, reconnect=js.ReconnectPolicy(attempts=-1, wait=20))
+        found = sockets()
+        await nc.publish("last")
+        await sent()
+        until_server_left(found)
+        """
+        assert ran(twin, body, fake.url) == (0, "", "")
+
+
+def exit_child(twin: str, server: NatsServer) -> None:
+    """What the parent wrote is sent once, by the parent."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^PUB end")
+        assert peer.count("^PUB once") == 1
+        peer.until_left(timeout=PATIENCE)
+
+    with FakeServer(script) as fake:
+        body = """
+        nc = await js.connect(URL)
+        await nc.publish("once")
+        child = os.fork()
+        if child == 0:
+            sys.exit(3)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        await nc.publish("end")
+        await nc.close()
+        sys.exit(code)
+        """
+        assert ran(twin, body, fake.url) == (3, "", "")
+
+
+def exit_unclosed(twin: str, server: NatsServer, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    made = "nc = js.connect(URL)" if twin == "js_sync" else "nc = await js.connect(URL)"
+    # Not before: tracing the imports takes long.
+    body = f"import tracemalloc\njs.connect\ntracemalloc.start(25)\n{made}\n"
+    path.write_text(written(twin, body))
+    command = [sys.executable, "-W", "default", str(path), server.url]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
+    assert ended.returncode == 0
+    assert "ResourceWarning: unclosed connection to 127.0.0.1:" in ended.stderr
+    # Where it was made.
+    assert made in ended.stderr
+
+
+# ---- a connection that the program dropped
+
+
+def drop_frees(twin: str, server: NatsServer) -> None:
+    body = """
+    async def use():
+        nc = await js.connect(URL)
+        await nc.publish("x")
+        await nc.flush()
+
+    before = resources()
+    for _ in range(3):
+        await use()
+        gc.collect()
+    end = time.monotonic() + 30
+    while resources() != before and time.monotonic() < end:
+        gc.collect()
+        await sent()
+    print(resources() == before)
+    """
+    # The first connection imports what then stays; asyncio opens what its loop needs.
+    body = "async with js.connect(URL) as first:\n    await first.flush()\n" + textwrap.dedent(body)
+    code, out, err = ran(twin, body, server.url, "-W", "always")
+    assert (code, out) == (0, "True\n"), err
+    assert err.count("ResourceWarning: unclosed connection") == 3
+
+
+def drop_sends(twin: str, server: NatsServer) -> None:
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^PUB last")
+        peer.until_left(timeout=PATIENCE)
+        peer.reach("left")
+
+    with FakeServer(script) as fake:
+        body = """
+        async def use():
+            nc = await js.connect(URL)
+            await nc.publish("last")
+            LAST
+
+        await use()
+        gc.collect()
+        print("dropped", flush=True)
+        REST
+        """
+        rest = (
+            "sys.stdin.read()" if twin == "js_sync" else "await asyncio.to_thread(sys.stdin.read)"
+        )
+        # What waits for the next turn of the loop keeps the connection until then.
+        last = "" if twin == "js_sync" else "await sent()"
+        body = body.replace("REST", rest).replace("LAST", last)
+        with started(twin, body, fake.url) as program:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "dropped\n"
+            # While the program goes on.
+            has_left(fake)
+            assert program.communicate(timeout=PATIENCE)[1] == ""
+
+
+def drop_reconnecting(twin: str, server: NatsServer) -> None:
+    def leaving(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.close()
+
+    with FakeServer(leaving, rest=lambda peer: peer.close()) as fake:
+        body = """
+        async def use():
+            broken = []
+            policy = js.ReconnectPolicy(attempts=-1, wait=0.01, max_wait=60)
+            nc = await js.connect(URL, reconnect=policy, on_event=broken.append)
+            while not any(isinstance(each, js.Disconnected) for each in broken):
+                await sent()
+
+        before = resources()
+        await use()
+        end = time.monotonic() + 30
+        while resources() != before and time.monotonic() < end:
+            gc.collect()
+            await sent()
+        print(resources() == before)
+        """
+        code, out, err = ran(twin, body, fake.url)
+        assert (code, out) == (0, "True\n"), err
+
+
+def drop_in_use(twin: str, server: NatsServer) -> None:
+    body = """
+    async def context():
+        return (await js.connect(URL)).jetstream(timeout=20)
+
+    jet = await context()
+    gc.collect()
+    await jet.account_info()
+    """
+    assert ran(twin, body, server.url) == (0, "", "")
+
+
+# ---- forks
+
+
+def fork_use(twin: str, server: NatsServer) -> None:
+    body = """
+    nc = await js.connect(URL)
+    jet = nc.jetstream()
+    child = os.fork()
+    if child == 0:
+        codes = 0
+        for use in (
+            lambda: nc.publish("x"),
+            lambda: nc.flush(),
+            lambda: jet.publish("x"),
+            lambda: nc.request("x"),
+            lambda: nc.close(),
+        ):
+            try:
+                await use()
+            except js.WrongOwner:
+                codes += 1
+        os._exit(codes)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    await nc.close()
+    """
+    assert ran(twin, body, server.url) == (0, "5\n", "")
+
+
+def fork_leaves(twin: str, server: NatsServer) -> None:
+    """A child leaves the blocks of everything that there is, and the parent goes on with it."""
+    name = f"SEAM{next(NUMBERS)}"
+    body = f"""
+    async def handler(message):
+        pass
+
+    async with js.connect(URL) as nc:
+        jet = nc.jetstream(timeout=20)
+        config = StreamConfig(name="{name}", subjects=["{name}.>"], allow_atomic=True)
+        stream = await jet.create_stream(config)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        await jet.publish("{name}.a")
+        async with (
+            nc.subscribe("{name}.*") as subscription,
+            consumer.messages() as messages,
+            stream.ordered() as ordered,
+            jet.publisher() as publisher,
+            jet.atomic_batch() as batch,
+            stream.read() as stored,
+            consumer.consume(handler) as consuming,
+        ):
+            await batch.add("{name}.b")
+            await publisher.send("{name}.c")
+            await nc.flush()
+            child = os.fork()
+            if child == 0:
+                sys.exit(3)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+            await nc.publish("{name}.a", b"the parent's")
+            while (await subscription.next(20)).data != b"the parent's":
+                pass
+        print((await stream.info()).state.messages)
+    """
+    code, out, err = ran(twin, body, server.url)
+    assert (code, out, err) == (0, "3\n4\n", ""), err
+
+
+def fork_blocks(twin: str, server: NatsServer) -> None:
+    """Nothing that a `with` block closes does it in a forked child."""
+    package = importlib.import_module(twin)
+    left = "__exit__" if twin == "js_sync" else "__aexit__"
+    # The seam's own, which are not of a connection.
+    own = {"Gate", "Interrupts", "KeepingSocket", "OpenCall", "Opening"}
+    found = set()
+    for info in pkgutil.walk_packages(package.__path__, f"{twin}."):
+        module = importlib.import_module(info.name)
+        for kind in vars(module).values():
+            if isinstance(kind, type) and kind.__module__ == info.name and hasattr(kind, left):
+                found.add(kind)
+    base = importlib.import_module(f"{twin}._owned").Owned
+    assert len(found) > 15
+    assert {kind.__name__ for kind in found if not issubclass(kind, base)} <= own
+    for kind in found:
+        if issubclass(kind, base) and kind.__init__ is not base.__init__:
+            assert "super().__init__()" in inspect.getsource(kind.__init__), kind
+
+
+def fork_close(twin: str, server: NatsServer) -> None:
+    with FakeServer(greet) as fake:
+        body = """
+        nc = await js.connect(URL)
+        child = os.fork()
+        if child == 0:
+            sys.stdin.read()
+            os._exit(0)
+        await nc.close()
+        os.waitpid(child, 0)
+        """
+        with started(twin, body, fake.url) as program:
+            has_left(fake)
+            assert program.communicate(timeout=PATIENCE) == ("", "")
+
+
+def fork_killed(twin: str, server: NatsServer) -> None:
+    with FakeServer(greet) as fake:
+        body = """
+        nc = await js.connect(URL)
+        ready, done = os.pipe()
+        if os.fork() == 0:
+            os.write(done, b"x")
+            sys.stdin.read()
+            os._exit(0)
+        os.read(ready, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """
+        with started(twin, body, fake.url) as program:
+            has_left(fake)
+            program.communicate(timeout=PATIENCE)
+
+
+# ---- the end of a socket
+
+
+def end_shuts_down(twin: str, server: NatsServer) -> None:
+    """Another descriptor of the socket does not keep the connection open."""
+    with FakeServer(greet) as fake:
+        body = """
+        nc = await js.connect(URL)
+        copies = sockets()
+        await nc.close()
+        print(len(copies), flush=True)
+        sys.stdin.read()
+        """
+        with started(twin, body, fake.url) as program:
+            has_left(fake)
+            assert program.communicate(timeout=PATIENCE) == ("1\n", "")
+
+
+def end_bounded(twin: str, server: NatsServer) -> None:
+    with FakeServer(deaf) as fake:
+        body = (
+            "before = len(sockets())\nnc = await js.connect(URL)\n"
+            + textwrap.dedent(FILL[twin])
+            + "await nc.close()\nprint(before, len(sockets()))\n"
+        )
+        assert ran(twin, body, fake.url) == (0, "0 0\n", "")
+        fake.tell("over")
+
+
+CALLS = {
+    "publish": "print((await nc.jetstream().publish('a', b'')).seq)",
+    "core publish": "await nc.publish('core'); await nc.flush(); print(1)",
+    "request": "print(len((await nc.request('a')).headers) + 1)",
+    "flush": "await nc.flush(); print(1)",
+    "fetch": "print(len(await nc.jetstream().bind_consumer('A', 'c').fetch(1, timeout=20)))",
+    "publish_many": "print([o.seq async for o in nc.jetstream().publish_many([('a', b'')])][0])",
+    "is_connected": "print(int(not nc.is_connected)); await nc.flush()",
+    "ack": "await message.ack(); await nc.flush(); print(1)",
+}
+
+
+def end_noticed(twin: str, server: NatsServer) -> None:
+    def leaving(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.deliver(pull, seq=1)
+        peer.expect("^PUB ready")
+        peer.close()
+
+    def answering(peer: FakePeer) -> None:
+        peer.handshake()
+        for operation in peer.follow():
+            if "MSG.NEXT" in operation.line:
+                peer.deliver(operation, seq=1)
+            elif operation.reply:
+                peer.answer(operation, b'{"stream":"A","seq":1}')
+
+    for call in CALLS.values():
+        with FakeServer(leaving, answering) as fake:
+            body = f"""
+            async with js.connect(URL, reconnect=js.ReconnectPolicy(wait=0.01)) as nc:
+                consumer = nc.jetstream().bind_consumer("A", "c")
+                message = (await consumer.fetch(1, timeout=20))[0]
+                found = sockets()
+                await nc.publish("ready")
+                await sent()
+                until_server_left(found)
+                {call.replace("; ", chr(10) + " " * 16)}
+            """
+            ended = ran(twin, body, fake.url)
+            assert ended == (0, "1\n", ""), (call, ended)
+            if "ack" in call:
+                assert len(fake.operations(r"^PUB \$JS.ACK")) == 1
+
+
+# ---- cancellation and interrupts
+
+
+def cancel_close(twin: str, server: NatsServer) -> None:
+    def silent(peer: FakePeer) -> None:
+        peer.stop_answering()
+        greet(peer)
+
+    interrupted = {
+        "js_sync": """
+        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        try:
+            nc.close()
+            sys.exit("not interrupted")
+        except KeyboardInterrupt:
+            pass
+        """,
+        "js_async": """
+        try:
+            async with asyncio.timeout(0.1):
+                await nc.close()
+            sys.exit("not cancelled")
+        except TimeoutError:
+            pass
+        """,
+    }
+    with FakeServer(silent) as fake:
+        body = "nc = await js.connect(URL)\n" + textwrap.dedent(interrupted[twin])
+        body += "print(nc.is_closed, len(sockets()))"
+        assert ran(twin, body, fake.url) == (0, "True 0\n", "")
+
+
+def cancel_wait(twin: str, server: NatsServer) -> None:
+    interrupted = {
+        "js_sync": """
+        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        try:
+            subscription.next(60)
+            sys.exit("not interrupted")
+        except KeyboardInterrupt:
+            pass
+        """,
+        "js_async": """
+        try:
+            async with asyncio.timeout(0.1):
+                await subscription.next(60)
+            sys.exit("not cancelled")
+        except TimeoutError:
+            pass
+        """,
+    }
+    body = (
+        "nc = await js.connect(URL)\nsubscription = await nc.subscribe('cancelled')\n"
+        + textwrap.dedent(interrupted[twin])
+        + "await nc.publish('cancelled', b'x')\nprint((await subscription.next(20)).data)\n"
+        + "print(nc.stats.links)\nawait nc.close()\n"
+    )
+    assert ran(twin, body, server.url) == (0, "b'x'\n1\n", "")
+
+
+Check = Callable[..., None]
+
+LINES: dict[str, Check] = {
+    "exit: acknowledgements": exit_acks,
+    "exit: publishes": exit_publishes,
+    "exit: several connections": exit_several,
+    "exit: unread messages": exit_unread,
+    "exit: multiprocessing": exit_multiprocessing,
+    "exit: a deaf peer": exit_bounded,
+    "exit: while reconnecting": exit_reconnecting,
+    "exit: of a forked child": exit_child,
+    "exit: a warning": exit_unclosed,
+    "drop: resources": drop_frees,
+    "drop: last bytes": drop_sends,
+    "drop: while reconnecting": drop_reconnecting,
+    "drop: only when unused": drop_in_use,
+    "fork: use": fork_use,
+    "fork: leaving blocks": fork_leaves,
+    "fork: all blocks": fork_blocks,
+    "fork: close": fork_close,
+    "fork: the parent killed": fork_killed,
+    "end: shutdown": end_shuts_down,
+    "end: a deaf peer": end_bounded,
+    "end: noticed before a write": end_noticed,
+    "cancel: close": cancel_close,
+    "cancel: a wait": cancel_wait,
+    # Lines on several addresses of a name begin with "address: ".
+}
+
+
+@pytest.mark.parametrize("twin", ["js_sync", "js_async"])
+@pytest.mark.parametrize("line", LINES)
+def test_the_contract(line: str, twin: str, server: NatsServer, tmp_path: Path) -> None:
+    check = LINES[line]
+    wants_path = "tmp_path" in check.__code__.co_varnames[: check.__code__.co_argcount]
+    if wants_path:
+        check(twin, server, tmp_path)
+    else:
+        check(twin, server)
+
+
+def test_the_contract_is_written_down_line_by_line() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    section = text.partition("## What the seam guarantees\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([a-z]+: [^`]+)` \|", section, re.MULTILINE) == list(LINES)
