@@ -52,8 +52,8 @@ class RowReader:
 
     Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
     (identity of the row) and ``ttl`` (seconds). Headers that only a server may write, and those of
-    an earlier publication, are left out (:mod:`js_core.copied_headers`). Raises :class:`~js_spark.errors.SchemaError` for columns that are missing, unknown or
-    of another type.
+    an earlier publication, are left out (:mod:`js_core.copied_headers`). Raises
+    :class:`~js_spark.errors.SchemaError` for columns that are missing, unknown or of another type.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
