@@ -100,7 +100,11 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
         )
         .orderBy("subject")
     )
-    return [SubjectSummary(**row.asDict()) for row in found.collect()]
+    seqs = ("first_seq", "last_seq")
+    return [
+        SubjectSummary(**row.asDict() | {name: int(row[name]) for name in seqs})
+        for row in found.collect()
+    ]
 
 
 def _refuse_latest(options: SourceOptions) -> None:
