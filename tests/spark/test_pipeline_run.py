@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -156,6 +157,25 @@ def test_tables_are_replayed_compacted_and_vacuumed(
     with pytest.raises(DataLossError, match="the first has sequence 3"):
         replay(spark, config, config.sources[0], 1, 5)
     assert counted(table, sink) == (31, 31)
+
+
+def test_goes_on_behind_messages_that_later_ones_replaced(
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream(max_msgs_per_subject=1, max_age=timedelta(hours=1))
+    config = config_of(tmp_path, "parquet", server.url, orders(stream))
+    for _ in range(3):
+        fill(stream, [{"id": at} for at in range(9)])
+        runs(config)
+        (verdict,) = verify(config)
+        assert verdict.problems == []
+    fill(stream, [{"id": at} for at in range(9)])
+    runs(config, recover=True)
+    assert counted(tmp_path / "lake" / "orders", "parquet") == (12, 12)
 
 
 def test_verify_finds_what_is_wrong_and_purge_keeps_it(
