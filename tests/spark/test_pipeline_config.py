@@ -117,7 +117,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("path = ", "orders.toml: is not TOML"),
         (SOURCE, "orders.toml: path: is required"),
         (HEAD, r"orders.toml: source: is required, at least once: write it as \[\[source\]\]"),
-        ('path = "s3://b/x"\n' + SOURCE, "object stores are not supported"),
+        ('path = "s3://b/x"\n' + SOURCE, "path 's3://b/x': s3: is not supported, only folders"),
+        ('path = "dbfs:/x"\n' + SOURCE, "dbfs: is not supported"),
         ("source = []\n" + HEAD, r"source: is required, at least once: write it as"),
         (
             'path = "lake"\nservers = "nats://h"\n' + SOURCE,

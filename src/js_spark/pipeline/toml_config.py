@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from js_core.errors import BadArgument
+from js_core.local_path import local_path
 from js_core.subjects import check_name
 from js_spark.errors import ConfigError, OptionError, SchemaError
 from js_spark.events import EVENT_COLUMNS
@@ -119,17 +120,15 @@ def _path(table: TomlTable, folder: Path) -> Path:
     text = table.text("path")
     if not text:
         raise table.fail("path", 'is required: the folder of the tables, for example path = "lake"')
-    if "://" in text:
-        raise table.fail(
-            "path", "must be a folder of a file system; object stores are not supported"
-        )
     return _within(folder, table, "path", text)
 
 
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
     """Return the path that a key gives: from this folder, from the home folder (~), or whole."""
     try:
-        return folder / Path(text).expanduser()
+        return folder / local_path(text, key).expanduser()
+    except BadArgument as error:
+        raise table.fail(key, str(error)) from error
     except RuntimeError as error:
         raise table.fail(
             key, f"begins in a home folder that is not known, {text!r}; write the whole path"
