@@ -97,7 +97,7 @@ def test_names_of_kafka_are_taken() -> None:
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay", "500ms, 30s, 15m or 2h"),
         ({"nats.password": "p"}, "nats.password", "needs nats.user"),
         ({"nats.token": "t", "nats.user": "u"}, "nats.token", "besides a user"),
-        ({"nats.token": "t", "nats.tokenEnv": "T"}, "nats.tokenEnv", "besides nats.token"),
+        ({"nats.token": "t", "nats.tokenEnv": "NATS_T"}, "nats.tokenEnv", "besides nats.token"),
         ({"nats.domain": "a.b"}, "nats.domain", "domain name"),
         ({"startingOfsets": "latest"}, "startingOfsets", "did you mean 'startingOffsets'"),
         ({"kafka.x": "1"}, "kafka.x", "is not known"),

@@ -13,6 +13,7 @@ from js_core.local_path import local_path
 from js_core.subjects import check_name
 from js_spark.errors import ConfigError, OptionError, SchemaError
 from js_spark.events import EVENT_COLUMNS
+from js_spark.json_schema import schema_text
 from js_spark.layout import Layout
 from js_spark.option_uses import refuse_lone_delay
 from js_spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
@@ -270,7 +271,10 @@ def _derived(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, 
         need = "is required with" if source.format == "json" else "needs"
         raise table.fail("schema", f'{need} format = "json": the path of a JSON Schema')
     if schema:
-        found["jsonSchema"] = str(_within(folder, table, "schema", schema))
+        try:
+            found["jsonSchema"] = schema_text(str(_within(folder, table, "schema", schema)))
+        except SchemaError as error:
+            raise table.fail("schema", str(error)) from error
     if source.subjects:
         found["subject"] = ",".join(source.subjects)
     most = table.number("max_messages")
