@@ -18,7 +18,7 @@ from js_spark.filters import same_filter
 from js_spark.mark import Mark, TimeAt
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
-from js_spark.other_stream import why_other
+from js_spark.other_stream import advice, why_other
 from js_spark.removal import not_before, why_lost
 from js_spark.stream_state import StreamState
 
@@ -70,11 +70,16 @@ class Continuity:
         return min(start, state.next)
 
     def stands_at(self, position: Position, state: StreamState) -> int:
-        """Return the first sequence to come for a read that stands at ``position``.
+        """Return the first sequence to come for a pipeline that stands at ``position``.
 
-        Raises `DataLossError` where the sequences below it are not those that were read.
+        Raises `DataLossError` where the sequences below it are not those that were landed.
         """
-        return state.first if self._is_other(position, state) else position.next
+        reason = why_other(position, state, self._time_at)
+        if reason is None:
+            return position.next
+        if self._strict:
+            raise DataLossError(f"{reason}; {advice(position, state)}")
+        return state.first
 
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return where the next batch begins in each stream of the read.
@@ -104,7 +109,8 @@ class Continuity:
             # Without empty batches for what was removed; in strict reads ranges follow each other.
             anew = self._anew(state)
             return evolve(anew, since=position.next) if self._strict else anew
-        return evolve(position, since=None)
+        # A copy of the stream has another time of creation.
+        return evolve(position, since=None, created=state.created)
 
     def _anew(self, state: StreamState) -> Position:
         return Position(state.first, state.created, self._filter, since=state.first)
@@ -139,7 +145,10 @@ class Continuity:
         """Tell whether a stream is not the one of ``position``; raises unless that is allowed."""
         reason = why_other(position, state, self._time_at)
         if reason is not None and self._strict:
-            raise DataLossError(f"{reason}; use a new checkpoint{_GO_ON}")
+            raise DataLossError(
+                f"{reason}; begin a new checkpoint, and a new table if the old one may hold some of"
+                " its messages"
+            )
         return reason is not None
 
     def _refuse_overtaken(self, low: int, state: StreamState, mark: Mark | None) -> None:

@@ -20,10 +20,7 @@ def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: 
     """
     if reason := why_other(end, state, time_at):
         if strict:
-            raise DataLossError(
-                f"{reason}; land into a new folder, or set failOnDataLoss=false to go on with the"
-                " stream as it is now, from its beginning"
-            )
+            raise DataLossError(f"{reason}; land it into a new folder")
         return state.first
     if state.first > end.next and strict:
         reason = why_lost(state, end.next, not_before(end.next, state, end.mark))

@@ -59,6 +59,19 @@ class LandedRows:
         several = counted.filter(pc.field("batch_count") > 1).column("seq")
         return sorted(several.to_pylist())[:most]
 
+    def landed_again(self, batch: int, most: int = 5) -> list[int]:
+        """Return the first sequences of messages that batches before and from ``batch`` on have."""
+        before = self.rows.filter(pc.field("batch") < batch)
+        if not before.num_rows:
+            return []
+        keys = MESSAGES.names
+        again = self.since(batch).rows.join(before.select(keys), keys, join_type="left semi")
+        return sorted(set(again.column("seq").to_pylist()))[:most]
+
+    def since(self, batch: int) -> LandedRows:
+        """Return the rows of batches with this number or a higher one."""
+        return LandedRows(self.rows.filter(pc.field("batch") >= batch))
+
     def up_to(self, batch: int) -> LandedRows:
         """Return the rows of batches with this number or a lower one."""
         return LandedRows(self.rows.filter(pc.field("batch") <= batch))

@@ -48,6 +48,7 @@ def run(
     *,
     once: bool = False,
     recover: bool = False,
+    accept_stream: bool = False,
     tell: Callable[[Happening], None] = lambda _: None,
     asked: Asked | None = None,
 ) -> dict[str, str]:
@@ -56,9 +57,10 @@ def run(
     With ``once`` it ends when all that the streams hold at the start is landed; otherwise it goes
     on until ``asked``. A source that fails is started again after a pause that doubles, unless the
     same error would come again. With ``recover`` it goes on where the journal ends if a checkpoint
-    is gone. ``tell`` is called only from the calling thread. Raises `PipelineBusy` while another
-    process works on the folder, and `SparkSourceError` for a session of Spark Connect, or when
-    Spark's Java process has ended.
+    is gone. With ``accept_stream`` it goes on behind what is landed with a stream that was made
+    again, if nothing shows that it is no copy; a line in the journal says so. ``tell`` is called
+    only from the calling thread. Raises `PipelineBusy` while another process works on the folder,
+    and `SparkSourceError` for a session of Spark Connect, or when Spark's Java process has ended.
     """
     refuse_connect(spark)
     asked = asked or _Never()
@@ -74,6 +76,7 @@ def run(
                 heard.put,
                 once=once,
                 recover=recover,
+                accept_stream=accept_stream,
                 is_to_end=asked.is_set,
             )
             for each in config.sources
