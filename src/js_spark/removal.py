@@ -95,4 +95,6 @@ def not_before(low: int, state: StreamState, mark: Mark | None) -> str | None:
 
 
 def _is_younger(now: str | None, since: str | None, age: int) -> bool:
-    return bool(now and since) and Timestamp.parse(now).ns - Timestamp.parse(since).ns < age
+    if now is None or since is None:
+        return False
+    return Timestamp.parse(now).ns - Timestamp.parse(since).ns < age

@@ -29,7 +29,15 @@ from js_spark.pipeline.verify import verify
 from js_spark.staging import Staging
 from js_sync import Stream
 from js_testing import NatsServer
-from tests.spark.pipelines import MAX_DELIVER, SINKS, config_of, counted, files_of, rows_of
+from tests.spark.pipelines import (
+    MAX_DELIVER,
+    SINKS,
+    config_of,
+    counted,
+    files_of,
+    rows_of,
+    write_config,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,11 +124,11 @@ def test_tables_are_replayed_compacted_and_vacuumed(
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at, "item": "x"} if at % 2 else {"id": at} for at in range(30)])
-    config = config_of(tmp_path, sink, server.url, orders(stream, "max_messages = 10"))
+    file = write_config(tmp_path, sink, server.url, orders(stream, "max_messages = 10"))
     schema = tmp_path / "order.json"
     wanted = schema.read_text()
     schema.write_text('{"required": ["item"], "properties": {"item": {"type": "string"}}}')
-    runs(config)
+    runs(read_config(file))
     lake = tmp_path / "lake"
     table, letters = lake / "orders", lake / "dead_letters" / "source=orders"
     assert (counted(table, sink), counted(letters, sink)) == ((15, 15), (15, 15))
@@ -128,6 +136,7 @@ def test_tables_are_replayed_compacted_and_vacuumed(
     # With the right schema the dead letters of two batches find their way into the table, which
     # gets the new column; doing it again changes nothing.
     schema.write_text(wanted)
+    config = read_config(file)
     for _ in range(2):
         again = replay(spark, config, config.sources[0], 5, 15)
         assert [(each.batch, each.dead_letters) for each in again] == [(0, 0), (1, 0)]
