@@ -160,6 +160,7 @@ MODULES: Final[dict[str, str]] = {
     "connect": "js_async.connection",
     "connect_with": "js_async.connection",
     "coordination_config": "js_core.coordination",
+    "copied_headers": "js_core.copied_headers",
     "from_nats": "js_async.nats_py",  # asyncio only
     "read_backup": "js_async._backup_files",
 }

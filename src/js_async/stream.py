@@ -313,10 +313,10 @@ class Stream:
         (before server 2.15 for streams in memory), `OSError` from the disk.
         """
         from js_async._backup import BackupWish, back_up
-        from js_async._backup_files import folder_of
+        from js_core.local_path import local_path
 
         wish = BackupWish(
-            target=folder_of(path),
+            target=local_path(path),
             consumers=consumers,
             check=check,
             overwrite=overwrite,

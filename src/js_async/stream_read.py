@@ -135,7 +135,7 @@ class StreamRead(Owned):
     async def arrow_batches(self) -> Generated[pa.RecordBatch]:
         """Iterate over Arrow record batches, one a page, of `arrow_schema()`.
 
-        Needs pyarrow; raises `Unsupported` without it.
+        Needs pyarrow; raises `Unsupported` without it, and at a sequence from 2**63 up.
         """
         from js_core.arrow import record_batch, require_arrow
 

@@ -27,7 +27,8 @@ def arrow_schema() -> pa.Schema:
     """Return the columns of a read: subject, seq, time, headers, data.
 
     `time` is in nanoseconds, UTC; `headers` has all values of each name and is null where a
-    message has none. Raises `Unsupported` without pyarrow.
+    message has none. `seq` is a signed integer: a read raises `Unsupported` at a sequence from
+    2**63 up. Raises `Unsupported` without pyarrow.
     """
     require_arrow()
     import pyarrow as pa
@@ -44,7 +45,10 @@ def arrow_schema() -> pa.Schema:
 
 
 def record_batch(page: StoredPage) -> pa.RecordBatch:
-    """Return a page as a record batch of `arrow_schema`."""
+    """Return a page as a record batch of `arrow_schema`.
+
+    Raises `Unsupported` for a sequence from 2**63 up.
+    """
     import pyarrow as pa
 
     schema = arrow_schema()
@@ -52,12 +56,23 @@ def record_batch(page: StoredPage) -> pa.RecordBatch:
     blocks: list[bytes] = columns.headers.to_pylist()
     arrays = [
         text_array(columns.subjects),
-        columns.seqs,
+        _signed(columns.seqs),
         columns.times,
         pa.array([header_pairs(each) for each in blocks], schema.field("headers").type),
         columns.payloads,
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _signed(seqs: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    if seqs.type == pa.int64():
+        return seqs
+    raise Unsupported(
+        f"sequence {seqs[-1]} does not fit the column seq, a signed integer of 64 bits: iterate"
+        " over the messages of the read, or read its pages with `next_page`"
+    )
 
 
 def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:

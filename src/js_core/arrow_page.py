@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowPage"]
 
+_MOST_SIGNED: Final = 2**63 - 1
+
 
 @frozen
 class ArrowPage:
     """Messages in the order of their sequences, as arrays of one length.
 
-    ``seqs`` are 64-bit integers, ``times`` nanoseconds in UTC; ``subjects``, ``headers`` and
-    ``payloads`` are bytes as in `StoredPage`. ``pending`` is what the server said behind the last
-    one: how many messages were left then.
+    ``seqs`` are signed 64-bit integers, or unsigned ones in a page that has a sequence from 2**63
+    up: the server counts to 2**64 - 1. ``times`` are nanoseconds in UTC; ``subjects``, ``headers``
+    and ``payloads`` are bytes as in `StoredPage`. ``pending`` is what the server said behind the
+    last one: how many messages were left then.
     """
 
     seqs: pa.Array
@@ -48,7 +51,7 @@ class ArrowPage:
         if len(pages) == 1:
             return pages[0]
         return cls(
-            pa.concat_arrays([each.seqs for each in pages]),
+            _joined([each.seqs for each in pages]),
             pa.concat_arrays([each.subjects for each in pages]),
             pa.concat_arrays([each.times for each in pages]),
             pa.concat_arrays([each.headers for each in pages]),
@@ -75,13 +78,22 @@ class ArrowPage:
 def _listed(page: StoredPage) -> ArrowPage:
     import pyarrow as pa
 
+    signed = not page.seqs or page.seqs[-1] <= _MOST_SIGNED
     return ArrowPage(
-        pa.array(page.seqs, pa.int64()),
+        pa.array(page.seqs, pa.int64() if signed else pa.uint64()),
         pa.array(page.subjects, pa.binary()),
         _times(page.times),
         pa.array(page.headers, pa.binary()),
         pa.array(page.payloads, pa.binary()),
     )
+
+
+def _joined(seqs: list[pa.Array]) -> pa.Array:
+    import pyarrow as pa
+
+    if all(each.type == seqs[0].type for each in seqs):
+        return pa.concat_arrays(seqs)
+    return pa.concat_arrays([each.cast(pa.uint64()) for each in seqs])
 
 
 def _times(times: Sequence[bytes | int]) -> pa.Array:

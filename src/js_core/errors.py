@@ -372,6 +372,8 @@ _BY_CODE: dict[int, type[JetStreamError]] = {
 }
 
 
+_COPY = "to publish a received message again, give copied_headers(message.headers)"
+
 # What to do where the server's words do not say it.
 _ADVICE: dict[int, str] = {
     10074: "num_replicas above 1 needs a cluster",
@@ -380,6 +382,8 @@ _ADVICE: dict[int, str] = {
     10168: "make the stream with allow_msg_counter, which cannot be set later",
     10174: "set allow_atomic of the stream",
     10188: "set allow_msg_schedules of the stream, which cannot be undone",
+    10212: f"Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; {_COPY}",
+    10227: f"only servers write Nats-Stream-Source; {_COPY}",
 }
 
 

@@ -28,10 +28,14 @@ __all__ = [
 ]
 
 # What the server says to a message that no repeat makes better: too large, headers too large,
-# rollup, time to live, counters, batches, schedules, a condition that cannot be read.
-_FAULTS: Final = frozenset(
-    {10054, 10097, 10111, 10165, 10166, *range(10168, 10176), 10177, 10179, *range(10188, 10194)}
-)
+# rollup, time to live, counters, batches, schedules, a condition that cannot be read, a header that
+# only a server may write.
+_SCHEDULES: Final = frozenset({*range(10188, 10193), 10203, 10212, 10223})
+_FAULTS: Final = _SCHEDULES | {
+    *(10054, 10097, 10111, 10165, 10166),
+    *range(10168, 10176),
+    *(10177, 10179, 10193, 10227),
+}
 
 
 @frozen(kw_only=True)

@@ -46,7 +46,7 @@ class Batcher:
         )
         self._mode: Final = options.mode
         self._decoder: Final = _decoder(options, layout, requested)
-        self._builders: Final = [_builder(layout, name) for name in requested.names]
+        self._builders: Final = [_builder(layout, name, options) for name in requested.names]
         self._judges_headers: Final = options.include_headers
 
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
@@ -108,7 +108,7 @@ def _decoder(
     )
 
 
-def _builder(layout: Layout, name: str) -> Callable[[_Block], pa.Array]:
+def _builder(layout: Layout, name: str, options: SourceOptions) -> Callable[[_Block], pa.Array]:
     if name in layout.payload.names:
         return lambda block: _payload(block).column(name)
     if name == EXTRA:
@@ -117,7 +117,8 @@ def _builder(layout: Layout, name: str) -> Callable[[_Block], pa.Array]:
         return _errors
     if name == layout.raw_column and layout.is_typed:
         return _misfit_payloads
-    build: Part = part(name.removeprefix("_") if layout.is_typed else name)
+    own_name = name.removeprefix("_") if layout.is_typed else name
+    build: Part = part(own_name, options.uint64)
     return lambda block: build(block.page, block.stream)
 
 

@@ -30,6 +30,9 @@ SeqAt: TypeAlias = Callable[[str, datetime], int | None]
 
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
+#: The end of a read is exclusive, so an end may be one more than the largest sequence.
+_MOST: Final = 2**64
+
 
 @frozen
 class Bound:
@@ -159,10 +162,10 @@ def _place(option: str, name: str, value: object) -> int | _Word:
     if isinstance(value, int) and not isinstance(value, bool):
         if value in _NUMBERS:
             return _NUMBERS[value]
-        if value >= 1:
+        if 1 <= value <= _MOST:
             return value
     raise OptionError(
         option,
-        f"stream {name!r}: must be a sequence from 1 up, -2 (earliest) or -1 (latest),"
+        f"stream {name!r}: must be a sequence from 1 to 2**64 - 1, -2 (earliest) or -1 (latest),"
         f" got {value!r}",
     )

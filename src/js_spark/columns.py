@@ -12,6 +12,8 @@ from js_core.arrow import header_pairs, text_array
 from js_core.arrow_page import ArrowPage
 from js_spark import fields
 from js_spark.decode import arrow_type
+from js_spark.errors import OptionError
+from js_spark.json_schema import Uint64
 
 __all__ = ["HEADERS", "Part", "part", "part_type"]
 
@@ -22,15 +24,23 @@ HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
 """Names as stored, with all their values in order."""
 
 _MOMENT: Final = arrow_type(fields.TIMESTAMP)
+_DECIMAL: Final = arrow_type(fields.DECIMAL20)
 
 
-def part(name: str) -> Part:
-    """Return the builder of a message's part: subject, data, headers, stream, seq or timestamp."""
+def part(name: str, uint64: Uint64) -> Part:
+    """Return the builder of a message's part: subject, data, headers, stream, seq or timestamp.
+
+    Sequences are unsigned numbers of 64 bits, so ``uint64`` decides what becomes of them.
+    """
+    if name == "seq" and uint64 == "decimal":
+        return _decimal_seqs
     return _PARTS[name]
 
 
-def part_type(name: str) -> DataType:
+def part_type(name: str, uint64: Uint64) -> DataType:
     """Return the Spark type of that column."""
+    if name == "seq" and uint64 == "decimal":
+        return fields.DECIMAL20
     return _TYPES[name]
 
 
@@ -43,7 +53,17 @@ def _data(page: ArrowPage, stream: str) -> pa.Array:
 
 
 def _seqs(page: ArrowPage, stream: str) -> pa.Array:
-    return page.seqs
+    if page.seqs.type == pa.int64():
+        return page.seqs
+    raise OptionError(
+        "uint64",
+        f"is long, and sequence {page.seqs[-1]} of stream {stream} is above 2**63 - 1, the most"
+        " that a bigint holds: set uint64=decimal, or select columns without the sequence",
+    )
+
+
+def _decimal_seqs(page: ArrowPage, stream: str) -> pa.Array:
+    return page.seqs.cast(_DECIMAL)
 
 
 def _stream(page: ArrowPage, stream: str) -> pa.Array:

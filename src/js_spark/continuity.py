@@ -1,7 +1,7 @@
 """Whether a stream still is what the checkpoint remembers, and holds what was promised.
 
-Five cases are told apart: messages that the stream's limits removed before they were read, a stream
-that was deleted and made again, one that was put back to an earlier state and keeps its time of
+Five cases are told apart: messages that were lost before they were read (`removal`), a stream that
+was deleted and made again, one that was put back to an earlier state and keeps its time of
 creation, a filter that was changed, and streams that were added to or taken out of the read.
 With ``failOnDataLoss=false`` the read goes on with what there is.
 """
@@ -15,10 +15,11 @@ from attrs import evolve
 from js_spark.bounds import Bound, SeqAt
 from js_spark.errors import CheckpointError, DataLossError, OptionError
 from js_spark.filters import same_filter
-from js_spark.mark import TimeAt
+from js_spark.mark import Mark, TimeAt
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
-from js_spark.other_stream import why_other
+from js_spark.other_stream import advice, why_other
+from js_spark.removal import not_before, why_lost
 from js_spark.stream_state import StreamState
 
 __all__ = ["Continuity"]
@@ -44,11 +45,13 @@ class Continuity:
         return self.within(bound, start, state)
 
     def check_start(self, bound: Bound, start: int, state: StreamState) -> None:
-        """Refuse to start below the first message, when somebody asked for that sequence."""
-        if self._strict and bound.is_explicit and start < state.first:
+        """Refuse to start at a sequence that was asked for, if messages from there on are lost."""
+        if not (self._strict and bound.is_explicit and start < state.first):
+            return
+        if reason := why_lost(state, start, None):
             raise DataLossError(
                 f"stream {state.name}: startingOffsets asks for sequence {start}, but the first one"
-                f" left is {state.first}{_GO_ON}"
+                f" left is {state.first}, and {reason}{_GO_ON}"
             )
 
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
@@ -67,11 +70,16 @@ class Continuity:
         return min(start, state.next)
 
     def stands_at(self, position: Position, state: StreamState) -> int:
-        """Return the first sequence to come for a read that stands at ``position``.
+        """Return the first sequence to come for a pipeline that stands at ``position``.
 
-        Raises `DataLossError` where the sequences below it are not those that were read.
+        Raises `DataLossError` where the sequences below it are not those that were landed.
         """
-        return state.first if self._is_other(position, state) else position.next
+        reason = why_other(position, state, self._time_at)
+        if reason is None:
+            return position.next
+        if self._strict:
+            raise DataLossError(f"{reason}; {advice(position, state)}")
+        return state.first
 
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return where the next batch begins in each stream of the read.
@@ -97,20 +105,30 @@ class Continuity:
                 f" over before would never be read: use a new checkpoint{_GO_ON}"
             )
         if state.first > position.next:
-            self._refuse_overtaken(position.next, state)
-            return self._anew(state)  # without empty batches for the gap
-        return evolve(position, since=None)
+            self._refuse_overtaken(position.next, state, position.mark)
+            # Without empty batches for what was removed; in strict reads ranges follow each other.
+            anew = self._anew(state)
+            return evolve(anew, since=position.next) if self._strict else anew
+        # A copy of the stream has another time of creation.
+        return evolve(position, since=None, created=state.created)
 
     def _anew(self, state: StreamState) -> Position:
         return Position(state.first, state.created, self._filter, since=state.first)
 
     def check_batch(
-        self, low: int, position: Position, state: StreamState | None, name: str
+        self,
+        low: int,
+        position: Position,
+        state: StreamState | None,
+        name: str,
+        before: Mark | None = None,
     ) -> StreamState | None:
         """Return the state of a stream that a batch reads, after it was planned.
 
-        It is None if the stream is another one by now and going on is allowed: what it holds under
-        these sequences belongs to the next batch, which begins at its first message.
+        ``before`` is the last message that the stream had when the batch before was planned.
+
+        The state is None if the stream is another one by now and going on is allowed: what it holds
+        under these sequences belongs to the next batch, which begins at its first message.
         """
         if state is None:
             raise CheckpointError(
@@ -120,19 +138,24 @@ class Continuity:
         if self._is_other(position, state):
             return None
         if state.first > low:
-            self._refuse_overtaken(low, state)
+            self._refuse_overtaken(low, state, before)
         return state
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
         """Tell whether a stream is not the one of ``position``; raises unless that is allowed."""
         reason = why_other(position, state, self._time_at)
         if reason is not None and self._strict:
-            raise DataLossError(f"{reason}; use a new checkpoint{_GO_ON}")
+            raise DataLossError(
+                f"{reason}; begin a new checkpoint, and a new table if the old one may hold some of"
+                " its messages"
+            )
         return reason is not None
 
-    def _refuse_overtaken(self, low: int, state: StreamState) -> None:
-        if self._strict:
+    def _refuse_overtaken(self, low: int, state: StreamState, mark: Mark | None) -> None:
+        if not self._strict:
+            return
+        if reason := why_lost(state, low, not_before(low, state, mark)):
             raise DataLossError(
-                f"stream {state.name}: the limits of the stream removed messages from {low} to"
-                f" {state.first - 1} before they were read{_GO_ON}"
+                f"stream {state.name}: messages from {low} to {state.first - 1} were removed before"
+                f" they were read: {reason}{_GO_ON}"
             )

@@ -6,6 +6,7 @@ from js_spark.errors import DataLossError
 from js_spark.mark import TimeAt
 from js_spark.offsets import Position
 from js_spark.other_stream import why_other
+from js_spark.removal import not_before, why_lost
 from js_spark.stream_state import StreamState
 
 __all__ = ["start_behind"]
@@ -15,18 +16,18 @@ def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: 
     """Return the first sequence to land behind ``end``; ``time_at`` looks up a message.
 
     With ``strict`` it raises `DataLossError` if the stream is another one by now, was put back to
-    an earlier state, or removed messages before they were landed.
+    an earlier state, or lost messages before they were landed.
     """
     if reason := why_other(end, state, time_at):
         if strict:
-            raise DataLossError(
-                f"{reason}; land into a new folder, or set failOnDataLoss=false to go on with the"
-                " stream as it is now, from its beginning"
-            )
+            raise DataLossError(f"{reason}; land it into a new folder")
         return state.first
     if state.first > end.next and strict:
-        raise DataLossError(
-            f"stream {state.name}: sequences {end.next} to {state.first - 1} were removed before"
-            " they were landed; set failOnDataLoss=false to go on with what is left"
-        )
+        reason = why_lost(state, end.next, not_before(end.next, state, end.mark))
+        if reason is not None:
+            raise DataLossError(
+                f"stream {state.name}: sequences {end.next} to {state.first - 1} were removed"
+                f" before they were landed: {reason}; set failOnDataLoss=false to go on with what"
+                " is left"
+            )
     return max(end.next, state.first)

@@ -19,7 +19,14 @@ from js_core.answers import read_json
 from js_spark import fields
 from js_spark.errors import SchemaError
 
-__all__ = ["Resolver", "Uint64", "load_schema", "struct_of"]
+__all__ = [
+    "Resolver",
+    "Uint64",
+    "is_schema_text",
+    "load_schema",
+    "schema_text",
+    "struct_of",
+]
 
 Schema: TypeAlias = Mapping[str, object]
 Resolver: TypeAlias = Callable[[str], Schema]
@@ -31,15 +38,8 @@ _INT32: Final = (-(2**31), 2**31 - 1)
 _INT64_MAX: Final = 2**63 - 1
 
 
-def load_schema(text_or_path: str) -> Schema:
-    """Return the JSON Schema in a text (it starts with ``{``) or in the file at a path."""
-    text, where = text_or_path.strip(), "the JSON Schema"
-    if not text.startswith("{"):
-        where = f"the JSON Schema file {text_or_path!r}"
-        try:
-            text = Path(text_or_path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(f"{where} cannot be read: {error}") from error
+def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
+    """Return the JSON Schema in a text; ``where`` is what errors call it."""
     try:
         schema = read_json(text)
     except ValueError as error:
@@ -47,6 +47,28 @@ def load_schema(text_or_path: str) -> Schema:
     if not isinstance(schema, dict):
         raise SchemaError(f"{where} must be an object that describes an object")
     return cast(Schema, schema)
+
+
+def schema_text(text_or_path: str) -> str:
+    """Return the text of a JSON Schema that is given as text or as the path of a file.
+
+    Executors get the text: they need not have the file, nor the same one. Raises
+    :class:`~js_spark.errors.SchemaError` for a file that holds none.
+    """
+    if is_schema_text(text_or_path):
+        return text_or_path
+    where = f"the JSON Schema file {text_or_path!r}"
+    try:
+        text = Path(text_or_path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(f"{where} cannot be read: {error}") from error
+    load_schema(text, where)
+    return text
+
+
+def is_schema_text(text_or_path: str) -> bool:
+    """Tell whether this is the text of a schema, not the path of a file."""
+    return text_or_path.lstrip().startswith("{")
 
 
 def struct_of(

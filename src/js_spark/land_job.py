@@ -18,10 +18,12 @@ from attrs import frozen
 
 from js_spark.continuity import Continuity
 from js_spark.leader import Leader
+from js_spark.mark import Mark
 from js_spark.offsets import Position
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, partition_count, read_way, split
 from js_spark.range_task import read_pages
+from js_spark.removal import not_before
 from js_spark.split_tables import TableNames, TableSplit
 from js_spark.table_files import TableFile, TableFiles
 
@@ -96,9 +98,11 @@ def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
 
 
 def ranges_of(
-    leader: Leader, options: SourceOptions, start: int, end: Position
+    leader: Leader, options: SourceOptions, start: int, end: Position, before: Mark | None = None
 ) -> list[SequenceRange]:
     """Split the planned range of a read's only stream; the list is empty if it holds nothing.
+
+    ``before`` is the last message that the stream had when the batch before was planned.
 
     Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream has lost messages of
     the range, or is not the one that ``end`` describes: one that was made later, or put back to an
@@ -106,10 +110,11 @@ def ranges_of(
     """
     (state,) = leader.states()
     continuity = Continuity(options, leader.time_at)
-    if continuity.check_batch(start, end, state, state.name) is None:
+    if continuity.check_batch(start, end, state, state.name, before) is None:
         return []
     low, high = max(start, state.first), min(end.next, state.next)
     if high <= low:
         return []
     parts = partition_count(options, high - low)
-    return split(state.name, low, high, parts, read_way(options, state), state.created)
+    since = not_before(low, state, before)
+    return split(state.name, low, high, parts, read_way(options, state), state.created, since)

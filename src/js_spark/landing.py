@@ -16,6 +16,7 @@ from js_spark.journaled import start_behind
 from js_spark.land_job import LandJob, ranges_of
 from js_spark.leader import Leader
 from js_spark.lock import locked
+from js_spark.mark import Mark
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport, TableReport
 from js_spark.split_tables import DEAD_LETTERS, TableNames
@@ -44,9 +45,9 @@ class Landing:
             return self._run(spark, journal)
 
     def _run(self, spark: SparkSession, journal: Journal) -> LandReport:
-        begun = journal.plan()
-        self._refuse_filter(begun or journal.last())
-        plan = begun or self._next_plan(journal)
+        begun, last = journal.plan(), journal.last()
+        self._refuse_filter(begun or last)
+        plan = begun or self._next_plan(last)
         if plan.end <= plan.start:
             return self._nothing(plan)
         if begun is None:
@@ -54,7 +55,7 @@ class Landing:
             journal.begin(plan)
         tables = ParquetBatch(self.root, self.root / STAGING, plan.batch_id, self._stream)
         try:
-            found = self._write(spark, plan, tables)
+            found = self._write(spark, plan, tables, None if last is None else last.mark)
             report = self._verified(plan, tables, found)
         finally:
             tables.close()
@@ -87,8 +88,7 @@ class Landing:
     def _filter(self) -> str:
         return ",".join(self.options.subjects)
 
-    def _next_plan(self, journal: Journal) -> Plan:
-        last = journal.last()
+    def _next_plan(self, last: Plan | None) -> Plan:
         with Leader(self.options) as leader:
             (state,) = leader.states()
             start = self._start(leader, state, last)
@@ -124,11 +124,13 @@ class Landing:
         strict = self.options.fail_on_data_loss
         return start_behind(state, last.position, leader.time_at, strict=strict)
 
-    def _write(self, spark: SparkSession, plan: Plan, tables: ParquetBatch) -> int:
+    def _write(
+        self, spark: SparkSession, plan: Plan, tables: ParquetBatch, before: Mark | None
+    ) -> int:
         """Land the batch, and return how many messages the tasks found."""
         job = LandJob(self.options, self._names, tables.folder)
         with Leader(self.options) as leader:
-            ranges = ranges_of(leader, self.options, plan.start, plan.position)
+            ranges = ranges_of(leader, self.options, plan.start, plan.position, before)
         landed = job.run(spark, ranges)
         put_landed(tables, job, landed)
         return sum(each.rows for each in landed)

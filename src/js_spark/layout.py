@@ -106,7 +106,7 @@ def _companions(options: SourceOptions) -> list[StructField]:
 
 def _parts(prefix: str, names: tuple[str, ...], options: SourceOptions) -> list[StructField]:
     wanted = (*names, "headers") if options.include_headers else names
-    return [fields.optional(prefix + name, part_type(name)) for name in wanted]
+    return [fields.optional(prefix + name, part_type(name, options.uint64)) for name in wanted]
 
 
 def _refuse_clash(payload: StructType, beside: StructType) -> None:

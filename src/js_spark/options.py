@@ -14,9 +14,10 @@ from js_core.errors import BadArgument
 from js_core.range_read import PAGE_MESSAGES
 from js_core.subject_match import widest
 from js_core.subjects import check_filter, check_name
+from js_spark.allowed import SCHEMAS, check_file
 from js_spark.bounds import Bound, Strategy
 from js_spark.errors import OptionError
-from js_spark.json_schema import Uint64
+from js_spark.json_schema import Uint64, is_schema_text, schema_text
 from js_spark.options_map import OptionsMap
 from js_spark.settings import ConnectionSettings
 
@@ -58,7 +59,7 @@ class SourceOptions:
     include_headers: bool = False
     value_format: ValueFormat = "raw"
     json_schema: str | None = None
-    """JSON text, or the path of a file on the driver."""
+    """JSON text. A file that the option names is read once, on the driver."""
     mode: Mode = "PERMISSIVE"
     uint64: Uint64 = "long"
     corrupt_column: str = "_raw"
@@ -77,7 +78,7 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Read and check all options. Raises `OptionError`."""
+        """Read and check all options. Raises `OptionError`, and `SchemaError` for `jsonSchema`."""
         if not options:
             raise OptionError("stream", _NO_OPTIONS)
         given = OptionsMap(options)
@@ -94,7 +95,7 @@ class SourceOptions:
             read_mode=given.word("readMode", _READ_MODES),
             include_headers=given.boolean("includeHeaders", False),
             value_format=given.word("valueFormat", _FORMATS),
-            json_schema=given.text("jsonSchema"),
+            json_schema=_json_schema(given),
             mode=given.word("mode", _MODES),
             uint64=given.word("uint64", _UINT64),
             corrupt_column=given.text("columnNameOfCorruptRecord") or "_raw",
@@ -137,6 +138,15 @@ def _streams(given: OptionsMap) -> tuple[str, ...]:
         except BadArgument as error:
             raise OptionError(given.given_name("stream", "subscribe"), str(error)) from error
     return streams
+
+
+def _json_schema(given: OptionsMap) -> str | None:
+    found = given.text("jsonSchema")
+    if found is None:
+        return None
+    if not is_schema_text(found):
+        check_file("jsonSchema", found, SCHEMAS)
+    return schema_text(found)
 
 
 def _subjects(given: OptionsMap) -> tuple[str, ...]:

@@ -31,16 +31,26 @@ class SequenceRange(InputPartition):
     """Sequences ``start`` up to, not including, ``end`` of one stream, read by one task.
 
     ``way`` says what reads it. ``created`` tells the stream from one that was made later: a range
-    may be read long after it was planned. If it is empty, nobody looks.
+    may be read long after it was planned. If it is empty, the task does not compare. No message of
+    the range was stored before ``since``, if that is known.
     """
 
-    def __init__(self, stream: str, start: int, end: int, way: Way, created: str = "") -> None:
+    def __init__(
+        self,
+        stream: str,
+        start: int,
+        end: int,
+        way: Way,
+        created: str = "",
+        since: str | None = None,
+    ) -> None:
         super().__init__((stream, start, end))
         self.stream = stream
         self.start = start
         self.end = end
         self.way: Way = way
         self.created = created
+        self.since = since
 
     @property
     def by_consumer(self) -> bool:
@@ -62,13 +72,19 @@ def partition_count(options: SourceOptions, size: int) -> int:
 
 
 def split(
-    stream: str, start: int, end: int, parts: int, way: Way, created: str = ""
+    stream: str,
+    start: int,
+    end: int,
+    parts: int,
+    way: Way,
+    created: str = "",
+    since: str | None = None,
 ) -> list[SequenceRange]:
     """Return ``parts`` ranges of equal size (to one) that cover ``[start, end)`` exactly."""
     size = end - start
     edges = [start + size * at // parts for at in range(parts + 1)]
     return [
-        SequenceRange(stream, low, high, way, created)
+        SequenceRange(stream, low, high, way, created, since)
         for low, high in pairwise(edges)
         if high > low
     ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from js_core.arrow_page import ArrowPage
 from js_core.errors import JetStreamError, PermissionDenied, TwinstreamError
+from js_models import Timestamp
 from js_spark.batcher import Batcher
 from js_spark.errors import DataLossError
 from js_spark.holes import Holes
@@ -14,6 +16,7 @@ from js_spark.leader import Leader
 from js_spark.options import SourceOptions
 from js_spark.passing import through
 from js_spark.plan import SequenceRange
+from js_spark.removal import why_lost
 from js_spark.stream_state import StreamState, stream_state
 
 if TYPE_CHECKING:
@@ -49,19 +52,22 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
         reader, page = _begin(jet, options, part)
         holes = Holes(part.start, part.end)
 
-        def settle(hole: int | None) -> None:
+        def settle(hole: int | None, since: str | None) -> None:
             if hole is not None and options.fail_on_data_loss:
-                _settle(_aside(leader, jet), options, part, hole)
+                _settle(_aside(leader, jet), options, part, hole, since)
 
+        since = part.since
         try:
             while page is not None:
                 found = ArrowPage.of(page)
-                settle(holes.in_page(found.seqs))
+                hole = holes.in_page(found.seqs)
+                settle(hole, since if hole is None else _time_below(found, hole) or since)
                 yield found
+                since = _time_below(found, part.end) or since
                 page = reader.next_page()
         finally:
             reader.close()
-        settle(holes.at_end())
+        settle(holes.at_end(), since)
 
 
 def _begin(
@@ -125,16 +131,27 @@ def _aside(leader: Leader, jet: JetStream) -> JetStream:
         return jet
 
 
-def _settle(jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int) -> None:
-    """Tell messages that were never there (gaps are normal) from those that went while reading.
+def _time_below(page: ArrowPage, seq: int) -> str | None:
+    """Return when the last message of a page below a sequence was stored, None without one."""
+    count = bisect_left(range(len(page)), seq, key=lambda at: page.seqs[at].as_py())
+    return Timestamp.from_ns(page.times[count - 1].value).rfc3339() if count else None
 
-    A stream that begins at the hole or below has lost nothing in front of the read.
+
+def _settle(
+    jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int, since: str | None
+) -> None:
+    """Distinguish messages that were never there (gaps are normal) from those lost while reading.
+
+    A stream that begins at the hole or below has lost nothing in front of the read. No message from
+    the hole on was stored before ``since``.
     """
     state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
     _refuse_other(state, part)
-    if state.first > hole:
+    if state.first <= hole:
+        return
+    if reason := why_lost(state, hole, since):
         raise DataLossError(
             f"stream {part.stream}: messages from {hole} to {min(state.first, part.end) - 1} were"
-            " removed, by limits or a purge, before they were read; set failOnDataLoss=false to"
-            " go on with what is left"
+            f" removed before they were read: {reason}; set failOnDataLoss=false to go on with what"
+            " is left"
         )

@@ -15,6 +15,7 @@ from js_spark.leader import Leader
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, partition_count, read_way, split
 from js_spark.range_task import read_batches
+from js_spark.removal import not_before
 from js_spark.stream_state import StreamState
 
 if TYPE_CHECKING:
@@ -60,4 +61,5 @@ class JetStreamReader(DataSourceReader):
             return []
         way = read_way(options, state)
         parts = partition_count(options, end - start)
-        return split(state.name, start, end, parts, way, state.created)
+        since = not_before(start, state, None)
+        return split(state.name, start, end, parts, way, state.created, since)

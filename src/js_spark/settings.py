@@ -1,7 +1,8 @@
 """How the source and the sink connect: picklable, and safe to print.
 
-Secrets come as references (the name of an environment variable, read where the connection is
-made) or inline under names that Spark redacts in plans and event logs.
+Secrets come as references (the name of an environment variable or of a file, read where the
+connection is made; `allowed` says which) or inline under names that Spark redacts in plans and
+event logs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from js_core.errors import BadArgument
 from js_core.servers import parse_servers
 from js_core.subjects import ApiSubjects
 from js_core.tls import TlsOptions
+from js_spark.allowed import CREDENTIALS, PEM, check_file, check_variable
 from js_spark.errors import OptionError
 from js_spark.options_map import OptionsMap
 from js_spark.passing import through
@@ -65,12 +67,12 @@ class ConnectionSettings:
             user=options.text("nats.user"),
             password=options.text("nats.password"),
             token=options.text("nats.token"),
-            password_env=options.text("nats.passwordEnv"),
-            token_env=options.text("nats.tokenEnv"),
-            credentials_file=options.text("nats.credentialsFile"),
-            credentials_env=options.text("nats.credentialsEnv"),
+            password_env=_variable(options, "nats.passwordEnv"),
+            token_env=_variable(options, "nats.tokenEnv"),
+            credentials_file=_file(options, "nats.credentialsFile", CREDENTIALS),
+            credentials_env=_variable(options, "nats.credentialsEnv"),
             credentials=options.text("nats.secretCredentials"),
-            nkey_seed_env=options.text("nats.nkeySeedEnv"),
+            nkey_seed_env=_variable(options, "nats.nkeySeedEnv"),
             nkey_seed=options.text("nats.secretNkeySeed"),
             tls=_tls(options),
             name=options.text("nats.name") or "twinstream-spark",
@@ -186,6 +188,20 @@ def _servers(options: OptionsMap) -> str:
     return servers
 
 
+def _variable(options: OptionsMap, option: str) -> str | None:
+    name = options.text(option)
+    if name is not None:
+        check_variable(option, name)
+    return name
+
+
+def _file(options: OptionsMap, option: str, endings: tuple[str, ...]) -> str | None:
+    path = options.text(option)
+    if path is not None:
+        check_file(option, path, endings)
+    return path
+
+
 def _secret(value: str | None, variable: str | None, option: str) -> str | None:
     if variable is None:
         return value
@@ -197,8 +213,8 @@ def _secret(value: str | None, variable: str | None, option: str) -> str | None:
 
 def _tls(options: OptionsMap) -> TlsOptions | None:
     """Return how to secure the connection; None where only the server's word decides."""
-    ca, cert = options.text("nats.tls.caFile"), options.text("nats.tls.certFile")
-    key, server = options.text("nats.tls.keyFile"), options.text("nats.tls.serverName")
+    ca, cert, key = (_file(options, f"nats.tls.{each}File", PEM) for each in ("ca", "cert", "key"))
+    server = options.text("nats.tls.serverName")
     first = options.boolean("nats.tls.firstHandshake", False)
     if key is not None and cert is None:
         raise OptionError("nats.tls.keyFile", "needs nats.tls.certFile beside it")

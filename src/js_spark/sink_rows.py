@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 from pyspark.sql.types import DataType, StructType
 
+from js_core.copied_headers import is_copied
 from js_core.errors import BadArgument
-from js_core.header_names import MSG_ID, TTL
+from js_core.header_names import INCREMENT, TTL
 from js_core.publish import PublishRequest, publish_headers
 from js_spark.errors import OptionError, SchemaError
 from js_spark.sink_options import SinkOptions
@@ -31,12 +32,6 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
 #: time zone of the session.
 _IDENTITIES: Final = ("string", "bigint", "int")
 
-#: Headers that told the server how to store the message that a copied row comes from: its place in
-#: an atomic batch, what the stream had to look like, its identity. If they were sent again, they
-#: would end the batch of this write early, or have its rows refused or passed over. The server
-#: tells upper and lower case apart in names, so this does, too.
-_OF_ANOTHER: Final = ("Nats-Batch-", "Nats-Expected-")
-
 # Columns of a raw read, so that what was read can be written on as it is.
 _PASSED_OVER: Final = frozenset({"stream", "seq", "timestamp"})
 
@@ -56,9 +51,9 @@ class RowReader:
     """Reads the rows of a write.
 
     Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
-    (identity of the row) and ``ttl`` (seconds). Headers that were about an earlier publication are
-    left out. Raises :class:`~js_spark.errors.SchemaError` for columns that are missing, unknown or
-    of another type.
+    (identity of the row) and ``ttl`` (seconds). Headers that only a server may write, and those of
+    an earlier publication, are left out (:mod:`js_core.copied_headers`). Raises
+    :class:`~js_spark.errors.SchemaError` for columns that are missing, unknown or of another type.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -108,10 +103,11 @@ class RowReader:
                 f"a row for {subject!r} has {held} in column {self._identity!r}, the option"
                 " idColumn: it must tell each row from all others"
             )
+        body = data.encode() if isinstance(data, str) else bytes(data or b"")
         message = OutMessage(
             subject,
-            data.encode() if isinstance(data, str) else bytes(data or b""),
-            _headers(row.get("headers"), ttl, subject),
+            body,
+            _headers(row.get("headers"), subject, ttl, counts=not body),
             ttl,
             None if identity is None else str(identity),
         )
@@ -154,13 +150,19 @@ def _check_identity(name: str, kind: DataType) -> None:
 
 
 def _headers(
-    pairs: list[tuple[str, str | list[str | None] | None]] | None, ttl: int | None, subject: str
+    pairs: list[tuple[str, str | list[str | None] | None]] | None,
+    subject: str,
+    ttl: int | None,
+    *,
+    counts: bool,
 ) -> dict[str, list[str]] | None:
     return {
         name: _values(name, value, subject)
         for name, value in pairs or ()
+        # A counter takes no data: a row without any may increment it, others hold a copied total.
+        if (is_copied(name) or (counts and name == INCREMENT))
         # The column `ttl` says how long this row lives, and replaces the header of a copied one.
-        if not _is_of_another(name) and (ttl is None or name != TTL)
+        and (ttl is None or name != TTL)
     } or None
 
 
@@ -172,7 +174,3 @@ def _values(name: str, value: str | list[str | None] | None, subject: str) -> li
             f"column 'headers': a row for {subject!r} has null under {name!r}; leave the name out"
         )
     return found
-
-
-def _is_of_another(name: str) -> bool:
-    return name.startswith(_OF_ANOTHER) or name == MSG_ID

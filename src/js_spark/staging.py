@@ -112,8 +112,9 @@ def seqs_in(written: Iterable[Written], column: str) -> Seqs:
     for each in written:
         for file in each.files:
             chunks += pq.ParquetFile(file).read(columns=[column]).column(column).chunks
-    seqs = pa.chunked_array(chunks, pa.int64())
-    if not len(seqs):
+    if not any(map(len, chunks)):
         return Seqs()
+    seqs = pa.chunked_array(chunks)
     ends = pc.min_max(seqs).as_py()
-    return Seqs(len(seqs), pc.count_distinct(seqs).as_py(), ends["min"], ends["max"])
+    # With uint64=decimal sequences are decimals.
+    return Seqs(len(seqs), pc.count_distinct(seqs).as_py(), int(ends["min"]), int(ends["max"]))

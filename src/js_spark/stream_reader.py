@@ -27,6 +27,7 @@ from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange, partition_count, read_way, split
 from js_spark.range_task import read_batches
+from js_spark.removal import not_before
 from js_spark.stream_state import StreamState
 
 if TYPE_CHECKING:
@@ -98,11 +99,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         for name, position in Offset.from_json(end).streams.items():
             low = position.since if position.since is not None else before[name].next
             if position.next > low:
-                state = self._continuity.check_batch(low, position, states.get(name), name)
+                mark = before[name].mark if name in before else None
+                state = self._continuity.check_batch(low, position, states.get(name), name, mark)
                 if state is not None:
                     way = read_way(self._options, state)
-                    parts = position.parts
-                    found += split(name, low, position.next, parts, way, state.created)
+                    parts, since = position.parts, not_before(low, state, mark)
+                    found += split(name, low, position.next, parts, way, state.created, since)
         return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from js_core.errors import MessageNotFound, StreamNotFound
 from js_models import RetentionPolicy
 from js_spark.errors import OptionError
 from js_spark.mark import Mark
+from js_spark.removal import Keeping
 
 if TYPE_CHECKING:
     from js_models import StreamInfo
@@ -40,6 +41,11 @@ class StreamState:
     """Whether it is a work queue, which takes no consumer that only reads."""
     mark: Mark | None = None
     """Its last message; None when it never had one."""
+    keeping: Keeping = field(factory=Keeping)
+    first_time: str | None = None
+    """When the first message was stored (RFC 3339); None when there is none."""
+    now: str | None = None
+    """The leader's time when it answered (RFC 3339)."""
 
     @property
     def mean_size(self) -> float:
@@ -65,6 +71,9 @@ class StreamState:
             mark=Mark(following - 1, state.last_ts.rfc3339())
             if state.last_seq and state.last_ts
             else None,
+            keeping=Keeping.of(config),
+            first_time=state.first_ts.rfc3339() if state.messages and state.first_ts else None,
+            now=info.ts.rfc3339() if info.ts else None,
         )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from js_core.batch import Batch, BatchEnd
     from js_core.calls import Call
     from js_core.coordination import coordination_config
+    from js_core.copied_headers import copied_headers
     from js_core.counters import Counter
     from js_core.dead_letter import DeadLetter
     from js_core.difference import Difference
@@ -307,6 +308,7 @@ __all__ = [
     "connect",
     "connect_with",
     "coordination_config",
+    "copied_headers",
     "read_backup",
 ]
 

@@ -16,11 +16,12 @@ from typing import Any, BinaryIO, Final, cast
 from js_core.answers import read_json
 from js_core.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from js_core.errors import BadArgument
+from js_core.local_path import local_path
 from js_core.s2_frames import S2Frames
 from js_models import DecodeError, StreamConfig, StreamState, decode
 from js_sync.disk import create_private, make_folders, open_regular, sync
 
-__all__ = ["BackupWriter", "folder_of", "read_backup", "verify"]
+__all__ = ["BackupWriter", "read_backup", "verify"]
 
 _PIECE: Final = 1 << 20
 
@@ -121,19 +122,12 @@ def _sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def folder_of(path: str | os.PathLike[str]) -> Path:
-    """Return the folder at a path. Raises `BadArgument` for what is no path."""
-    if not isinstance(path, str | os.PathLike):
-        raise BadArgument(f"path must be text or a path, got {path!r}")
-    return Path(path)
-
-
 def read_backup(path: str | os.PathLike[str]) -> Backup:
     """Return what a folder says of the backup in it, without looking at the archive.
 
     Also one that the `nats` command made. Raises `BadArgument` for what is no backup.
     """
-    folder = folder_of(path)
+    folder = local_path(path)
     try:
         with open_regular(folder / DATA_FILE) as data:
             size = os.fstat(data.fileno()).st_size

@@ -161,5 +161,6 @@ MODULES: Final[dict[str, str]] = {
     "connect": "js_sync.connection",
     "connect_with": "js_sync.connection",
     "coordination_config": "js_core.coordination",
+    "copied_headers": "js_core.copied_headers",
     "read_backup": "js_sync._backup_files",
 }

@@ -311,11 +311,11 @@ class Stream:
         Raises `ConnectionLost` when the link breaks meanwhile, `BadArgument`, `JetStreamError`
         (before server 2.15 for streams in memory), `OSError` from the disk.
         """
+        from js_core.local_path import local_path
         from js_sync._backup import BackupWish, back_up
-        from js_sync._backup_files import folder_of
 
         wish = BackupWish(
-            target=folder_of(path),
+            target=local_path(path),
             consumers=consumers,
             check=check,
             overwrite=overwrite,

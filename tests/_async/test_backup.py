@@ -110,6 +110,20 @@ async def test_an_empty_stream_and_other_settings(opened, name, tmp_path):
         assert restored.config.subjects == [f"{name}.*"]
 
 
+async def test_another_file_system_is_refused(opened, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name))
+        for path in ("s3://bucket/x", "hdfs:///x"):
+            with pytest.raises(js.BadArgument, match="is not supported, only folders of the local"):
+                await stream.backup(path)
+            with pytest.raises(js.BadArgument, match="is not supported, only folders of the local"):
+                await jet.restore(path)
+        assert list(tmp_path.iterdir()) == []
+        await stream.backup(f"file://{tmp_path}/copy")
+        assert js.read_backup(tmp_path / "copy").config.name == name
+
+
 async def test_nothing_is_overwritten_unawares(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 10)

@@ -319,6 +319,30 @@ def test_arrow_tables_hold_what_the_messages_hold(opened, name):
         assert empty.num_rows == 0
 
 
+@pytest.mark.parametrize("via", ["direct", "consumer"])
+def test_sequences_that_arrow_columns_do_not_hold(opened, name, via):
+    pytest.importorskip("pyarrow")
+    first = 2**63 - 2
+    with opened() as jet:
+        # File streams lose messages from 2**62 on.
+        config = StreamConfig(
+            name=name, subjects=[name], first_seq=first, storage="memory", allow_direct=True
+        )
+        stream = jet.create_stream(config)
+        for _ in range(4):
+            jet.publish(name, b"")
+        read = stream.read(via=via, page_messages=2)
+        seqs = [first + at for at in range(4)]
+        assert [message.seq for message in read] == seqs
+        table = stream.read(end=2**63, via=via).to_arrow()
+        assert table.column("seq").to_pylist() == seqs[:2]
+        for page_messages in (2, 100):
+            with pytest.raises(
+                js.Unsupported, match=f"sequence {seqs[-1]} does not fit the column"
+            ):
+                stream.read(via=via, page_messages=page_messages).to_arrow()
+
+
 def test_broken_links_lose_nothing(server, name):
     with js.connect(server.url) as plain:
         filled(plain.jetstream(), name, 3000)

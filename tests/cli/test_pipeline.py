@@ -300,14 +300,14 @@ def test_a_declarative_project_is_python_without_secrets(
     run: Run, config: Path, tmp_path: Path
 ) -> None:
     text = config.read_text().replace(
-        "[[source]]", "[nats]\npassword_env = 'PW'\nuser = 'u'\n[[source]]"
+        "[[source]]", "[nats]\npassword_env = 'NATS_PW'\nuser = 'u'\n[[source]]"
     )
     config.write_text(text)
     project = tmp_path / "project"
     assert run("pipeline", "spec", "-c", str(config), "-o", str(project)).exit_code == 0
     code = (project / "transformations" / "streams.py").read_text()
     compile(code, "streams.py", "exec")
-    assert "'nats.passwordEnv': 'PW'" in code
+    assert "'nats.passwordEnv': 'NATS_PW'" in code
     assert (project / "spark-pipeline.yml").exists()
     again = run("pipeline", "spec", "-c", str(config), "-o", str(project))
     assert (again.exit_code, "is not empty" in again.stderr) == (1, True)

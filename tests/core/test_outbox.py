@@ -82,6 +82,10 @@ def test_a_request_carries_the_identity() -> None:
         (api_error({"err_code": 10054, "description": "too large"}), True),
         (api_error({"err_code": 10174, "description": "batch publish is disabled"}), True),
         (api_error({"err_code": 10188, "description": "message schedules is disabled"}), True),
+        (api_error({"err_code": 10203, "description": "schedules source is invalid"}), True),
+        (api_error({"err_code": 10212, "description": "schedules invalid scheduler"}), True),
+        (api_error({"err_code": 10223, "description": "schedules time zone is invalid"}), True),
+        (api_error({"err_code": 10227, "description": "source header is not allowed"}), True),
         (api_error({"err_code": 10077, "description": "maximum bytes exceeded"}), False),
     ],
 )

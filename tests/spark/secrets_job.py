@@ -38,13 +38,15 @@ class Way:
 
 WAYS: Final = {
     "password": Way(
-        "CANARY_PASSWORD",
-        'user = "reader"\npassword_env = "CANARY_PASSWORD"',
+        "NATS_CANARY_PASSWORD",
+        'user = "reader"\npassword_env = "NATS_CANARY_PASSWORD"',
         "nats.password",
         {"nats.user": "reader"},
     ),
-    "token": Way("CANARY_TOKEN", 'token_env = "CANARY_TOKEN"', "nats.token", {}),
-    "nkey": Way("CANARY_SEED", 'nkey_seed_env = "CANARY_SEED"', "nats.secretNkeySeed", {}),
+    "token": Way("NATS_CANARY_TOKEN", 'token_env = "NATS_CANARY_TOKEN"', "nats.token", {}),
+    "nkey": Way(
+        "NATS_CANARY_SEED", 'nkey_seed_env = "NATS_CANARY_SEED"', "nats.secretNkeySeed", {}
+    ),
 }
 
 LOGGING: Final = """\

@@ -17,7 +17,7 @@ from js_spark.pipeline.toml_config import read_config
 from js_spark.pipeline.verify import verify
 from js_sync import Stream
 from js_testing import NatsServer
-from tests.spark.pipelines import SINKS, config_of, counted, rows_of
+from tests.spark.pipelines import SINKS, config_of, counted, rows_of, write_config
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,11 +93,12 @@ def test_a_replay_changes_no_type(
 ) -> None:
     stream = make_stream()
     fill(stream, [{"n": 1}, {"n": 2}, {"n": 2.5}, {"n": 3.5}])
-    config = config_of(tmp_path, sink, server.url, source(stream, "max_messages = 2"))
+    file = write_config(tmp_path, sink, server.url, source(stream, "max_messages = 2"))
     schema = tmp_path / "order.json"
     schema.write_text(json.dumps(record(n=WHOLE)))
-    assert run(spark, config, once=True) == {}
+    assert run(spark, read_config(file), once=True) == {}
     schema.write_text(json.dumps(record(n={"type": "number"})))
+    config = read_config(file)
     with pytest.raises(SchemaError, match="column 'n' of the table orders was landed as int64"):
         replay(spark, config, config.sources[0], 3, 5)
     lake = tmp_path / "lake"

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 from pyspark.sql.types import LongType
 
-from js_spark.errors import DataLossError
+from js_spark.errors import DataLossError, OptionError
 from js_spark.journaled import start_behind
 from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
 from js_spark.mark import Mark
 from js_spark.offsets import Position
 from js_spark.options import SourceOptions
+from js_spark.pipeline import land, summary
 from js_spark.plan import SequenceRange
 from js_spark.split_tables import TableNames
 from js_spark.staging import Staging
@@ -142,7 +144,7 @@ def test_what_was_planned_is_compared_with_the_stream(
             ranges_of(leader, options, 3, end)
         (part,) = ranges_of(leader, lenient, 3, end)
         assert (part.start, part.end) == (5, 8)
-        other = evolve(end, created="1970-01-01T00:00:00Z")
+        other = evolve(end, created="1970-01-01T00:00:00Z", mark=None)
         with pytest.raises(DataLossError, match="deleted and made again"):
             ranges_of(leader, options, 5, other)
         assert ranges_of(leader, lenient, 5, other) == []
@@ -161,3 +163,16 @@ def test_going_on_behind_a_journal_notices_a_stream_that_was_put_back() -> None:
     with pytest.raises(DataLossError, match="stream S has at 9 a message stored at evening"):
         start(10, Mark(9, "noon"))
     assert start(21, strict=False) == start(10, Mark(9, "noon"), strict=False) == 3
+
+
+@pytest.mark.parametrize("path", ["s3a://lake/x", "hdfs://host/x", "dbfs:/x", Path("s3a://lake/x")])
+def test_other_file_systems_are_refused_before_anything_is_written(
+    path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    none: Any = None  # no session is needed to refuse it
+    with pytest.raises(OptionError, match=r"option 'path': .* is not supported, only folders of"):
+        land(none, servers="nats://127.0.0.1:1", stream="S", path=path)
+    with pytest.raises(OptionError, match=r"option 'path': .* is not supported, only folders of"):
+        summary(none, path)
+    assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ from js_spark.admission import admit, is_too_little
 from js_spark.bounds import Bound
 from js_spark.continuity import Continuity
 from js_spark.errors import CheckpointError, DataLossError, OptionError
+from js_spark.journaled import start_behind
 from js_spark.mark import Mark
 from js_spark.offsets import Offset, Position
 from js_spark.options import SourceOptions
@@ -125,7 +126,12 @@ def test_a_batch_waits_for_its_minimum_until_the_delay_is_over() -> None:
     [
         (evolve(HERE, created="sunday"), STATE, DataLossError, "deleted and made again"),
         (evolve(HERE, next=102), STATE, DataLossError, "ends at 100 and had sequence 101 before"),
-        (evolve(HERE, next=5), STATE, DataLossError, "removed messages from 5 to 10"),
+        (
+            evolve(HERE, next=5),
+            STATE,
+            DataLossError,
+            "from 5 to 10 were removed before",
+        ),
         (evolve(HERE, filter="a.>"), STATE, CheckpointError, "made with the filter 'a.>'"),
     ],
 )
@@ -230,3 +236,44 @@ def test_streams_that_came_and_went() -> None:
 def test_nothing_new_is_no_break() -> None:
     begin = continuity().begin(Offset({"S": evolve(HERE, since=3)}), {"S": STATE})
     assert begin["S"] == HERE
+
+
+COPY = evolve(STATE, created="tuesday", mark=Mark(seq=100, time="evening"))
+
+
+def test_a_copy_of_the_stream_goes_on_where_the_stream_was() -> None:
+    """A backup that was restored, or a promoted mirror, has the messages and their times."""
+    strict = continuity({80: "noon"})
+    begin = strict.begin(Offset({"S": MARKED}), {"S": COPY})["S"]
+    assert (begin.next, begin.since, begin.created) == (50, None, "tuesday")
+    assert strict.stands_at(MARKED, COPY) == 50
+    assert strict.check_batch(50, evolve(MARKED, next=60), COPY, "S") is COPY
+    assert start_behind(COPY, MARKED, lambda *_: "noon", strict=True) == 50
+    unchanged = evolve(MARKED, mark=COPY.mark)
+    assert continuity().stands_at(unchanged, COPY) == 50, "its last message needs no question"
+
+
+@pytest.mark.parametrize(
+    ("times", "sign"),
+    [
+        ({80: "evening"}, "with other messages (at 80, one stored at evening instead of noon)"),
+        ({}, "(whether it is a copy cannot be seen, as it has no message 80)"),
+    ],
+)
+def test_no_error_advises_what_doubles_rows(times: dict[int, str], sign: str) -> None:
+    strict = continuity(times)
+
+    def behind() -> int:
+        return start_behind(COPY, MARKED, lambda _, seq: times.get(seq), strict=True)
+
+    for act, advice in (
+        (lambda: strict.begin(Offset({"S": MARKED}), {"S": COPY}), "begin a new checkpoint, and"),
+        (lambda: strict.check_batch(50, MARKED, COPY, "S"), "begin a new checkpoint, and"),
+        (lambda: strict.stands_at(MARKED, COPY), "pipeline run --accept-stream"),
+        (behind, "land it into a new folder"),
+    ):
+        with pytest.raises(DataLossError) as caught:
+            act()
+        assert sign in str(caught.value)
+        assert advice in str(caught.value)
+        assert "failOnDataLoss" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +256,17 @@ def test_messages_that_went_before_they_were_landed_are_noticed(
     ):
         lands(stream)
     assert lands(stream, options={"failOnDataLoss": "false"}).first_seq == 8
+
+
+def test_messages_that_were_replaced_before_they_were_landed_are_no_loss(
+    lands: Callable[..., LandReport], make_stream: Make, fill: Fill
+) -> None:
+    stream = make_stream(max_msgs_per_subject=1, max_age=timedelta(hours=1))
+    fill(stream, [b""] * 3)
+    assert lands(stream).messages == 3
+    fill(stream, [b""] * 6)
+    report = lands(stream)
+    assert (report.start, report.messages) == (7, 3)
 
 
 def test_summary_counts_by_subject(

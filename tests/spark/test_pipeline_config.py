@@ -10,6 +10,7 @@ import pytest
 from js_spark.errors import ConfigError
 from js_spark.pipeline import PipelineConfig, read_config
 
+SCHEMA = '{"properties": {"id": {"type": "integer"}}}'
 SOURCE = '[[source]]\nstream = "ORDERS"\n'
 HEAD = 'path = "lake"\n[nats]\nservers = "nats://h"\n'
 
@@ -41,19 +42,19 @@ def test_paths_may_begin_in_the_home_folder(
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    (home / "order.json").write_text('{"properties": {"id": {"type": "integer"}}}')
+    (home / "order.json").write_text(SCHEMA)
     monkeypatch.setenv("HOME", str(home))
     source = SOURCE + 'format = "json"\nschema = "~/order.json"'
     head = 'path = "~/lake"\n[nats]\nservers = "nats://h"\ncredentials_file = "~/a.creds"\n'
     config = read(tmp_path, head + source)
     options = config.sources[0].options
     assert config.path == home / "lake"
-    assert options["jsonSchema"] == str(home / "order.json")
+    assert options["jsonSchema"] == SCHEMA
     assert options["nats.credentialsFile"] == str(home / "a.creds")
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
-    (tmp_path / "order.json").write_text('{"properties": {"id": {"type": "integer"}}}')
+    (tmp_path / "order.json").write_text(SCHEMA)
     config = read(
         tmp_path,
         """
@@ -64,7 +65,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         [nats]
         servers = ["nats://a", "nats://b"]
         user = "reader"
-        password_env = "SHOP_PASSWORD"
+        password_env = "NATS_SHOP_PASSWORD"
         [spark]
         master = "local[2]"
         [spark.settings]
@@ -101,11 +102,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert orders.options == {
         "nats.servers": "nats://other",
         "nats.user": "reader",
-        "nats.passwordEnv": "SHOP_PASSWORD",
+        "nats.passwordEnv": "NATS_SHOP_PASSWORD",
         "stream": "ORDERS",
         "subject": "orders.>",
         "valueFormat": "json",
-        "jsonSchema": str(tmp_path / "order.json"),
+        "jsonSchema": SCHEMA,
         "maxMessagesPerTrigger": "500",
         "minPartitions": "4",
         "failOnDataLoss": "false",
@@ -122,7 +123,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("path = ", "orders.toml: is not TOML"),
         (SOURCE, "orders.toml: path: is required"),
         (HEAD, r"orders.toml: source: is required, at least once: write it as \[\[source\]\]"),
-        ('path = "s3://b/x"\n' + SOURCE, "object stores are not supported"),
+        ('path = "s3://b/x"\n' + SOURCE, "path 's3://b/x': s3: is not supported, only folders"),
+        ('path = "dbfs:/x"\n' + SOURCE, "dbfs: is not supported"),
         ("source = []\n" + HEAD, r"source: is required, at least once: write it as"),
         (
             'path = "lake"\nservers = "nats://h"\n' + SOURCE,

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,7 +29,15 @@ from js_spark.pipeline.verify import verify
 from js_spark.staging import Staging
 from js_sync import Stream
 from js_testing import NatsServer
-from tests.spark.pipelines import MAX_DELIVER, SINKS, config_of, counted, files_of, rows_of
+from tests.spark.pipelines import (
+    MAX_DELIVER,
+    SINKS,
+    config_of,
+    counted,
+    files_of,
+    rows_of,
+    write_config,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,11 +124,11 @@ def test_tables_are_replayed_compacted_and_vacuumed(
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at, "item": "x"} if at % 2 else {"id": at} for at in range(30)])
-    config = config_of(tmp_path, sink, server.url, orders(stream, "max_messages = 10"))
+    file = write_config(tmp_path, sink, server.url, orders(stream, "max_messages = 10"))
     schema = tmp_path / "order.json"
     wanted = schema.read_text()
     schema.write_text('{"required": ["item"], "properties": {"item": {"type": "string"}}}')
-    runs(config)
+    runs(read_config(file))
     lake = tmp_path / "lake"
     table, letters = lake / "orders", lake / "dead_letters" / "source=orders"
     assert (counted(table, sink), counted(letters, sink)) == ((15, 15), (15, 15))
@@ -127,6 +136,7 @@ def test_tables_are_replayed_compacted_and_vacuumed(
     # With the right schema the dead letters of two batches find their way into the table, which
     # gets the new column; doing it again changes nothing.
     schema.write_text(wanted)
+    config = read_config(file)
     for _ in range(2):
         again = replay(spark, config, config.sources[0], 5, 15)
         assert [(each.batch, each.dead_letters) for each in again] == [(0, 0), (1, 0)]
@@ -156,6 +166,25 @@ def test_tables_are_replayed_compacted_and_vacuumed(
     with pytest.raises(DataLossError, match="the first has sequence 3"):
         replay(spark, config, config.sources[0], 1, 5)
     assert counted(table, sink) == (31, 31)
+
+
+def test_goes_on_behind_messages_that_later_ones_replaced(
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    make_stream: Make,
+    fill: Fill,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream(max_msgs_per_subject=1, max_age=timedelta(hours=1))
+    config = config_of(tmp_path, "parquet", server.url, orders(stream))
+    for _ in range(3):
+        fill(stream, [{"id": at} for at in range(9)])
+        runs(config)
+        (verdict,) = verify(config)
+        assert verdict.problems == []
+    fill(stream, [{"id": at} for at in range(9)])
+    runs(config, recover=True)
+    assert counted(tmp_path / "lake" / "orders", "parquet") == (12, 12)
 
 
 def test_verify_finds_what_is_wrong_and_purge_keeps_it(

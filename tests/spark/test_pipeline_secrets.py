@@ -92,7 +92,11 @@ def test_with_all_that_spark_writes_down(
             fill(nc)
         tasks += [f"nkey-env={users.url}", f"password-inline={users.url}"]
         tasks += [f"token-env={guarded.url}", f"token-inline={guarded.url}"]
-    secrets = {"CANARY_PASSWORD": CANARY, "CANARY_TOKEN": TOKEN, "CANARY_SEED": pair.seed}
+    secrets = {
+        "NATS_CANARY_PASSWORD": CANARY,
+        "NATS_CANARY_TOKEN": TOKEN,
+        "NATS_CANARY_SEED": pair.seed,
+    }
     with (tmp_path / "output").open("wb") as output:
         done = subprocess.run(
             [sys.executable, str(JOB), str(tmp_path), *tasks],
@@ -126,7 +130,7 @@ def test_with_all_that_spark_writes_down(
     names = " ".join(texts)
     for part in ("/offsets/0", "report.html", "/journal", "/copied/", "streams.py"):
         assert part in names
-    assert b"CANARY_PASSWORD" in texts["password-env/orders.toml"]
+    assert b"NATS_CANARY_PASSWORD" in texts["password-env/orders.toml"]
 
 
 def fill(nc: js_sync.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ from attrs import evolve
 from deltalake import write_deltalake
 
 from js_spark.errors import DataLossError, JournalError
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.mark import Mark
+from js_spark.other_stream import why_other
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.identity import Identity
 from js_spark.pipeline.parquet_sink import ParquetSink
-from js_spark.pipeline.recover import recovered
+from js_spark.pipeline.recover import accepted, recovered
 from js_spark.pipeline.sink import Sink
 from js_spark.stream_state import StreamState
 from tests.spark.pipelines import SINKS, rows_of
@@ -57,6 +60,22 @@ class Lake:
         identity = evolve(Identity.first(SOURCE, STATE), query_id="q")
         return recovered(SOURCE, identity, folder, self.sink, state, lambda *_: None)
 
+    def accept(self, state: StreamState, mark: Mark | None, time: str | None = None) -> Identity:
+        """Accept a stream after batch 2; ``time`` is when it got its message 3."""
+        folder = self.folders.source("orders")
+        BatchLog(folder.journal).landed(
+            BatchEntry(
+                batch=2, start=3, end=4, created="today", query_id="q", began="2026-01-01T00:00",
+                mark=mark,
+            )
+        )  # fmt: skip
+        identity = evolve(Identity.first(SOURCE, STATE), query_id="q")
+        return accepted(SOURCE, identity, folder, self.sink, state, lambda *_: time)
+
+    @property
+    def journal(self) -> BatchLog:
+        return BatchLog(self.folders.source("orders").journal)
+
     @property
     def batches(self) -> list[int]:
         return sorted(row["_batch_id"] for row in rows_of(self._table, self._kind))
@@ -87,3 +106,53 @@ def test_nothing_is_removed_that_the_stream_has_lost(tmp_path: Path, kind: str) 
     ):
         lake.recover(2, evolve(STATE, first=10))
     assert lake.batches == [0, 1, 2, 3]
+
+
+MARK = Mark(3, "noon")
+LATER = evolve(STATE, created="tomorrow", mark=Mark(99, "evening"))
+
+
+@pytest.mark.parametrize("kind", SINKS)
+def test_a_stream_is_accepted_as_a_copy_with_a_line_in_the_journal(
+    tmp_path: Path, kind: str
+) -> None:
+    lake = Lake(tmp_path, kind)
+    again = lake.accept(LATER, MARK)
+    assert (again.base, again.origin, again.created, again.query_id) == (3, 4, "tomorrow", None)
+    assert lake.batches == [0, 1, 2], "what was begun with the stream before is landed again"
+    line = json.loads(lake.folders.source("orders").journal.read_text().splitlines()[-1])
+    assert (line["kind"], line["batch"], line["created"]) == ("accepted", 2, "tomorrow")
+    last = lake.journal.last()
+    assert last is not None
+    assert why_other(last.position, LATER, lambda *_: None) is None, "once is enough"
+
+
+def test_only_what_may_be_a_copy_is_accepted(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, "parquet")
+    for state, time in (
+        (LATER, "midnight"),
+        (evolve(LATER, next=3, mark=Mark(2, "evening")), None),
+        (evolve(STATE, next=3, mark=Mark(2, "evening")), None),
+    ):
+        with pytest.raises(DataLossError, match="cannot be accepted as a copy"):
+            lake.accept(state, MARK, time)
+    for state, time in ((LATER, "noon"), (evolve(LATER, created="today"), None)):
+        assert lake.accept(state, MARK, time).query_id == "q", "it shows that it is the same"
+    assert lake.batches == [0, 1, 2, 3]
+    assert "accepted" not in lake.folders.source("orders").journal.read_text()
+
+
+def test_batches_of_copies_are_of_one_stream() -> None:
+    def batch(number: int, start: int, end: int, created: str) -> BatchEntry:
+        return BatchEntry(
+            batch=number, start=start, end=end, created=created, query_id="q", began="now"
+        )
+
+    entries = [
+        batch(0, 1, 5, "sunday"),
+        batch(1, 1, 3, "monday"),
+        batch(2, 3, 9, "monday"),
+        batch(3, 9, 12, "tuesday"),
+    ]
+    assert list(of_one_stream({each.batch: each for each in entries})) == [1, 2, 3]
+    assert of_one_stream({}) == {}

@@ -11,8 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from js_spark.errors import OptionError
+from js_spark.layout import Layout
 from js_spark.options import SourceOptions
 from js_spark.plan import SequenceRange
+from js_spark.sink_options import SinkOptions
 from js_testing import NatsServer
 from tests.certificates import make_certificates
 from tests.operators import make_operator, make_pair
@@ -91,12 +93,12 @@ def test_secrets_by_reference(monkeypatch: pytest.MonkeyPatch, guarded: NatsServ
             "nats.servers": guarded.url,
             "stream": "S",
             "nats.user": "reader",
-            "nats.passwordEnv": "CANARY_PASSWORD",
+            "nats.passwordEnv": "NATS_CANARY_PASSWORD",
         }
     )
-    with pytest.raises(OptionError, match="environment variable CANARY_PASSWORD is not set"):
+    with pytest.raises(OptionError, match="environment variable NATS_CANARY_PASSWORD is not set"):
         options.connection.connect()
-    monkeypatch.setenv("CANARY_PASSWORD", CANARY)
+    monkeypatch.setenv("NATS_CANARY_PASSWORD", CANARY)
     with options.connection.connect() as nc:
         nc.flush()
 
@@ -108,10 +110,10 @@ def test_a_credentials_file_by_path_by_variable_and_inline(
     server = server_factory(operator.config, jetstream=False)
     path = tmp_path / "user.creds"
     path.write_text(operator.credentials)
-    monkeypatch.setenv("CANARY_CREDENTIALS", operator.credentials)
+    monkeypatch.setenv("NATS_CANARY_CREDENTIALS", operator.credentials)
     for option, value in {
         "nats.credentialsFile": str(path),
-        "nats.credentialsEnv": "CANARY_CREDENTIALS",
+        "nats.credentialsEnv": "NATS_CANARY_CREDENTIALS",
         "nats.secretCredentials": operator.credentials,
     }.items():
         given = {"nats.servers": server.url, "stream": "S", option: value}
@@ -129,9 +131,9 @@ def test_an_nkey_logs_in_and_is_not_shown(
     server = server_factory(
         f"authorization {{ users: [{{ nkey: {pair.public} }}] }}", jetstream=False
     )
-    monkeypatch.setenv("CANARY_SEED", pair.seed)
+    monkeypatch.setenv("NATS_CANARY_SEED", pair.seed)
     for option, value in {
-        "nats.nkeySeedEnv": "CANARY_SEED",
+        "nats.nkeySeedEnv": "NATS_CANARY_SEED",
         "nats.secretNkeySeed": pair.seed,
     }.items():
         given = {"nats.servers": server.url, "stream": "S", option: value}
@@ -169,18 +171,85 @@ def test_tls_with_a_client_certificate(
     assert [row["seq"] for row in reader.load().collect()] == [1]
 
 
+VARIABLES = ["nats.passwordEnv", "nats.tokenEnv", "nats.credentialsEnv", "nats.nkeySeedEnv"]
+FILES = [
+    "nats.credentialsFile",
+    "nats.tls.caFile",
+    "nats.tls.certFile",
+    "nats.tls.keyFile",
+    "jsonSchema",
+]
+
+
+def parse_with(option: str, value: str) -> SourceOptions:
+    beside = {
+        "nats.passwordEnv": {"nats.user": "u"},
+        "nats.tls.keyFile": {"nats.tls.certFile": "c.pem"},
+        "jsonSchema": {"valueFormat": "json"},
+    }
+    given = {"nats.servers": "h", "stream": "S", option: value, **beside.get(option, {})}
+    if option != "jsonSchema":
+        SinkOptions.parse(given)
+    return SourceOptions.parse(given)
+
+
+@pytest.mark.parametrize("option", VARIABLES)
+def test_options_name_only_variables_that_are_meant_for_them(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NATS_PASSWORD", "TWINSTREAM_X"):
+        parse_with(option, name)
+    for listed in ("", "AWS_SECRET", "OTHER, AWS_SECRET_ACCESS_KEY_2"):
+        monkeypatch.setenv("TWINSTREAM_ALLOWED_ENV", listed)
+        with pytest.raises(OptionError, match="list it in TWINSTREAM_ALLOWED_ENV") as caught:
+            parse_with(option, "AWS_SECRET_ACCESS_KEY")
+        assert caught.value.option == option
+    monkeypatch.setenv("TWINSTREAM_ALLOWED_ENV", "OTHER, AWS_SECRET_ACCESS_KEY")
+    parse_with(option, "AWS_SECRET_ACCESS_KEY")
+
+
+@pytest.mark.parametrize("option", FILES)
+def test_options_name_only_files_that_are_meant_for_them(
+    option: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "secrets").mkdir()
+    for file in ("secrets/key", "key", "nats.creds", "nats.pem", "order.json"):
+        (tmp_path / file).write_text('{"properties": {"id": {"type": "integer"}}}')
+    own = {"nats.credentialsFile": "nats.creds", "jsonSchema": "order.json"}
+    parse_with(option, str(tmp_path / own.get(option, "nats.pem")))
+    file, outside = tmp_path / "secrets" / "key", tmp_path / "secrets" / ".." / "key"
+    for listed, wanted in (("", file), (f"{file}2", file), (str(file.parent), outside)):
+        monkeypatch.setenv("TWINSTREAM_ALLOWED_FILES", listed)
+        with pytest.raises(OptionError, match="in TWINSTREAM_ALLOWED_FILES") as caught:
+            parse_with(option, str(wanted))
+        assert caught.value.option == option
+    for listed in (str(file), f"/nowhere:{tmp_path}/secrets/"):
+        monkeypatch.setenv("TWINSTREAM_ALLOWED_FILES", listed)
+        parse_with(option, str(file))
+
+
+def test_a_schema_is_read_once_on_the_driver(tmp_path: Path) -> None:
+    """Executors get its text: they may have no such file, or a newer one."""
+    file = tmp_path / "order.json"
+    file.write_text('{"properties": {"id": {"type": "integer"}}}')
+    options = parse_with("jsonSchema", str(file))
+    file.unlink()
+    shipped: SourceOptions = pickle.loads(pickle.dumps(options))
+    assert Layout(shipped).payload.names == ["id"]
+
+
 @pytest.mark.parametrize(
     ("given", "option", "reason"),
     [
         ({"nats.token": "t", "nats.user": "u"}, "nats.token", "besides a user"),
         ({"nats.secretNkeySeed": "S", "nats.token": "t"}, "nats.secretNkeySeed", "besides a token"),
         (
-            {"nats.secretNkeySeed": "S", "nats.nkeySeedEnv": "E"},
+            {"nats.secretNkeySeed": "S", "nats.nkeySeedEnv": "NATS_E"},
             "nats.secretNkeySeed",
             "besides nats.nkeySeedEnv",
         ),
         ({"nats.password": "p"}, "nats.password", "needs nats.user"),
-        ({"nats.tls.keyFile": "k"}, "nats.tls.keyFile", "needs nats.tls.certFile"),
+        ({"nats.tls.keyFile": "k.key"}, "nats.tls.keyFile", "needs nats.tls.certFile"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

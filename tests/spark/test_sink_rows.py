@@ -105,11 +105,34 @@ def test_headers_of_an_earlier_publication_are_left_out() -> None:
         ("Nats-Expected-Stream", "S"),
         ("Nats-Expected-Last-Subject-Sequence", "0"),
         ("Nats-Msg-Id", "1"),
+        ("Nats-Required-Api-Level", "2"),
+        ("Nats-Trace-Dest", "trace disabled"),
     ]
     assert headers_of(earlier) is None
     # What says what becomes of the message is the row's own, and so is what no server reads.
     own = [("Nats-Rollup", "sub"), ("Nats-TTL", "5"), ("nats-batch-commit", "1"), ("K", "v")]
     assert headers_of([*earlier, *own]) == {name: [value] for name, value in own}
+
+
+def test_headers_that_only_servers_write_are_left_out() -> None:
+    of_server = [
+        ("Nats-Stream-Source", "A 1 > > a"),
+        ("Nats-Scheduler", "plan.a"),
+        ("Nats-Schedule-Next", "purge"),
+        ("Nats-Counter-Sources", "{}"),
+        ("Nats-Pin-Id", "a"),
+        ("Nats-Msg-Size", "1"),
+    ]
+    assert headers_of([*of_server, ("K", "v")]) == {"K": ["v"]}
+
+
+@pytest.mark.parametrize(("data", "kept"), [("", {"Nats-Incr": ["5"]}), ('{"val":"5"}', None)])
+def test_an_increment_is_not_a_copied_total(data: str, kept: dict[str, list[str]] | None) -> None:
+    kind = pa.map_(pa.string(), pa.string())
+    arrays = [pa.array([data]), pa.array([[("Nats-Incr", "5")]], kind)]
+    batch = pa.RecordBatch.from_arrays(arrays, names=["data", "headers"])
+    (message,) = reader("data string, headers map<string,string>").read(iter([batch]))
+    assert message.headers == kept
 
 
 def test_the_column_goes_over_the_header_of_a_time_to_live() -> None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from js_sync import Stream
+from js_models import StreamSource
+from js_sync import JetStream, Stream
 from js_testing import NatsServer
+from tests._sync.flow import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -91,6 +93,28 @@ def test_what_was_read_can_be_written_on(
     fill(one, [b"x"] * 10)
     write(read(one.name).selectExpr("concat('copy.', subject) subject", "data", "seq"), two)
     assert two.info().state.messages == 10
+
+
+@pytest.mark.parametrize("mode", ["msgId", "ledger"])
+def test_rows_that_servers_made_can_be_copied_with_their_headers(
+    jet: JetStream, make_stream: Make, write: Write, read: Callable[..., DataFrame], mode: str
+) -> None:
+    """Messages of a stream with sources, and those that a schedule made."""
+    plan = make_stream(allow_msg_schedules=True)
+    subject = plan.name.lower()
+    at = {"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": f"{subject}.made"}
+    jet.publish(f"{subject}.plan", b"made", headers={**at, "K": "v"})
+    fan = make_stream(subjects=None, sources=[StreamSource(name=plan.name)])
+    eventually(lambda: list(fan.subjects(f"{subject}.made")))
+    target = make_stream(allow_atomic=True)
+    to = target.name.lower()
+    rows = read(fan.name, subject=f"{subject}.made", includeHeaders="true").drop("subject")
+    ledger = {"ledgerSubject": f"{to}.ledger"} if mode == "ledger" else {}
+    write(rows, target, idempotence=mode, subject=f"{to}.copy", **ledger)
+    copy = target.get_last_message(f"{to}.copy")
+    own = {name: value for name, value in copy.headers.items() if not name.startswith("Nats-")}
+    assert (copy.data, own) == (b"made", {"K": "v"})
+    assert not {"Nats-Stream-Source", "Nats-Scheduler", "Nats-Schedule-Next"} & set(copy.headers)
 
 
 def test_sql_inserts_into_a_view(

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 @click.option(
     "--recover", is_flag=True, help="If a checkpoint is gone, go on where the journal ends."
 )
+@click.option(
+    "--accept-stream",
+    is_flag=True,
+    help="Go on with a stream that was made again, as a copy of the one that was landed.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Let Spark's own messages through.")
 @json_option
 def run(
@@ -35,6 +40,7 @@ def run(
     once: bool,
     every: str | None,
     recover: bool,
+    accept_stream: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
@@ -76,7 +82,15 @@ def run(
                 ended.append(happening)
 
         with watcher, needs_its_reader("the pipeline ended"):
-            run_pipeline(spark, config, once=once, recover=recover, tell=tell, asked=asked)
+            run_pipeline(
+                spark,
+                config,
+                once=once,
+                recover=recover,
+                accept_stream=accept_stream,
+                tell=tell,
+                asked=asked,
+            )
         if ended:
             text = "\n".join(f"source {each.source}: {each.error}" for each in ended)
             raise Failure(text, kind=ended[0].kind, err_code=ended[0].err_code)

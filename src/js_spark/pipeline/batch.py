@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from js_core.errors import BadArgument
+from js_core.local_path import local_path
 from js_spark.errors import OptionError
 from js_spark.landing import Landing
 from js_spark.option_uses import refuse_ends, refuse_limits
@@ -52,10 +54,11 @@ def land(
 
     ``value_format`` is ``raw`` (payload as bytes), ``json`` (typed columns after ``json_schema``:
     JSON text or the path of a file) or ``advisory`` (one typed table for each kind of event).
-    ``table`` names the table, by default the stream's name in lower case; with ``advisory`` each
-    kind has its own (``max_deliver``, ``stream_action``, …). ``options`` are further options of
-    the ``jetstream`` source, for example ``nats.user`` or ``minPartitions``; ``startingOffsets``
-    holds for the first batch only, and cannot be ``latest``.
+    ``path`` is a folder of the local file system, or ``file:///…``; other schemes such as
+    ``s3a://`` are refused. ``table`` names the table, by default the stream's name in lower case;
+    with ``advisory`` each kind has its own (``max_deliver``, ``stream_action``, …). ``options`` are
+    further options of the ``jetstream`` source, for example ``nats.user`` or ``minPartitions``;
+    ``startingOffsets`` holds for the first batch only, and cannot be ``latest``.
 
     Raises `OptionError`, `SchemaError` (also for a member ``batch_id``, which readers take from the
     folders), `PipelineBusy` while somebody else lands the stream below ``path``, `JournalError` for
@@ -75,18 +78,20 @@ def land(
     refuse_limits(given)
     _refuse_latest(parsed)
     refuse_members(parsed, FOLDER_COLUMN)
-    job = Landing(parsed, Path(path).absolute(), _table(table, stream))
+    job = Landing(parsed, _folder(path), _table(table, stream))
     return job.run(spark)
 
 
 def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
     """Count a landed table by subject, in the order of the subjects.
 
-    ``path`` is the folder of one table, for example ``<path>/orders``.
+    ``path`` is the folder of one table, for example ``<path>/orders``. Raises `OptionError` for a
+    path that is not local.
     """
     from pyspark.sql import functions as f
 
-    rows = spark.read.parquet(local_url(Path(path).absolute()))
+    folder = _folder(path)
+    rows = spark.read.parquet(local_url(folder))
     mark = "_" if "_subject" in rows.columns else ""
     seq, time = f.col(mark + "seq"), f.col(mark + "timestamp").cast("string")
     found = (
@@ -100,7 +105,18 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
         )
         .orderBy("subject")
     )
-    return [SubjectSummary(**row.asDict()) for row in found.collect()]
+    seqs = ("first_seq", "last_seq")
+    return [
+        SubjectSummary(**row.asDict() | {name: int(row[name]) for name in seqs})
+        for row in found.collect()
+    ]
+
+
+def _folder(path: str) -> Path:
+    try:
+        return local_path(path).absolute()
+    except BadArgument as error:
+        raise OptionError("path", str(error)) from error
 
 
 def _refuse_latest(options: SourceOptions) -> None:

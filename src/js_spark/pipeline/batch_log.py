@@ -23,9 +23,9 @@ from js_sync.disk import make_folders, sync
 if TYPE_CHECKING:
     from js_spark.staging import Seqs, Written
 
-__all__ = ["BatchEntry", "BatchLog", "TableEntry"]
+__all__ = ["BatchEntry", "BatchLog", "TableEntry", "of_one_stream"]
 
-_Kind: TypeAlias = Literal["begin", "landed", "replayed"]
+_Kind: TypeAlias = Literal["begin", "landed", "replayed", "accepted"]
 
 #: The end of the file is read in pieces of this size until a whole entry is found.
 _TAIL: Final = 64 * 1024
@@ -106,6 +106,22 @@ class BatchEntry:
         return cls(**members)
 
 
+def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:
+    """Return the batches that were landed from the same stream as the last one, ascending.
+
+    A copy of a stream has another time of creation, and its first batch begins where the one before
+    ended; a stream that was made again begins anew.
+    """
+    found: dict[int, BatchEntry] = {}
+    after: BatchEntry | None = None
+    for number in sorted(entries, reverse=True):
+        entry = entries[number]
+        if after and entry.created != after.created and entry.end != after.start:
+            break
+        found[number] = after = entry
+    return dict(sorted(found.items()))
+
+
 class BatchLog:
     """Reads and appends; a line that a crash cut short is passed over and then overwritten."""
 
@@ -124,6 +140,10 @@ class BatchLog:
         """Note a batch that was landed again."""
         self._append("replayed", entry)
 
+    def accepted(self, entry: BatchEntry) -> None:
+        """Note that the last batch counts as one of a stream that was made later: a copy."""
+        self._append("accepted", entry)
+
     def entries(self) -> dict[int, BatchEntry]:
         """Return the landed batches by number, ascending; the last entry of each counts."""
         found = {entry.batch: entry for kind, entry in self._lines() if kind != "begin"}
@@ -133,7 +153,7 @@ class BatchLog:
         """Return the landed batch with the highest number."""
         best: BatchEntry | None = None
         for kind, entry in self._tail():
-            if kind == "landed" and (best is None or entry.batch >= best.batch):
+            if kind in {"landed", "accepted"} and (best is None or entry.batch >= best.batch):
                 best = entry
         return best
 

@@ -90,4 +90,4 @@ def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
 
 def _schema(source: SourceConfig) -> tuple[str, str]:
     """Return a copy of a schema: the machine that Spark runs on may not have the file."""
-    return schema_file(source), Path(source.options["jsonSchema"]).read_text("utf-8")
+    return schema_file(source), source.options["jsonSchema"]

@@ -149,10 +149,8 @@ class DeltaSink:
             # The log has the bounds of each file, so most need not be opened.
             bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
             files = delta.file_uris(file_pruning_predicate=bounds)
-            wanted = (ds.field(seq) >= low) & (ds.field(seq) < high)
-            wanted &= ds.field(BATCH_COLUMN) >= since
             if files:
-                yield from scanned(files, columns, wanted)
+                yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
         """Put the rows of ``files`` in the place of all rows of a batch, in one transaction."""
@@ -212,8 +210,8 @@ def _statistics(file: Path) -> Mapping[str, object]:
     ends = {name: pc.min_max(rows.column(name)).as_py() for name in names}
     return {
         "numRecords": rows.num_rows,
-        "minValues": {name: ends[name]["min"] for name in names},
-        "maxValues": {name: ends[name]["max"] for name in names},
+        "minValues": {name: int(ends[name]["min"]) for name in names},
+        "maxValues": {name: int(ends[name]["max"]) for name in names},
         "nullCount": dict.fromkeys(names, 0),
     }
 

@@ -47,8 +47,9 @@ def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -
     try:
         while (page := reader.next_page()) is not None:
             messages = ArrowPage.of(page)
+            seqs = messages.seqs.cast(MESSAGES.field("seq").type)
             times = messages.times.cast(MESSAGES.field("time").type, safe=False)
-            found.append(pa.RecordBatch.from_arrays([messages.seqs, times], schema=MESSAGES))
+            found.append(pa.RecordBatch.from_arrays([seqs, times], schema=MESSAGES))
     finally:
         reader.close()
     return pa.Table.from_batches(found, schema=MESSAGES)

@@ -110,7 +110,9 @@ class BatchLander:
         """
         options = self._source.source_options
         job = LandJob(options, self._source.tables, tables.folder, entry.batch)
-        ranges = ranges_of(self._leader, options, entry.start, entry.position)
+        last = self._log.known(entry.batch - 1)
+        before = None if last is None else last.mark
+        ranges = ranges_of(self._leader, options, entry.start, entry.position, before)
         landed = job.run(spark, ranges)
         put_landed(tables, job, landed)
         return sum(each.rows for each in landed)

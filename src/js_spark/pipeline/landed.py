@@ -26,7 +26,7 @@ __all__ = [
     "tables_of",
 ]
 
-MESSAGES: Final = pa.schema([("seq", pa.int64()), ("time", pa.timestamp("us", "UTC"))])
+MESSAGES: Final = pa.schema([("seq", pa.uint64()), ("time", pa.timestamp("us", "UTC"))])
 """What identifies a message: a sequence alone does not, as a stream may be put back."""
 
 _ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
@@ -58,6 +58,19 @@ class LandedRows:
         counted = self.rows.group_by("seq").aggregate([("batch", "count")])
         several = counted.filter(pc.field("batch_count") > 1).column("seq")
         return sorted(several.to_pylist())[:most]
+
+    def landed_again(self, batch: int, most: int = 5) -> list[int]:
+        """Return the first sequences of messages that batches before and from ``batch`` on have."""
+        before = self.rows.filter(pc.field("batch") < batch)
+        if not before.num_rows:
+            return []
+        keys = MESSAGES.names
+        again = self.since(batch).rows.join(before.select(keys), keys, join_type="left semi")
+        return sorted(set(again.column("seq").to_pylist()))[:most]
+
+    def since(self, batch: int) -> LandedRows:
+        """Return the rows of batches with this number or a higher one."""
+        return LandedRows(self.rows.filter(pc.field("batch") >= batch))
 
     def up_to(self, batch: int) -> LandedRows:
         """Return the rows of batches with this number or a lower one."""
@@ -92,7 +105,7 @@ def read_landed(
     for table in tables:
         # Raw reads have no dead letters; those of other reads have the underscore, too.
         for part in sink.scan(table, columns, source.seq_column, low, high, since):
-            # Somebody may have rewritten a table with other digits.
+            # Another program may have rewritten a table with other digits.
             arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]
             found.append(pa.RecordBatch.from_arrays(arrays, schema=_ROWS))
     return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
@@ -104,7 +117,7 @@ def messages_of(files: Iterable[Path], source: SourceConfig) -> pa.Table:
     found: list[pa.RecordBatch] = []
     for file in files:
         for part in pq.ParquetFile(file).read(columns=columns).to_batches():
-            arrays = [part.column(name) for name in columns]
+            arrays = [part.column(at).cast(each.type) for at, each in enumerate(MESSAGES)]
             found.append(pa.RecordBatch.from_arrays(arrays, schema=MESSAGES))
     return pa.Table.from_batches(found, schema=MESSAGES)
 

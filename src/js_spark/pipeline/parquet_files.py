@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -12,9 +14,13 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from js_spark.errors import JournalError, SchemaError
+from js_spark.split_tables import BATCH_COLUMN
 from js_sync.disk import sync
 
 __all__ = ["Part", "merge", "scanned", "schema_of"]
+
+_MOST_SIGNED: Final = 2**63 - 1
+_DECIMAL: Final = pa.decimal128(20, 0)
 
 
 @frozen
@@ -26,14 +32,17 @@ class Part:
 
 
 def scanned(
-    files: Sequence[str], columns: Sequence[str], wanted: ds.Expression
+    files: Sequence[str], columns: Sequence[str], seq: str, low: int, high: int, since: int
 ) -> Iterator[pa.RecordBatch]:
-    """Read the columns of the rows that ``wanted`` chooses.
+    """Read the columns of the rows whose sequence is in ``[low, high)``, since a batch.
 
     Raises `JournalError` with the name of a file that is damaged.
     """
     try:
-        yield from ds.dataset(files).to_batches(columns=list(columns), filter=wanted)
+        rows = ds.dataset(files)
+        wanted = _between(seq, rows.schema.field(seq).type, low, high)
+        wanted &= ds.field(BATCH_COLUMN) >= since
+        yield from rows.to_batches(columns=list(columns), filter=wanted)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowInvalid) as error:
@@ -44,6 +53,14 @@ def scanned(
             f"the file {damaged} cannot be read ({str(error).strip()}): move it away, and land its"
             " batches again with twinstream pipeline replay"
         ) from error
+
+
+def _between(column: str, kind: pa.DataType, low: int, high: int) -> ds.Expression:
+    """Return a filter; Arrow makes signed integers of plain numbers, and fails from 2**63 on."""
+    if pa.types.is_decimal(kind) or high > _MOST_SIGNED:
+        first, end = (pa.scalar(Decimal(each), _DECIMAL) for each in (low, high))
+        return (ds.field(column) >= first) & (ds.field(column) < end)
+    return (ds.field(column) >= low) & (ds.field(column) < high)
 
 
 def _damaged(files: Sequence[str], columns: Sequence[str]) -> str | None:

@@ -43,9 +43,7 @@ class ParquetSink:
         folders = batch_folders(self.folders.root / table).items()
         files = [str(f) for last, path in folders if last >= since for f in files_in(path)]
         if files:
-            wanted = (ds.field(seq) >= low) & (ds.field(seq) < high)
-            wanted &= ds.field(BATCH_COLUMN) >= since
-            yield from scanned(files, columns, wanted)
+            yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
         """Put the rows of ``files`` in the place of all rows of a batch, in one step."""

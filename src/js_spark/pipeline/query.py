@@ -16,7 +16,7 @@ from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released, Started
 from js_spark.pipeline.identity import Identity
 from js_spark.pipeline.land_batch import BatchLander
-from js_spark.pipeline.recover import recovered
+from js_spark.pipeline.recover import accepted, recovered
 from js_spark.pipeline.release import release_of
 from js_spark.pipeline.sink import open_sink
 from js_spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
@@ -48,6 +48,7 @@ class SourceQuery:
         *,
         once: bool,
         recover: bool,
+        accept_stream: bool,
         is_to_end: Callable[[], bool],
     ) -> None:
         self.source: Final = source
@@ -58,6 +59,7 @@ class SourceQuery:
         self._tell: Final = tell
         self._once: Final = once
         self._recover: Final = recover
+        self._accept: Final = accept_stream
         self._folder: Final = Folders(config.path).source(source.name)
         self._log: Final = BatchLog(self._folder.journal)
         self._checkpoint: Final = Checkpoint(self._folder.checkpoint, source.stream)
@@ -147,10 +149,11 @@ class SourceQuery:
         if stored is not None and last is None and stored.created != state.created:
             stored = None  # the stream was made again before anything of it was landed
         identity = stored or Identity.first(self.source, state).save(self._folder)
+        about = (self._folder, self._sink, state, self._leader.time_at)
+        if self._accept:
+            identity = accepted(self.source, identity, *about)
         if self._recover:
-            identity = recovered(
-                self.source, identity, self._folder, self._sink, state, self._leader.time_at
-            )
+            identity = recovered(self.source, identity, *about)
         identity.check(self.source, self._checkpoint, landed=last is not None)
         self._checkpoint.clear_unfinished()
         position = self._position(identity, state)

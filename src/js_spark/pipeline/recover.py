@@ -1,4 +1,4 @@
-"""Go on behind what is landed when a checkpoint was lost or put back to an earlier state.
+"""Go on behind what is landed when a checkpoint was lost, or when a stream is accepted as a copy.
 
 The journal says which batches are in the tables. Rows of a batch that is not in the journal are
 removed, and a new checkpoint begins behind the last batch.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import time
 
-from js_spark.errors import JournalError
+from attrs import evolve
+
+from js_spark.errors import DataLossError, JournalError
 from js_spark.journaled import start_behind
 from js_spark.mark import TimeAt
 from js_spark.offsets import Position
+from js_spark.other_stream import why_other
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.checkpoint import Checkpoint
 from js_spark.pipeline.config import SourceConfig
@@ -21,7 +24,7 @@ from js_spark.pipeline.landed import possible_tables
 from js_spark.pipeline.sink import Sink
 from js_spark.stream_state import StreamState
 
-__all__ = ["recovered"]
+__all__ = ["accepted", "recovered"]
 
 
 def recovered(
@@ -46,10 +49,50 @@ def recovered(
     strict = source.source_options.fail_on_data_loss
     # Checked before anything is removed: what has left the stream could not be landed again.
     origin = start_behind(state, stands, time_at, strict=strict)
-    _remove_unfinished(source, sink, after + 1)
+    return _renewed(source, identity, folder, sink, state, origin, after + 1)
+
+
+def accepted(
+    source: SourceConfig,
+    identity: Identity,
+    folder: SourceFolder,
+    sink: Sink,
+    state: StreamState,
+    time_at: TimeAt,
+) -> Identity:
+    """Return the identity to go on with on a stream that the user accepts as a copy.
+
+    It is the same one when the stream shows by itself that it is the one that was landed. Otherwise
+    a line goes into the journal. Raises `DataLossError` when the stream shows that it is no copy.
+    """
+    log = BatchLog(folder.journal)
+    last = log.last()
+    if last is None or (reason := why_other(last.position, state, time_at)) is None:
+        return identity
+    is_gone = last.mark is None or time_at(state.name, last.mark.seq) is None
+    if last.created == state.created or last.end > state.next or not is_gone:
+        raise DataLossError(
+            f"stream {state.name} cannot be accepted as a copy of the one that was landed up to"
+            f" sequence {last.end - 1}: {reason}; it ends at {state.next - 1}"
+        )
+    log.accepted(evolve(last, created=state.created, mark=state.mark))
+    return _renewed(source, identity, folder, sink, state, last.end, last.batch + 1)
+
+
+def _renewed(
+    source: SourceConfig,
+    identity: Identity,
+    folder: SourceFolder,
+    sink: Sink,
+    state: StreamState,
+    origin: int,
+    base: int,
+) -> Identity:
+    """Return the identity for a new checkpoint, with the next batch and where it begins."""
+    _remove_unfinished(source, sink, base)
     if folder.checkpoint.exists():
         folder.checkpoint.rename(folder.path / f"checkpoint.{time.time_ns()}")
-    return identity.renewed(origin=origin, base=after + 1, created=state.created).save(folder)
+    return identity.renewed(origin=origin, base=base, created=state.created).save(folder)
 
 
 def _remove_unfinished(source: SourceConfig, sink: Sink, number: int) -> None:

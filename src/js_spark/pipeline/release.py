@@ -13,7 +13,7 @@ from js_core.errors import ConsumerNotFound
 from js_models import AckPolicy, ConsumerConfig, DeliverPolicy
 from js_spark.errors import CheckpointError, OptionError
 from js_spark.other_stream import why_other
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from js_spark.pipeline.config import SourceConfig
 from js_spark.pipeline.held_messages import held_messages, windows
 from js_spark.pipeline.landed import missing_of, possible_tables, read_landed
@@ -152,8 +152,7 @@ class Purge:
         the stream as it is now: rows of an earlier stream of the name have the same sequences.
         """
         if self._since is None:
-            entries = self._log.entries().values()
-            self._since = min(each.batch for each in entries if each.created == entry.created)
+            self._since = min(of_one_stream(self._log.entries()), default=entry.batch)
         return self._since
 
 

@@ -16,7 +16,7 @@ from js_spark.errors import DataLossError, SparkSourceError
 from js_spark.land_job import LandJob, by_table, ranges_of
 from js_spark.leader import Leader
 from js_spark.other_stream import why_other
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.landed import messages_of, missing_of, read_landed, tables_of
@@ -43,8 +43,8 @@ def batches_of(
     newest = entries[max(entries)]
     due = [
         each
-        for each in entries.values()
-        if each.created == newest.created and each.end > low and (high is None or each.start < high)
+        for each in of_one_stream(entries).values()
+        if each.end > low and (high is None or each.start < high)
     ]
     if not due:
         wanted = (

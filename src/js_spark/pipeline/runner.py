@@ -49,6 +49,7 @@ def run(
     *,
     once: bool = False,
     recover: bool = False,
+    accept_stream: bool = False,
     tell: Callable[[Happening], None] | None = None,
     asked: Asked | None = None,
 ) -> dict[str, str]:
@@ -57,10 +58,11 @@ def run(
     With ``once`` it ends when all that the streams hold at the start is landed; otherwise it goes
     on until ``asked``. A source that fails is started again after a pause that doubles, unless the
     same error would come again. With ``recover`` it goes on where the journal ends if a checkpoint
-    is gone. ``tell`` is called only from the calling thread; what happens is also logged, by the
-    logger ``twinstream.pipeline``. Raises `PipelineBusy` while another
-    process works on the folder, and `SparkSourceError` for a session of Spark Connect, or when
-    Spark's Java process has ended.
+    is gone. With ``accept_stream`` it goes on behind what is landed with a stream that was made
+    again, if nothing shows that it is no copy; a line in the journal says so. ``tell`` is called
+    only from the calling thread; what happens is also logged, by the logger
+    ``twinstream.pipeline``. Raises `PipelineBusy` while another process works on the folder, and
+    `SparkSourceError` for a session of Spark Connect, or when Spark's Java process has ended.
     """
     refuse_connect(spark)
     report: Reporter[Happening] = Reporter(tell, "tell")
@@ -77,6 +79,7 @@ def run(
                 heard.put,
                 once=once,
                 recover=recover,
+                accept_stream=accept_stream,
                 is_to_end=asked.is_set,
             )
             for each in config.sources

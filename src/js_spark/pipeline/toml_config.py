@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Final, cast
 
 from js_core.errors import BadArgument
+from js_core.local_path import local_path
 from js_core.subjects import check_name
 from js_spark.errors import ConfigError, OptionError, SchemaError
 from js_spark.events import EVENT_COLUMNS
+from js_spark.json_schema import schema_text
 from js_spark.layout import Layout
 from js_spark.option_uses import refuse_lone_delay
 from js_spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
@@ -121,17 +123,15 @@ def _path(table: TomlTable, folder: Path) -> Path:
     text = table.text("path")
     if not text:
         raise table.fail("path", 'is required: the folder of the tables, for example path = "lake"')
-    if "://" in text:
-        raise table.fail(
-            "path", "must be a folder of a file system; object stores are not supported"
-        )
     return _within(folder, table, "path", text)
 
 
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
     """Return the path that a key gives: from this folder, from the home folder (~), or whole."""
     try:
-        return folder / Path(text).expanduser()
+        return folder / local_path(text, key).expanduser()
+    except BadArgument as error:
+        raise table.fail(key, str(error)) from error
     except RuntimeError as error:
         raise table.fail(
             key, f"begins in a home folder that is not known, {text!r}; write the whole path"
@@ -273,7 +273,10 @@ def _derived(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, 
         need = "is required with" if source.format == "json" else "needs"
         raise table.fail("schema", f'{need} format = "json": the path of a JSON Schema')
     if schema:
-        found["jsonSchema"] = str(_within(folder, table, "schema", schema))
+        try:
+            found["jsonSchema"] = schema_text(str(_within(folder, table, "schema", schema)))
+        except SchemaError as error:
+            raise table.fail("schema", str(error)) from error
     if source.subjects:
         found["subject"] = ",".join(source.subjects)
     most = table.number("max_messages")

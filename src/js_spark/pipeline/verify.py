@@ -14,7 +14,8 @@ from typing import Final
 from attrs import define, field
 
 from js_spark.leader import Leader
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog
+from js_spark.other_stream import why_other
+from js_spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from js_spark.pipeline.config import PipelineConfig, SourceConfig
 from js_spark.pipeline.folders import Folders
 from js_spark.pipeline.held_messages import held_messages, windows
@@ -77,32 +78,33 @@ def _verify(
     if not entries:
         return verdict
     newest = entries[max(entries)]
-    current = {n: each for n, each in entries.items() if each.created == newest.created}
+    current = of_one_stream(entries)
+    oldest = min(current)
     verdict.start, verdict.end = current[min(current)].start, newest.end
     verdict.batches = len(current)
     verdict.dead_letters = sum(each.dead_letters for each in current.values())
     counts: Counter[int] = Counter()
     with Leader(source.source_options) as leader:
         (state,) = leader.states()
-        if state.created != newest.created:
-            verdict.problems.append(
-                f"stream {source.stream} was made at {state.created}, the tables are of one made at"
-                f" {newest.created}: there is nothing to compare them with"
-            )
+        other = why_other(newest.position, state, leader.time_at)
+        if state.created != newest.created and other is not None:
+            verdict.problems.append(f"{other}; there is nothing to compare the tables with")
             return verdict
         for low, high in windows(verdict.start, verdict.end):
-            landed = read_landed(
-                sink, source, tables_of(source, entries.values()), low, high, min(current)
-            ).up_to(newest.batch)
+            tables = tables_of(source, entries.values())
+            everything = read_landed(sink, source, tables, low, high).up_to(newest.batch)
+            landed = everything.since(oldest)
             held = held_messages(leader.jet(), source.source_options, low, high)
             _compare(verdict, landed.doubles(_SHOWN), missing_of(held, landed.rows))
+            _compare_generations(verdict, everything.landed_again(oldest, _SHOWN))
             verdict.rows += landed.count
             verdict.distinct += landed.distinct
             verdict.held += held.num_rows
             counts.update(landed.by_batch())
             tell(source.name, high - verdict.start, verdict.end - verdict.start)
     verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing
-    strict = source.source_options.fail_on_data_loss
+    # A new start behind messages that were replaced leaves a gap between batches.
+    strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
     _check_batches(verdict, current, counts, strict=strict)
     return verdict
 
@@ -114,6 +116,14 @@ def _compare(verdict: Verdict, doubles: list[int], missing: list[int]) -> None:
         verdict.missing += len(missing)
         verdict.problems.append(
             f"{len(missing)} messages of the stream are in no table: {_list(missing)}"
+        )
+
+
+def _compare_generations(verdict: Verdict, again: list[int]) -> None:
+    if again:
+        verdict.problems.append(
+            "messages that batches of an earlier stream of this name have, too (it was restored,"
+            f" perhaps): {_list(again)}"
         )
 
 

@@ -1,0 +1,197 @@
+# Generated from tests/_async/test_copied_headers.py by codegen/twin.py. Edit that file instead.
+"""Publishing a received message again: which headers go along, on each supported server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+import js_sync as js
+from js_core.copied_headers import is_copied
+from js_models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
+from tests._sync.flow import eventually
+
+MINE = {"Mine": "1"}
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
+
+#: Each header that stays behind, with a value that a stored message may have.
+LEFT_BEHIND = {
+    "Nats-Stream-Source": "ORIGIN 7 > > a.b",
+    "Nats-Scheduler": "plan.a",
+    "Nats-Schedule-Next": "2040-01-01T00:00:00Z",
+    "Nats-Counter-Sources": '{"A":{"a":"5"}}',
+    "Nats-Pin-Id": "abc",
+    "Nats-Msg-Size": "7",
+    "Nats-Msg-Id": "1",
+    "Nats-Incr": "5",
+    "Nats-Required-Api-Level": "99",
+    "Nats-Expected-Stream": "OTHER",
+    "Nats-Expected-Last-Sequence": "99",
+    "Nats-Expected-Last-Msg-Id": "x",
+    "Nats-Expected-Last-Subject-Sequence": "99",
+    "Nats-Expected-Last-Subject-Sequence-Subject": "a.b",
+    "Nats-Batch-Id": "b",
+    "Nats-Batch-Sequence": "2",
+    "Nats-Batch-Commit": "1",
+    "Nats-Trace-Dest": "trace.x",
+    "Nats-Trace-Only": "true",
+    "Nats-Trace-Hop": "1",
+    "Nats-Trace-Origin-Account": "A",
+}
+
+
+def stored(stream, seq):
+    try:
+        return stream.get_message(seq)
+    except js.MessageNotFound:
+        return None
+
+
+def sourced(jet, name):
+    """A message of a stream with sources."""
+    jet.create_stream(StreamConfig(name=f"{name}-origin", subjects=[f"{name}.origin"]))
+    jet.publish(f"{name}.origin", b"data", headers=MINE)
+    source = StreamSource(name=f"{name}-origin")
+    copy = jet.create_stream(StreamConfig(name=f"{name}-copy", sources=[source]))
+    return eventually(stored, copy, 1)
+
+
+def scheduled(jet, name):
+    """A message that a schedule made."""
+    config = StreamConfig(
+        name=f"{name}-plan", subjects=[f"{name}.plan.>"], allow_msg_schedules=True
+    )
+    stream = jet.create_stream(config)
+    schedules = jet.schedules(f"{name}-plan")
+    moment = js.Schedule.at(PAST)
+    schedules.add(f"{name}.plan.at", moment, f"{name}.plan.made", b"data", headers=MINE)
+    return eventually(stored, stream, 2)
+
+
+def counted(jet, name):
+    """A message of a counter that sums another one up."""
+    origin, total = f"{name}-origin", f"{name}-total"
+    config = StreamConfig(name=origin, subjects=[f"{name}.origin"], allow_msg_counter=True)
+    jet.create_stream(config)
+    jet.publish(f"{name}.origin", b"", headers={**MINE, "Nats-Incr": "5"})
+    transform = SubjectTransform(src=f"{name}.origin", dest=f"{name}.total")
+    source = StreamSource(name=origin, subject_transforms=[transform])
+    config = StreamConfig(name=total, sources=[source], allow_msg_counter=True)
+    return eventually(stored, jet.create_stream(config), 1)
+
+
+def batched(jet, name):
+    """A message of an atomic batch, with an identity and a condition."""
+    config = StreamConfig(name=f"{name}-batch", subjects=[f"{name}.batch"], allow_atomic=True)
+    stream = jet.create_stream(config)
+    with jet.atomic_batch() as batch:
+        batch.add(f"{name}.batch", b"data", headers=MINE, expected_last_subject_seq=0)
+        batch.commit()
+    return stream.get_message(1)
+
+
+def pinned(jet, name):
+    """A message that a pinned client received."""
+    stream = jet.create_stream(StreamConfig(name=f"{name}-pin", subjects=[f"{name}.pin"]))
+    jet.publish(f"{name}.pin", b"data", headers=MINE, msg_id="1", expected_last_seq=0)
+    config = ConsumerConfig(
+        durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+    )
+    consumer = stream.create_consumer(config)
+    return consumer.next(priority=js.Priority(group="g"), timeout=20)
+
+
+SINCE_2_12 = pytest.mark.since("2.12")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        sourced,
+        pytest.param(scheduled, marks=SINCE_2_12),
+        pytest.param(counted, marks=SINCE_2_12),
+        pytest.param(batched, marks=SINCE_2_12),
+        pinned,
+    ],
+)
+def test_what_was_received_is_published_again(opened, name, make):
+    with opened() as jet:
+        message = make(jet, name)
+        plain = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.plain"]))
+        ack = jet.publish(f"{name}.plain", message.data, headers=js.copied_headers(message.headers))
+        copy = plain.get_message(ack.seq)
+        assert (dict(copy.headers), copy.data) == (MINE, message.data)
+
+
+@pytest.mark.parametrize(
+    ("make", "refusal"),
+    [
+        pytest.param(sourced, 10227, marks=pytest.mark.since("2.15")),
+        pytest.param(scheduled, 10188, marks=SINCE_2_12),
+        pytest.param(counted, 10168, marks=SINCE_2_12),
+        pytest.param(batched, 10174, marks=SINCE_2_12),
+    ],
+)
+def test_servers_refuse_all_headers_of_what_was_received(opened, name, make, refusal):
+    """The reason for the table: a server that takes them would need no other headers."""
+    with opened() as jet:
+        message = make(jet, name)
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.plain"]))
+        with pytest.raises(js.JetStreamError) as caught:
+            jet.publish(f"{name}.plain", message.data, headers=dict(message.headers))
+        # A counter with sources meets the refusal of the source's header first.
+        assert caught.value.err_code in {refusal, 10227}
+
+
+@pytest.mark.parametrize("left", LEFT_BEHIND)
+def test_a_header_is_left_behind_alone(opened, name, left):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a"]))
+        given = js.Headers([("A", "1"), (left, LEFT_BEHIND[left]), ("Nats-Marker-Reason", "Purge")])
+        copied = js.copied_headers(given)
+        ack = jet.publish(f"{name}.a", b"data", headers=copied)
+        found = (stream.get_message(ack.seq)).headers
+        assert list(found.pairs) == [("A", "1"), ("Nats-Marker-Reason", "Purge")]
+
+
+def test_what_acts_or_is_content_goes_along():
+    kept = ["Mine", "Nats-TTL", "Nats-Rollup", "Nats-Schedule", "Nats-Schedule-Target", "nats-incr"]
+    assert all(is_copied(name) for name in kept)
+    pairs = [("A", "1"), ("B", "2"), ("A", "3")]
+    assert js.copied_headers(js.Headers(pairs)).pairs == tuple(pairs)
+
+
+def test_a_copy_does_not_move_the_position_of_a_stream_with_sources(server_factory, name):
+    """Servers before 2.15 read the position at a start from the last message with the header."""
+    server = server_factory()
+    with js.connect(server.url) as nc:
+        jet = nc.jetstream()
+        far = StreamConfig(name="far", subjects=["far.>"])
+        sources = [StreamSource(name="far")]
+        jet.create_stream(far)
+        for number in range(5):
+            jet.publish(f"far.{number}", b"")
+        other = jet.create_stream(StreamConfig(name="other", sources=sources))
+        message = eventually(stored, other, 5)
+        jet.delete_stream("far")
+        jet.create_stream(far)
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], sources=sources)
+        jet.create_stream(config)
+        jet.publish(f"{name}.copy", b"", headers=js.copied_headers(message.headers))
+    server.restart()
+    with js.connect(server.url) as nc:
+        jet = nc.jetstream()
+        jet.publish("far.new", b"", msg_id="1")
+        found = eventually(stored, jet.bind_stream(name), 2)
+        assert found.subject == "far.new"
+
+
+@pytest.mark.since("2.15")
+def test_the_refusal_says_how_to_copy(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        for header in ("Nats-Stream-Source", "Nats-Scheduler"):
+            with pytest.raises(js.JetStreamError) as caught:
+                jet.publish(name, b"", headers={header: LEFT_BEHIND[header]})
+            assert "copied_headers(message.headers)" in caught.value.__notes__[0]
