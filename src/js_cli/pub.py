@@ -141,7 +141,8 @@ def pub(
         jet = target.jetstream(nc)
         parts = at_rate(payloads(data, files, separator, count), rate, asked)
         requests = _requests(draft, parts, promises, asked)
-        with jet.publish_many(requests, window=WINDOW) as outcomes:
+        # The tally counts the failures, and the end of the command reports them.
+        with jet.publish_many(requests, window=WINDOW, raise_failures=False) as outcomes:
             for outcome in outcomes:
                 tally.enter(outcome)
                 display.advance(task)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -35,7 +36,7 @@ from js_core.subjects import check_subject
 from js_models import PubAck
 from js_sync._api import Api
 from js_sync._batch_trace import BatchTrace
-from js_sync._io import Signal
+from js_sync._io import Forks, Signal
 from js_sync._replies import Answer
 
 if TYPE_CHECKING:
@@ -84,10 +85,22 @@ class AtomicBatch:
         self._subject = ""
         self._sent = 0
         self._sent_at = 0.0
-        self._outcome = AtomicOutcome.OPEN
         self._reason = ""
         self._wanted = False
         self._ack: PubAck | None = None
+        self._forks: Final = Forks.count
+        self._outcome = AtomicOutcome.OPEN
+
+    def __del__(self) -> None:
+        # Without an outcome, `__init__` raised.
+        is_open = getattr(self, "_outcome", None) is AtomicOutcome.OPEN
+        if is_open and len(self) and self._forks == Forks.count:
+            warnings.warn(
+                f"atomic batch {self.id} was dropped without commit, none of its {len(self)}"
+                " messages is stored; use it in a `with` block, or call commit or abandon",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     @property
     def id(self) -> str:
