@@ -269,10 +269,15 @@ class Publisher(Leaving):
         if self._keeper is not None and not (self._left or self.is_inherited):
             # The keeper ends once nothing is in flight any more.
             self._work.is_dropped = True
-            warnings.warn(
-                f"publisher was dropped without close, with {self.under_way} messages in flight; use"
-                " it in a `with` block, or close it, to know what became of them",
-                ResourceWarning,
-                stacklevel=2,
-            )
+            self._warn_of_drop()
         super().__del__()
+
+    def _warn_of_drop(self) -> None:
+        # With its connection everything has ended, and has an outcome.
+        if not self._pipeline.is_over:
+            warnings.warn(
+                f"publisher was dropped without close, with {self.under_way} messages in flight;"
+                " use it in a `with` block, or close it, to know what became of them",
+                ResourceWarning,
+                stacklevel=3,
+            )
