@@ -133,6 +133,7 @@ class Message(CoreMessage):
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
         """Acknowledge, and return when the server confirms it within `timeout` seconds.
 
+        The default is the timeout of the JetStream context, for the others with `confirm=True` too.
         True when the confirmation is sure to count. False when it came so late that the server
         may have delivered the message anew before: it confirms such an acknowledgement too.
 
@@ -144,7 +145,7 @@ class Message(CoreMessage):
 
     async def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
         transport = self._delivery.transport
-        deadline = Deadline.after(transport.request_timeout if timeout is None else timeout)
+        deadline = Deadline.after(self._delivery.timeout if timeout is None else timeout)
         try:
             frame = await transport.ask(self._frame[1].decode(), b"", word, deadline)
         except (RequestTimeout, ConnectionLost) as error:

@@ -76,7 +76,7 @@ class PushMessages(Iteration[Message]):
         self._on_report: Final = on_report
         self._info: ConsumerInfo | None = None
         self._box: Box | None = None
-        self._delivery = Delivery(api.transport, 0.0, None)
+        self._delivery = Delivery(api.transport, 0.0, None, api.timeout)
         self._seen = 0
         self._looked_at = 0.0
         self._heard_at = 0.0
@@ -144,7 +144,8 @@ class PushMessages(Iteration[Message]):
         if self._seen <= 0:
             # These came since the last look, when the user may have been at work.
             came_at = min(box.heard_at, self._looked_at)
-            self._delivery = Delivery(self._api.transport, came_at, ack_wait_of(self._info))
+            api = self._api
+            self._delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
             self._looked_at = monotonic()
             self._seen = len(box.frames)
         try:

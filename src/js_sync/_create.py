@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from attrs import evolve
 
@@ -16,10 +16,12 @@ from js_core.errors import (
     ConsumerExists,
     JetStreamError,
     StreamExists,
+    StreamNotFound,
     TwinstreamError,
 )
 from js_sync import _control
 from js_sync._api import Api
+from js_sync._io import sleep
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo
@@ -28,34 +30,71 @@ __all__ = [
     "CreateAction",
     "check_config",
     "create_consumer",
+    "create_or_update_stream",
     "create_stream",
     "update_stream",
 ]
 
+# Between two rounds of creating or updating, while another client creates or deletes (seconds).
+_PAUSE: Final = 0.01
+
 CreateAction = Literal["", "create", "update"]
 
 
-def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
+def create_stream(
+    api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
+) -> StreamInfo:
     """Create a stream. Raises `StreamExists` with the differences, field by field."""
-    subject = api.subjects.stream("CREATE", name)
     try:
-        return api.call(
-            subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
-        )
+        return _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
         raise _stream_explained(api, name, config, error) from None
-    except JetStreamError as error:
-        _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
-        raise
 
 
-def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
+def update_stream(
+    api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
+) -> StreamInfo:
     """Replace the configuration of a stream."""
-    subject = api.subjects.stream("UPDATE", name)
+    return _write_stream(api, "UPDATE", name, config, pedantic, deadline)
+
+
+def create_or_update_stream(
+    api: Api, name: str, config: StreamConfig, deadline: Deadline
+) -> StreamInfo:
+    """Update a stream, or create it where there is none.
+
+    Between the two requests another client may create the stream, or delete it: then both are
+    tried again, until the deadline.
+    """
+    while True:
+        try:
+            return _write_stream(api, "UPDATE", name, config, False, deadline)
+        except StreamNotFound:
+            pass
+        try:
+            return _write_stream(api, "CREATE", name, config, False, deadline)
+        except StreamExists:
+            if deadline.remaining() <= _PAUSE:
+                raise
+        sleep(_PAUSE)
+
+
+def _write_stream(
+    api: Api,
+    what: Literal["CREATE", "UPDATE"],
+    name: str,
+    config: StreamConfig,
+    pedantic: bool,
+    deadline: Deadline | None,
+) -> StreamInfo:
+    subject = api.subjects.stream(what, name)
+    creates = what == "CREATE"
+    answer = js_models.StreamCreateResponse if creates else js_models.StreamUpdateResponse
+    body = {**js_models.encode(config), **_pedantry(api, pedantic)}
     try:
-        return api.call(
-            subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
-        )
+        return api.call(subject, body, answer, deadline)
+    except StreamExists:
+        raise
     except JetStreamError as error:
         _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
         raise
@@ -89,10 +128,6 @@ def _stream_explained(
     return error.with_differences(differences(js_models.encode(wanted), js_models.encode(actual)))
 
 
-def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
-    return {**js_models.encode(config), **_pedantry(api, pedantic)}
-
-
 def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
     if pedantic:
         api.require((2, 11, 0), "pedantic=True")
@@ -124,6 +159,8 @@ def create_consumer(
 
     Raises `ConsumerExists` with the differences, field by field.
     """
+    if action == "update":
+        _check_named(config)
     name, config = _completed(api, config)
     filters = [config.filter_subject] if config.filter_subject else []
     subject = api.subjects.create_consumer(stream, name, filters)
@@ -145,6 +182,15 @@ def create_consumer(
         judged = config
         _note_problems(error, lambda: js_models.validate_consumer(judged, server=_version(api)))
         raise
+
+
+def _check_named(config: ConsumerConfig) -> None:
+    check_config(config, js_models.ConsumerConfig)
+    if not (config.durable_name or config.name):
+        raise BadArgument(
+            "the consumer configuration has no name: give durable_name or name, so that it is clear"
+            " which consumer to update"
+        )
 
 
 def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
