@@ -30,13 +30,17 @@ from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
 from js_core.told import check_takes_one
+from js_core.wrong_statement import AsyncBlock as BlockHint
+from js_core.wrong_statement import AsyncLoop as LoopHint
 
 __all__ = [
+    "BlockHint",
     "Forks",
     "Handler",
     "Home",
     "Interrupts",
     "Lock",
+    "LoopHint",
     "Opening",
     "Signal",
     "Stream",
@@ -63,7 +67,7 @@ Stream = AsyncGenerator[T]
 """What a generator function of the SDK returns."""
 
 
-class Opening(Coroutine[Any, Any, T]):
+class Opening(Coroutine[Any, Any, T], BlockHint):
     """Something being opened: await it, or use it in `async with`, which closes it.
 
     It is a coroutine, so that `create_task` and `asyncio.run` take it as well.
@@ -86,6 +90,10 @@ class Opening(Coroutine[Any, Any, T]):
 
     def close(self) -> None:
         """End the work where it is; as of a coroutine. Nothing that was opened is closed."""
+        self._work.close()
+
+    def unused(self) -> None:
+        """Close the work, which has not begun, so that Python does not warn of it."""
         self._work.close()
 
     async def __aenter__(self) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Self, TypeVar
 
+from js_async._io import BlockHint, LoopHint
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument
 
@@ -12,7 +13,7 @@ __all__ = ["Iteration"]
 T = TypeVar("T")
 
 
-class Iteration(Generic[T]):
+class Iteration(BlockHint, LoopHint, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one."""
 
     async def take(self, deadline: Deadline) -> T | None:

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from js_async._api import Api
 from js_async._batch_trace import BatchTrace
-from js_async._io import Forks, Signal
+from js_async._io import BlockHint, Forks, Signal
 from js_async._replies import Answer
 from js_core.atomic_batch import (
     BatchSheet,
@@ -55,7 +55,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch:
+class AtomicBatch(BlockHint):
     """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
 
     A block that ends well commits; one that an exception leaves stores nothing::

@@ -9,7 +9,7 @@ from weakref import ref
 
 from attrs import frozen
 
-from js_async._io import Opening, opening
+from js_async._io import BlockHint, Opening, opening
 from js_async._session import Session
 from js_async.connection_events import ConnectionEvents
 from js_async.core_message import CoreMessage
@@ -22,6 +22,7 @@ from js_core.errors import BadArgument, ConnectionClosed
 from js_core.events import Closed, ConnectionEvent
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
+from js_core.nats_py_names import hint_keywords
 from js_core.options import ConnectOptions
 from js_core.publish import check_data
 from js_core.servers import ReconnectPolicy
@@ -39,6 +40,7 @@ _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
 
 
+@hint_keywords
 def connect(
     servers: str | Iterable[str] = "nats://127.0.0.1:4222",
     *,
@@ -146,7 +148,7 @@ class Stats:
     """Messages on this link that came for subscriptions that had just ended."""
 
 
-class Connection:
+class Connection(BlockHint):
     """A connection that mends itself. Make one with `connect`.
 
     Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
@@ -330,6 +332,7 @@ class Connection:
         frame = await self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
+    @hint_keywords
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
     ) -> Opening[Subscription]:

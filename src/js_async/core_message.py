@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from js_core.headers import Headers
+from js_core.nats_py_names import hint_attributes
 from js_core.protocol import Frame
 
 __all__ = ["CoreMessage"]
@@ -45,3 +46,6 @@ class CoreMessage:
     def __repr__(self) -> str:
         size = len(self._frame[3]) - self._frame[2] - 2
         return f"<{type(self).__name__} {self.subject}: {size} bytes>"
+
+
+hint_attributes(CoreMessage)

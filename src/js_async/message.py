@@ -17,6 +17,7 @@ from js_core.errors import (
     NotAcknowledgeable,
     RequestTimeout,
 )
+from js_core.nats_py_names import hint_attributes
 from js_core.protocol import Frame
 
 __all__ = ["Message", "message_of", "messages_of"]
@@ -209,6 +210,7 @@ def _confirms(answer: Frame) -> bool:
     return len(answer[3]) == 2
 
 
+hint_attributes(Message)
 _bare: Final = cast("Callable[[], Any]", Message)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from js_async._api import Api
 from js_async._delivery import ack_wait_of
-from js_async._io import Handler, Lock, call, check_handler
+from js_async._io import BlockHint, Handler, Lock, call, check_handler
 from js_async._known_results import KnownResults
 from js_async._once_writer import By, OnceWriter, once_writer
 from js_async.consumer import Consumer
@@ -48,7 +48,7 @@ __all__ = ["Processing"]
 _UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
-class Processing:
+class Processing(BlockHint):
     """Calls a handler for each message and stores what it returns; made by `JetStream.process`.
 
     Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.

@@ -16,6 +16,7 @@ from js_async.replicas import Replicas
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadAnswer, BadArgument
 from js_core.given import check_whole
+from js_core.nats_py_names import hint_keywords
 from js_core.pull_request import buffer_limits
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
 from js_core.subjects import check_filter
@@ -147,6 +148,7 @@ class Stream(StreamConsumers):
             lambda config: js_models.evolve(config, sealed=True), timeout=timeout
         )
 
+    @hint_keywords
     async def purge(
         self,
         *,

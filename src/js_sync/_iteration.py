@@ -7,13 +7,14 @@ from typing import Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument
+from js_sync._io import BlockHint, LoopHint
 
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
 
 
-class Iteration(Generic[T]):
+class Iteration(BlockHint, LoopHint, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one."""
 
     def take(self, deadline: Deadline) -> T | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from js_core.errors import ConnectionClosed, PublishFailures
 from js_core.publish import UnreadFailures
-from js_sync._io import Forks
+from js_sync._io import BlockHint, Forks, LoopHint
 
 __all__ = [
     "Leaving",
@@ -27,7 +27,7 @@ _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
 _SHOWN: Final = (Exception, KeyboardInterrupt)
 
 
-class Leaving(ABC):
+class Leaving(BlockHint, ABC):
     """The base of what is closed at the end of its `with` block: the writers of many messages.
 
     The rule for failures that the program did not look at (`UnreadFailures`): the end of the block,
@@ -89,7 +89,7 @@ class Leaving(ABC):
             warn_of_failures(self._what, failures)
 
 
-class SentWhileRead(Leaving):
+class SentWhileRead(Leaving, LoopHint):
     """The base of what sends only while the program iterates over its outcomes."""
 
     _unread = False
@@ -102,6 +102,8 @@ class SentWhileRead(Leaving):
     def is_read(self) -> None:
         """Note that the program iterates, or has a reason not to."""
         self._unread = False
+
+    unused = is_read
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
@@ -120,7 +122,7 @@ class SentWhileRead(Leaving):
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
-class WorksBeside:
+class WorksBeside(BlockHint):
     """The base of what works beside the program, and keeps the error that ends it."""
 
     _error: BaseException | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from js_core.deadline import Seconds, seconds
 from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
+from js_core.nats_py_names import hint_keywords
 from js_core.publish import Publishable, request_of
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import retry_policy
@@ -28,6 +29,7 @@ __all__ = ["PublishCalls"]
 class PublishCalls(ApiCalls):
     """The part of a JetStream context that publishes."""
 
+    @hint_keywords
     def publish(
         self,
         subject: str,

@@ -36,7 +36,7 @@ from js_core.subjects import check_subject
 from js_models import PubAck
 from js_sync._api import Api
 from js_sync._batch_trace import BatchTrace
-from js_sync._io import Forks, Signal
+from js_sync._io import BlockHint, Forks, Signal
 from js_sync._replies import Answer
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch:
+class AtomicBatch(BlockHint):
     """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
 
     A block that ends well commits; one that an exception leaves stores nothing::

@@ -17,6 +17,7 @@ from js_core.errors import BadArgument, ConnectionClosed
 from js_core.events import Closed, ConnectionEvent
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
+from js_core.nats_py_names import hint_keywords
 from js_core.options import ConnectOptions
 from js_core.publish import check_data
 from js_core.servers import ReconnectPolicy
@@ -24,7 +25,7 @@ from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
-from js_sync._io import Opening, opening
+from js_sync._io import BlockHint, Opening, opening
 from js_sync._session import Session
 from js_sync.connection_events import ConnectionEvents
 from js_sync.core_message import CoreMessage
@@ -40,6 +41,7 @@ _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
 
 
+@hint_keywords
 def connect(
     servers: str | Iterable[str] = "nats://127.0.0.1:4222",
     *,
@@ -147,7 +149,7 @@ class Stats:
     """Messages on this link that came for subscriptions that had just ended."""
 
 
-class Connection:
+class Connection(BlockHint):
     """A connection that mends itself. Make one with `connect`.
 
     Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
@@ -331,6 +333,7 @@ class Connection:
         frame = self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
+    @hint_keywords
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
     ) -> Opening[Subscription]:

@@ -14,6 +14,7 @@ from js_core.deadline import Seconds, finite_seconds, seconds
 from js_core.errors import AlreadyAcknowledged, BadArgument, TwinstreamError
 from js_core.fetch import Fetch
 from js_core.given import check_kind
+from js_core.nats_py_names import hint_keywords
 from js_core.pin import pin_of
 from js_core.pull_error import of_consumer
 from js_core.pull_request import Priority, PullLimits, Wait, buffer_limits, fetch_limits
@@ -162,6 +163,7 @@ class Consumer:
 
     # ---- pulling
 
+    @hint_keywords
     def fetch(
         self,
         max_messages: int | None = None,

@@ -9,7 +9,7 @@ from typing import Final, Self
 from js_core.deadline import Deadline, Seconds, unsleeping
 from js_core.errors import LeaseLost, TwinstreamError
 from js_core.lease import Phase
-from js_sync._io import Forks, Signal, Task, spawn
+from js_sync._io import BlockHint, Forks, Signal, Task, spawn
 from js_sync._slot import Slot
 
 __all__ = ["Lease", "OnLost"]
@@ -18,7 +18,7 @@ OnLost = Callable[["Lease"], None]
 """Told when a lease is lost; must be quick, and may set an event or end a process."""
 
 
-class Lease:
+class Lease(BlockHint):
     """A lock, a place of a semaphore, or a leader's term, while it lasts.
 
     It is renewed beside the program. Leaving its `with` block gives it up, and raises `LeaseLost`

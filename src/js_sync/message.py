@@ -16,6 +16,7 @@ from js_core.errors import (
     NotAcknowledgeable,
     RequestTimeout,
 )
+from js_core.nats_py_names import hint_attributes
 from js_core.protocol import Frame
 from js_sync._delivery import Delivery, ahead
 from js_sync.core_message import CoreMessage
@@ -210,6 +211,7 @@ def _confirms(answer: Frame) -> bool:
     return len(answer[3]) == 2
 
 
+hint_attributes(Message)
 _bare: Final = cast("Callable[[], Any]", Message)
 
 
