@@ -11,12 +11,13 @@ import js_models
 from js_async import _control
 from js_async._api import Api
 from js_async._io import sleep
-from js_core.deadline import Deadline
+from js_core.deadline import Deadline, monotonic
 from js_core.difference import differences
 from js_core.errors import (
     BadArgument,
     ConsumerExists,
     JetStreamError,
+    RequestTimeout,
     StreamExists,
     StreamNotFound,
     TwinstreamError,
@@ -36,6 +37,9 @@ __all__ = [
 
 # Between two rounds of creating or updating, while another client creates or deletes (seconds).
 _PAUSE: Final = 0.01
+# An attempt may take this part of the whole time, and at least so long (seconds).
+_SHARES: Final = 4
+_SHORTEST: Final = 0.5
 
 CreateAction = Literal["", "create", "update"]
 
@@ -63,19 +67,25 @@ async def create_or_update_stream(
     """Update a stream, or create it where there is none.
 
     Between the two requests another client may create the stream, or delete it: then both are
-    tried again, until the deadline.
+    tried again, until the deadline. So it is after silence: of replicated streams, several updates
+    at once of one that is being created get no answer (server 2.15.1).
     """
+    patience = max(deadline.remaining() / _SHARES, _SHORTEST)
+    what: Literal["CREATE", "UPDATE"] = "UPDATE"
     while True:
+        attempt = deadline.earlier(monotonic() + patience)
         try:
-            return await _write_stream(api, "UPDATE", name, config, False, deadline)
+            return await _write_stream(api, what, name, config, False, attempt)
         except StreamNotFound:
-            pass
-        try:
-            return await _write_stream(api, "CREATE", name, config, False, deadline)
-        except StreamExists:
+            if what == "CREATE":
+                # It is about another stream, an origin say.
+                raise
+            what = "CREATE"
+        except (StreamExists, RequestTimeout):
+            what = "UPDATE"
             if deadline.remaining() <= _PAUSE:
                 raise
-        await sleep(_PAUSE)
+            await sleep(_PAUSE)
 
 
 async def _write_stream(

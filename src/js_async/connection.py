@@ -284,12 +284,25 @@ class Connection(BlockHint):
         domain: str | None = None,
         prefix: str | None = None,
         timeout: Seconds | None = None,
+        required_api_level: int | None = None,
     ) -> JetStream:
         """Return the JetStream API over this connection.
 
         `domain` or `prefix` replace `$JS.API`; `timeout` is the default of its calls in seconds.
+
+        With `required_api_level` each request to the API demands that the server has at least this
+        level (ADR-44, server 2.12): 1 is 2.11, 2 is 2.12, 3 is 2.12.5, 4 is 2.14, 5 is 2.15. A
+        server with a lower one does nothing and answers `JetStreamError` 10185; servers before
+        2.12, which ignore the demand, raise `Unsupported`. Publishing, pulls and direct gets carry
+        no such demand.
         """
-        return JetStream(self._session, domain=domain, prefix=prefix, timeout=timeout)
+        return JetStream(
+            self._session,
+            domain=domain,
+            prefix=prefix,
+            timeout=timeout,
+            required_api_level=required_api_level,
+        )
 
     # ---- core NATS
 

@@ -66,8 +66,10 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls, NatsPyNames):
         domain: str | None = None,
         prefix: str | None = None,
         timeout: Seconds | None = None,
+        required_api_level: int | None = None,
     ) -> None:
-        super().__init__(Api(transport, ApiSubjects.of(domain=domain, prefix=prefix), timeout))
+        subjects = ApiSubjects.of(domain=domain, prefix=prefix)
+        super().__init__(Api(transport, subjects, timeout, required_api_level))
         self._own_writes: SubjectWrites | None = None
 
     @property

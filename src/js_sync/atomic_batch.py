@@ -145,13 +145,15 @@ class AtomicBatch(BlockHint):
         expected_stream: str | None = None,
         expected_last_seq: int | None = None,
         expected_last_subject_seq: int | None = None,
+        expected_last_subject_seq_subject: str | None = None,
         ttl: Seconds | None = None,
     ) -> None:
         """Add a message; returns when it is written, and for the first one when it is accepted.
 
         Arguments are those of `JetStream.publish`. Expectations are judged at the commit, against
         the state before the batch: `expected_last_seq` at the first message only, and
-        `expected_last_subject_seq` for a subject that the batch has not written yet. A `msg_id`
+        `expected_last_subject_seq` for a subject that the batch has not written yet, its own or
+        the `expected_last_subject_seq_subject`, which may be a filter. A `msg_id`
         that the stream knows already makes it refuse the whole batch (server 2.12.1). All messages
         must be for one stream.
 
@@ -167,6 +169,7 @@ class AtomicBatch(BlockHint):
             expected_stream=expected_stream,
             expected_last_seq=expected_last_seq,
             expected_last_subject_seq=expected_last_subject_seq,
+            expected_last_subject_seq_subject=expected_last_subject_seq_subject,
             ttl=ttl,
         )
         try:

@@ -17,6 +17,11 @@ SHORT = 0.05
 
 STREAM = StreamConfig(name="S", subjects=["s"])
 CONSUMER = ConsumerConfig(durable_name="c")
+STREAM_INFO = {
+    "config": {"name": "S", "subjects": ["s"]},
+    "state": {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0},
+    "created": "2026-01-01T00:00:00Z",
+}
 
 
 async def listed(listing):
@@ -240,6 +245,34 @@ async def test_consumers_are_created_or_updated_by_several_clients_at_once(opene
             assert set(found) <= {1, 2, 3, 4}
 
 
+async def test_an_update_without_an_answer_is_tried_again():
+    """As clusters give none to updates that meet the creation of their stream."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(r"STREAM\.UPDATE\.S")
+        peer.answer(peer.expect(r"STREAM\.UPDATE\.S"), STREAM_INFO)
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            stream = await connection.jetstream(timeout=2).create_or_update_stream(STREAM)
+            assert stream.config.subjects == ["s"]
+
+
+@pytest.mark.since("2.12")
+async def test_replicated_streams_are_created_or_updated_by_several_at_once(cluster, name):
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=40)
+
+        def writes(limit):
+            config = StreamConfig(name=name, subjects=[name], max_msgs=limit, num_replicas=3)
+            return lambda: jet.create_or_update_stream(config)
+
+        streams = await together(*[writes(limit) for limit in range(1, 5)])
+        assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
+
+
 async def test_a_stream_that_is_created_and_deleted_meanwhile_is_tried_until_it_works():
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -251,7 +284,7 @@ async def test_a_stream_that_is_created_and_deleted_meanwhile_is_tried_until_it_
         ):
             request = peer.expect(rf"STREAM\.{what}\.S")
             if error is None:
-                peer.answer(request, answer)
+                peer.answer(request, STREAM_INFO)
             else:
                 code, err_code, description = error
                 peer.answer(
@@ -259,11 +292,6 @@ async def test_a_stream_that_is_created_and_deleted_meanwhile_is_tried_until_it_
                     {"error": {"code": code, "err_code": err_code, "description": description}},
                 )
 
-    answer = {
-        "config": {"name": "S", "subjects": ["s"]},
-        "state": {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0},
-        "created": "2026-01-01T00:00:00Z",
-    }
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             stream = await connection.jetstream().create_or_update_stream(STREAM)
