@@ -242,16 +242,18 @@ async def test_a_batch_expects_the_last_sequence_of_another_subject(opened, name
                 "expected_last_subject_seq_subject": subject,
             }
 
-        for seq, subject in ((1, f"{name}.a.1"), (1, f"{name}.a.*"), (0, f"{name}.none")):
+        async def write(seq, subject):
             async with jet.atomic_batch() as batch:
                 await batch.add(f"{name}.c", **expecting(seq, subject))
                 await batch.add(f"{name}.d")
+
+        for seq, subject in ((1, f"{name}.a.1"), (1, f"{name}.a.*"), (0, f"{name}.none")):
+            await write(seq, subject)
         assert await count_of(stream) == 8
+
         for seq, subject in ((7, f"{name}.a.1"), (7, f"{name}.a.*"), (7, f"{name}.none")):
-            batch = jet.atomic_batch()
-            await fill(batch, (f"{name}.c", expecting(seq, subject)), (f"{name}.d", {}))
             with pytest.raises(js.WrongLastSequence):
-                await batch.commit()
+                await write(seq, subject)
         batch = jet.atomic_batch()
         with pytest.raises(js.BadArgument, match="written earlier"):
             await fill(batch, (f"{name}.a.1", {}), (f"{name}.c", expecting(1, f"{name}.a.1")))

@@ -301,6 +301,7 @@ async def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_tak
         peer.wait_for("taken", timeout=20)
         peer.fence()
         assert peer.count(r"JS\.FC") == 1
+        peer.reach("counted")
         peer.until_left()
 
     with FakeServer(script) as server:
@@ -310,12 +311,13 @@ async def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_tak
             await push.open(SimpleNamespace(name="c", config=None))
             assert (await push.next(20)).data == b"1"
 
-            async def sent():
-                return server.reached("behind them")
+            async def reached(step):
+                return server.reached(step)
 
-            await eventually(sent)
+            await eventually(reached, "behind them")
             assert [(await push.next(20)).data for _ in range(2)] == [b"2", b"3"]
             server.tell("taken")
+            await eventually(reached, "counted")
 
 
 async def test_closing_wakes_every_wait():

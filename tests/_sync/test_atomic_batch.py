@@ -243,16 +243,18 @@ def test_a_batch_expects_the_last_sequence_of_another_subject(opened, name):
                 "expected_last_subject_seq_subject": subject,
             }
 
-        for seq, subject in ((1, f"{name}.a.1"), (1, f"{name}.a.*"), (0, f"{name}.none")):
+        def write(seq, subject):
             with jet.atomic_batch() as batch:
                 batch.add(f"{name}.c", **expecting(seq, subject))
                 batch.add(f"{name}.d")
+
+        for seq, subject in ((1, f"{name}.a.1"), (1, f"{name}.a.*"), (0, f"{name}.none")):
+            write(seq, subject)
         assert count_of(stream) == 8
+
         for seq, subject in ((7, f"{name}.a.1"), (7, f"{name}.a.*"), (7, f"{name}.none")):
-            batch = jet.atomic_batch()
-            fill(batch, (f"{name}.c", expecting(seq, subject)), (f"{name}.d", {}))
             with pytest.raises(js.WrongLastSequence):
-                batch.commit()
+                write(seq, subject)
         batch = jet.atomic_batch()
         with pytest.raises(js.BadArgument, match="written earlier"):
             fill(batch, (f"{name}.a.1", {}), (f"{name}.c", expecting(1, f"{name}.a.1")))

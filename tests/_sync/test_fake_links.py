@@ -302,6 +302,7 @@ def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
         peer.wait_for("taken", timeout=20)
         peer.fence()
         assert peer.count(r"JS\.FC") == 1
+        peer.reach("counted")
         peer.until_left()
 
     with FakeServer(script) as server:
@@ -311,12 +312,13 @@ def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
             push.open(SimpleNamespace(name="c", config=None))
             assert (push.next(20)).data == b"1"
 
-            def sent():
-                return server.reached("behind them")
+            def reached(step):
+                return server.reached(step)
 
-            eventually(sent)
+            eventually(reached, "behind them")
             assert [(push.next(20)).data for _ in range(2)] == [b"2", b"3"]
             server.tell("taken")
+            eventually(reached, "counted")
 
 
 def test_closing_wakes_every_wait():
