@@ -66,7 +66,7 @@ class BatchTrace:
 
     async def _look(self, deadline: Deadline) -> PubAck | None:
         await self._shut(deadline)
-        name = await self._stream()
+        name = await self._stream(deadline)
         info = await self._api.stream_info(name, deadline)
         since = self._since(info)
         seq = await self._search(info, since, deadline)
@@ -86,8 +86,9 @@ class BatchTrace:
         except JetStreamError:
             return  # what the server says to a message out of sequence
 
-    async def _stream(self) -> str:
-        async for name in _paging.StreamNames(self._api, self._subject):
+    async def _stream(self, deadline: Deadline) -> str:
+        timeout = deadline.remaining()
+        async for name in _paging.StreamNames(self._api, self._subject, timeout):
             return name
         raise NoResponders(f"{self._subject}: no stream has this subject now")
 

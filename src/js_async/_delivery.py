@@ -39,12 +39,16 @@ class Delivery:
 
     `told_at` is when they arrived or the server was last told that work goes on (monotonic);
     `ack_wait` is in seconds, None where it is unknown or the consumer wants no acknowledgement.
+    `timeout` is how many seconds a confirmed acknowledgement may take by default.
     """
 
-    __slots__ = ("ack_wait", "told_at", "transport")
+    __slots__ = ("ack_wait", "timeout", "told_at", "transport")
 
-    def __init__(self, transport: Transport, told_at: float, ack_wait: float | None) -> None:
+    def __init__(
+        self, transport: Transport, told_at: float, ack_wait: float | None, timeout: float
+    ) -> None:
         self.transport: Final = transport
+        self.timeout: Final = timeout
         self.told_at = told_at
         self.ack_wait: Final = ack_wait
 

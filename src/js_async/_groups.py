@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from js_async._api import Api
+from js_core.deadline import Deadline
 from js_core.placement import step_down_body
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ async def step_down(
     preferred: str | None,
     cluster: str | None,
     tags: Sequence[str],
+    deadline: Deadline,
 ) -> None:
     """Ask a leader to step down, in favour of a server where one is described."""
     body = step_down_body(preferred, cluster, tags)
     if body is not None:
         api.require((2, 11, 0), "choosing the next leader")
-    await api.call(subject, body, answer)
+    await api.call(subject, body, answer, deadline)

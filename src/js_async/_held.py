@@ -41,10 +41,17 @@ class Held:
     Where `ack_wait` (seconds) is not known nobody is told anything.
     """
 
-    def __init__(self, transport: Transport, ready: deque[Message], ack_wait: float | None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        ready: deque[Message],
+        ack_wait: float | None,
+        timeout: float,
+    ) -> None:
         self._transport: Final = transport
         self._ready: Final = ready
         self._ack_wait = ack_wait
+        self._timeout: Final = timeout
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._box: Box | None = None
@@ -151,7 +158,7 @@ class Held:
             return
         frames = list(box.frames)
         if frames and (not marks or marks[-1][0] is not frames[-1]):
-            delivery = Delivery(self._transport, box.heard_at, self._ack_wait)
+            delivery = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
             marks.append((frames[-1], delivery))
 
     async def _tell_of_held(self, ack_wait: float) -> None:

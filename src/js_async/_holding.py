@@ -7,6 +7,7 @@ from typing import Final
 import js_models
 from js_async._api import Api
 from js_async._io import sleep
+from js_core.deadline import Deadline
 from js_core.errors import BadArgument, StreamNotFound
 from js_core.subjects import check_filter
 from js_models.error_codes import STREAM_NOT_FOUND
@@ -18,20 +19,21 @@ __all__ = ["holding", "name_by_subject"]
 _HEARS_IN: Final = 0.25
 
 
-async def holding(api: Api, subject: str) -> list[str]:
+async def holding(api: Api, subject: str, deadline: Deadline | None = None) -> list[str]:
     """Return the names of streams that hold a subject, a page of them; none is asked twice for."""
     target = api.subjects.streams("NAMES")
-    answer = await api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
+    body = {"subject": subject}
+    answer = await api.call(target, body, js_models.StreamNamesResponse, deadline)
     if not answer.streams:
         await sleep(_HEARS_IN)
-        answer = await api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
+        answer = await api.call(target, body, js_models.StreamNamesResponse, deadline)
     return answer.streams or []
 
 
-async def name_by_subject(api: Api, subject: str) -> str:
+async def name_by_subject(api: Api, subject: str, deadline: Deadline | None = None) -> str:
     """Return the name of the one stream that holds a subject."""
     check_filter(subject)
-    names = await holding(api, subject)
+    names = await holding(api, subject, deadline)
     if len(names) > 1:
         raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
     if not names:

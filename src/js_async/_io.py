@@ -32,13 +32,17 @@ from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
 from js_core.told import check_takes_one
+from js_core.wrong_statement import AsyncBlock as BlockHint
+from js_core.wrong_statement import AsyncLoop as LoopHint
 
 __all__ = [
+    "BlockHint",
     "Forks",
     "Handler",
     "Home",
     "Interrupts",
     "Lock",
+    "LoopHint",
     "Signal",
     "Stream",
     "Task",

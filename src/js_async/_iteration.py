@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Generic, Self, TypeVar
 
-from js_async._io import TimedLock
+from js_async._io import BlockHint, LoopHint, TimedLock
 from js_async._owned import Owned
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import IterationEnded, RequestTimeout
@@ -18,7 +18,7 @@ Entered = TypeVar("Entered")
 _MOVING: Final = 1.0
 
 
-class Iteration(Owned, Generic[T]):
+class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one.
 
     Several threads or tasks may take from one iteration. They do it one at a time: the state of an

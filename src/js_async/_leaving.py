@@ -7,35 +7,55 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Final
 
-from js_async._io import Forks
+from js_async._io import BlockHint, Forks, LoopHint
 from js_async._owned import Owned
 from js_core.errors import ConnectionClosed, NotStarted, PublishFailures
 from js_core.log import Log
-from js_core.publish import PublishFailure
+from js_core.publish import UnreadFailures
 
 __all__ = [
-    "LISTED",
     "Leaving",
     "SentWhileRead",
     "WorksBeside",
-    "raise_failures",
+    "warn_of_failures",
     "warn_of_unseen",
 ]
 
-# Failures that an error lists; it counts the others.
-LISTED: Final = 100
 _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
+# Errors whose notes Python prints if nothing catches them.
+_SHOWN: Final = (Exception, KeyboardInterrupt)
 
 
-class Leaving(Owned, ABC):
-    """The base of what is closed at the end of its `with` block."""
+class Leaving(Owned, BlockHint, ABC):
+    """The base of what is closed at the end of its `with` block: the writers of many messages.
+
+    The rule for failures that the program did not look at (`UnreadFailures`): the end of the block,
+    `close` or the end of an iteration without a block raises them. Where another error is being
+    raised they become a note of it, and a warning too where that error is not printed. A writer
+    that is dropped warns of them.
+    """
+
+    # Defaults for `__del__` after an `__init__` that raised.
+    _what = ""
+    _failures: UnreadFailures | None = None
+    _forks = 0
+
+    def _watch_failures(self, what: str, failures: UnreadFailures) -> None:
+        """Set the name of the writer for warnings, and where its failures are collected."""
+        self._what = what
+        self._forks = Forks.count
+        self._failures = failures
+
+    @property
+    def _is_inherited(self) -> bool:
+        """Tell whether it is the business of the process that this one was forked off."""
+        return self._forks != Forks.count
 
     @abstractmethod
     async def close(self) -> None:
-        """Wait for what is under way; raises `PublishFailures` for what nobody looked at."""
+        """Wait for what is under way; raises `PublishFailures` for what nothing looked at."""
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.is_parents:
@@ -47,28 +67,46 @@ class Leaving(Owned, ABC):
             await self.close()
         except PublishFailures as failures:
             # What the program raised is the news; this goes along with it.
-            error.add_note(str(failures))
+            _note(error, self._what, failures)
+
+    def _raise_unread(self) -> None:
+        """Raise `PublishFailures` if there are failures that the program did not look at."""
+        failures = self._take_failures()
+        if failures is not None:
+            raise failures
+
+    def _note_failures(self, error: BaseException) -> None:
+        """Add the failures that the program did not look at to an error that is being raised."""
+        failures = self._take_failures()
+        if failures is not None:
+            _note(error, self._what, failures)
+
+    def _take_failures(self) -> PublishFailures | None:
+        if self._failures is None or self._is_inherited:
+            return None
+        return self._failures.take()
+
+    def __del__(self) -> None:
+        failures = self._take_failures()
+        if failures is not None:
+            warn_of_failures(self._what, failures)
 
 
-class SentWhileRead(Leaving):
-    """The base of what sends only while somebody iterates over its outcomes."""
+class SentWhileRead(Leaving, LoopHint):
+    """The base of what sends only while the program iterates over its outcomes."""
 
-    _unread = ""
-    _forks = 0
+    _unread = False
 
-    def _expect_reader(self, what: str) -> None:
-        """Have a warning at the end that `what` sent nothing, unless somebody reads by then."""
-        self._unread = what
-        self._forks = Forks.count
-
-    @property
-    def _is_inherited(self) -> bool:
-        """Tell whether it is the business of the process that this one was forked off."""
-        return self._forks != Forks.count
+    def _expect_reader(self, what: str, failures: UnreadFailures) -> None:
+        """Warn at the end that `what` sent nothing, unless the program has iterated by then."""
+        self._watch_failures(what, failures)
+        self._unread = True
 
     def _is_read(self) -> None:
-        """Note that somebody reads, or has a reason not to."""
-        self._unread = ""
+        """Note that the program iterates, or has a reason not to."""
+        self._unread = False
+
+    _unused = _is_read
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
@@ -78,15 +116,16 @@ class SentWhileRead(Leaving):
 
     def __del__(self) -> None:
         self._warn_of_unread()
+        super().__del__()
 
     def _warn_of_unread(self) -> None:
-        what, self._unread = self._unread, ""
-        if what and not self._is_inherited:
-            text = f"{what} sent nothing: it sends while its outcomes are gone through"
+        unread, self._unread = self._unread, False
+        if unread and not self._is_inherited:
+            text = f"{self._what} sent nothing: it sends while its outcomes are gone through"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
-class WorksBeside:
+class WorksBeside(BlockHint):
     """The base of what works beside the program, and keeps the error that ends it."""
 
     _begun = False
@@ -146,11 +185,18 @@ def _is_news(error: BaseException) -> bool:
     return isinstance(error, _NEWS)
 
 
-def raise_failures(outcomes: Iterable[object]) -> None:
-    """Raise `PublishFailures` where outcomes that nobody took are failures."""
-    failures = [found for found in outcomes if isinstance(found, PublishFailure)]
-    if failures:
-        raise PublishFailures(failures[:LISTED], len(failures))
+def _note(error: BaseException, what: str, failures: PublishFailures) -> None:
+    error.add_note(str(failures))
+    if not isinstance(error, _SHOWN):
+        # A cancellation or SystemExit is not printed, nor are its notes.
+        warn_of_failures(what, failures)
+
+
+def warn_of_failures(what: str, failures: PublishFailures) -> None:
+    """Warn of failures that the program did not look at."""
+    # Not a ResourceWarning, which Python hides by default: these messages are not stored.
+    text = f"{what} ended with failures that nothing looked at: {failures}"
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def warn_of_unseen(what: str, count: int) -> None:

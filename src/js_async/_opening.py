@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Coroutine, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from js_async._io import BlockHint
+
 __all__ = ["Opening", "opening"]
 
 T = TypeVar("T")
 
 
-class Opening(Coroutine[Any, Any, T]):
+class Opening(Coroutine[Any, Any, T], BlockHint):
     """Something being opened: await it, or use it in `async with`, which closes it.
 
     It is a coroutine, so that `create_task` and `asyncio.run` take it as well.
@@ -36,6 +38,10 @@ class Opening(Coroutine[Any, Any, T]):
 
     def close(self) -> None:
         """End the work where it is; as of a coroutine. Nothing that was opened is closed."""
+        self._work.close()
+
+    def _unused(self) -> None:
+        """Close the work, which has not begun, so that Python does not warn of it."""
         self._work.close()
 
     async def __aenter__(self) -> T:

@@ -7,6 +7,7 @@ from typing import Any
 from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async.listing import Listing, ListPage
+from js_core.deadline import Seconds
 from js_core.subjects import check_filter
 from js_models import (
     ConsumerInfo,
@@ -31,8 +32,9 @@ def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
 class StreamInfos(Listing[StreamInfo]):
     """Stream infos, 256 a page."""
 
-    def __init__(self, api: Api, subject: str | None) -> None:
+    def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__()
+        self._timeout = timeout
         if subject is not None:
             check_filter(subject)
         self._api = api
@@ -40,7 +42,12 @@ class StreamInfos(Listing[StreamInfo]):
 
     async def _ask(self, offset: int) -> ListPage[StreamInfo]:
         target = self._api.subjects.streams("LIST")
-        answer = await self._api.call(target, _body(offset, self._subject), StreamListResponse)
+        answer = await self._api.call(
+            target,
+            _body(offset, self._subject),
+            StreamListResponse,
+            self._api.deadline(self._timeout),
+        )
         return ListPage(
             answer.streams or [],
             answer.total or 0,
@@ -53,8 +60,9 @@ class StreamInfos(Listing[StreamInfo]):
 class StreamNames(Listing[str]):
     """Stream names, 1,024 a page."""
 
-    def __init__(self, api: Api, subject: str | None) -> None:
+    def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__()
+        self._timeout = timeout
         if subject is not None:
             check_filter(subject)
         self._api = api
@@ -62,20 +70,28 @@ class StreamNames(Listing[str]):
 
     async def _ask(self, offset: int) -> ListPage[str]:
         target = self._api.subjects.streams("NAMES")
-        answer = await self._api.call(target, _body(offset, self._subject), StreamNamesResponse)
+        answer = await self._api.call(
+            target,
+            _body(offset, self._subject),
+            StreamNamesResponse,
+            self._api.deadline(self._timeout),
+        )
         return ListPage(answer.streams or [], answer.total or 0, answer.limit or 0)
 
 
 class ConsumerInfos(Listing[ConsumerInfo]):
     """The consumer infos of a stream, 256 a page."""
 
-    def __init__(self, api: Api, stream: str) -> None:
+    def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__()
+        self._timeout = timeout
         self._api = api
         self._target = api.subjects.consumers("LIST", stream)
 
     async def _ask(self, offset: int) -> ListPage[ConsumerInfo]:
-        answer = await self._api.call(self._target, _body(offset), ConsumerListResponse)
+        answer = await self._api.call(
+            self._target, _body(offset), ConsumerListResponse, self._api.deadline(self._timeout)
+        )
         return ListPage(
             answer.consumers or [],
             answer.total or 0,
@@ -88,24 +104,29 @@ class ConsumerInfos(Listing[ConsumerInfo]):
 class ConsumerNames(Listing[str]):
     """The consumer names of a stream, 1,024 a page."""
 
-    def __init__(self, api: Api, stream: str) -> None:
+    def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__()
+        self._timeout = timeout
         self._api = api
         self._target = api.subjects.consumers("NAMES", stream)
 
     async def _ask(self, offset: int) -> ListPage[str]:
-        answer = await self._api.call(self._target, _body(offset), ConsumerNamesResponse)
+        answer = await self._api.call(
+            self._target, _body(offset), ConsumerNamesResponse, self._api.deadline(self._timeout)
+        )
         return ListPage(answer.consumers or [], answer.total or 0, answer.limit or 0)
 
 
-async def subjects(api: Api, stream: str, filter_subject: str) -> Generated[tuple[str, int]]:
+async def subjects(
+    api: Api, stream: str, filter_subject: str, timeout: Seconds | None
+) -> Generated[tuple[str, int]]:
     """Iterate over the subjects of a stream with their counts, 100,000 a page."""
     offset, more = 0, True
     while more:
         body: dict[str, Any] = {"subjects_filter": filter_subject}
         if offset:
             body["offset"] = offset
-        answer = await api.stream_info(stream, body=body)
+        answer = await api.stream_info(stream, api.deadline(timeout), body)
         page = answer.state.subjects or {}
         for subject, count in page.items():
             yield subject, count

@@ -8,6 +8,7 @@ from typing import Final
 from js_async._api import Api
 from js_async._holding import holding
 from js_async.stream import Stream
+from js_core.deadline import Deadline
 from js_core.errors import NoStream, NotPromised
 from js_core.hole import Hole
 from js_core.subject_match import matcher
@@ -25,13 +26,15 @@ class PromisedStreams:
         self._known: dict[str, Stream] = {}
         self._epoch = 0
 
-    async def of(self, subject: str, name: str | None = None) -> Stream:
+    async def of(
+        self, subject: str, name: str | None = None, deadline: Deadline | None = None
+    ) -> Stream:
         """Return the stream of a subject, or the one of a name.
 
         Raises `NoStream` when no stream has the subject, `StreamNotFound`.
         """
         literal = check_subject(subject)
-        return await self._of(literal, name)
+        return await self._of(literal, name, deadline)
 
     async def named(
         self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
@@ -39,7 +42,9 @@ class PromisedStreams:
         """Return the stream of a name, or raise `NotPromised`."""
         return self._checked(await self._of(b"", name), promise, holes_of)
 
-    async def _of(self, literal: bytes, name: str | None) -> Stream:
+    async def _of(
+        self, literal: bytes, name: str | None, deadline: Deadline | None = None
+    ) -> Stream:
         if self._epoch != self._api.transport.epoch:
             self._epoch = self._api.transport.epoch
             self._known.clear()
@@ -47,8 +52,8 @@ class PromisedStreams:
         if known is not None:
             return known
         if name is None:
-            name = await self._ask(literal.decode())
-        info = await self._api.stream_info(name)
+            name = await self._ask(literal.decode(), deadline)
+        info = await self._api.stream_info(name, deadline)
         found = self._known[name] = Stream(self._api, name, info)
         return found
 
@@ -58,9 +63,10 @@ class PromisedStreams:
         name: str | None,
         promise: str,
         holes_of: Callable[[StreamConfig], list[Hole]],
+        deadline: Deadline,
     ) -> Stream:
         """Return the stream, or raise `NotPromised` with what its settings let through."""
-        return self._checked(await self.of(subject, name), promise, holes_of)
+        return self._checked(await self.of(subject, name, deadline), promise, holes_of)
 
     def _checked(
         self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
@@ -84,8 +90,8 @@ class PromisedStreams:
                 return stream
         return None
 
-    async def _ask(self, subject: str) -> str:
-        names = await holding(self._api, subject)
+    async def _ask(self, subject: str, deadline: Deadline | None) -> str:
+        names = await holding(self._api, subject, deadline)
         if not names:
             raise NoStream(f"{subject}: no stream has this subject")
         return names[0]

@@ -12,6 +12,7 @@ from js_async.publisher import Publisher
 from js_core.deadline import Seconds, seconds
 from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
+from js_core.nats_py_names import hint_keywords
 from js_core.publish import Publishable, Rollup, request_of
 from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import retry_policy
@@ -28,6 +29,7 @@ __all__ = ["PublishCalls"]
 class PublishCalls(ApiCalls):
     """The part of a JetStream context that publishes."""
 
+    @hint_keywords
     async def publish(
         self,
         subject: str,
@@ -94,6 +96,7 @@ class PublishCalls(ApiCalls):
         timeout: Seconds | None = None,
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
+        raise_failures: bool = True,
     ) -> PublishMany:
         """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
 
@@ -101,9 +104,13 @@ class PublishCalls(ApiCalls):
         At most `window` messages and `window_bytes` bytes are under way. `timeout` in seconds is
         for each message. An outcome is the acknowledgement or a `PublishFailure` with the error.
         Messages are sent again as by `publish`, which may change their order.
+
+        Failures whose `error` the program did not read raise `PublishFailures`: at the end of the
+        `with` block or at `close`, without either at the end of the iteration. With
+        `raise_failures=False` the program alone looks after them.
         """
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
-        return PublishMany(self._api, requests, limits)
+        return PublishMany(self._api, requests, limits, raise_failures)
 
     def publisher(
         self,
@@ -113,13 +120,14 @@ class PublishCalls(ApiCalls):
         timeout: Seconds | None = None,
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
+        raise_failures: bool = True,
     ) -> Publisher:
         """Return a publisher that sends one by one and waits only when its window is full.
 
         The arguments are those of `publish_many`.
         """
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
-        return Publisher(self._api, limits)
+        return Publisher(self._api, limits, raise_failures)
 
     def fast_ingest(
         self,
@@ -132,6 +140,7 @@ class PublishCalls(ApiCalls):
         timeout: Seconds | None = None,
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
+        raise_failures: bool = True,
     ) -> FastIngest:
         """Publish into a stream with `allow_batched`, acknowledged in intervals (server 2.14).
 
@@ -153,7 +162,7 @@ class PublishCalls(ApiCalls):
 
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         name = check_name(stream, "stream")
-        return FastIngest(self._api, name, requests, check_gaps(gaps), limits)
+        return FastIngest(self._api, name, requests, check_gaps(gaps), limits, raise_failures)
 
 
 def _limits(

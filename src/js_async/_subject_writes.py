@@ -13,7 +13,7 @@ from js_async._promised_streams import PromisedStreams
 from js_async._publish_doubt import prove
 from js_async._stream_writes import write
 from js_async.stream import Stream
-from js_core.deadline import Deadline, Seconds, monotonic, seconds
+from js_core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     BadArgument,
     MessageNotFound,
@@ -49,13 +49,14 @@ class SubjectWrites:
         """Store a message unless its subject holds one."""
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
-        last = None if span is None or span == NEVER else seconds(span, "lasting")
+        last = None if span is None or span == NEVER else seconds(span, "lasting", years=LONGEST)
         await self.ready(tries.deadline)
         stream = await self.streams.check(
             request.subject,
             request.expected_stream,
             "that a subject is inserted once",
             lambda config: insert_holes(config, last) if check else [],
+            tries.deadline,
         )
         write = _Write(self, stream, _conditional(self._identified(request), stream, 0), tries)
         return await write.insert()
@@ -77,6 +78,7 @@ class SubjectWrites:
             request.expected_stream,
             "that a message can be replaced",
             lambda config: update_holes(config, version) if check else [],
+            tries.deadline,
         )
         request = _conditional(self._identified(request), stream, expected_seq)
         request = _rolling_up(request, rolls_up(stream.config, history=True))
@@ -94,6 +96,7 @@ class SubjectWrites:
             request.expected_stream,
             "that a subject holds its newest message only",
             lambda config: upsert_holes(config, version) if check else [],
+            deadline,
         )
         # Only the duplicate window makes a repeat harmless: another writer may have come between.
         window = stream.config.duplicate_window
@@ -206,7 +209,9 @@ class _Write:
         """Return what the subject holds."""
         while True:
             try:
-                return await self._stream.get_last_message(self._request.subject)
+                return await self._stream.get_last_message(
+                    self._request.subject, timeout=self._tries.deadline.remaining()
+                )
             except MessageNotFound:
                 return None
             except TwinstreamError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -11,7 +12,7 @@ from attrs import frozen
 
 from js_async._api import Api
 from js_async._batch_trace import BatchTrace
-from js_async._io import Signal
+from js_async._io import BlockHint, Forks, Signal
 from js_async._owned import Owned
 from js_async._replies import Answer
 from js_core.atomic_batch import (
@@ -56,7 +57,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch(Owned):
+class AtomicBatch(Owned, BlockHint):
     """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
 
     A block that ends well commits; one that an exception leaves stores nothing::
@@ -86,10 +87,22 @@ class AtomicBatch(Owned):
         self._subject = ""
         self._sent = 0
         self._sent_at = 0.0
-        self._outcome = AtomicOutcome.OPEN
         self._reason = ""
         self._wanted = False
         self._ack: PubAck | None = None
+        self._forks: Final = Forks.count
+        self._outcome = AtomicOutcome.OPEN
+
+    def __del__(self) -> None:
+        # Without an outcome, `__init__` raised.
+        is_open = getattr(self, "_outcome", None) is AtomicOutcome.OPEN
+        if is_open and len(self) and self._forks == Forks.count:
+            warnings.warn(
+                f"atomic batch {self.id} was dropped without commit, none of its {len(self)}"
+                " messages is stored; use it in a `with` block, or call commit or abandon",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     @property
     def id(self) -> str:
@@ -134,13 +147,15 @@ class AtomicBatch(Owned):
         expected_stream: str | None = None,
         expected_last_seq: int | None = None,
         expected_last_subject_seq: int | None = None,
+        expected_last_subject_seq_subject: str | None = None,
         ttl: Ttl | None = None,
     ) -> None:
         """Add a message; returns when it is written, and for the first one when it is accepted.
 
         Arguments are those of `JetStream.publish`. Expectations are judged at the commit, against
         the state before the batch: `expected_last_seq` at the first message only, and
-        `expected_last_subject_seq` for a subject that the batch has not written yet. A `msg_id`
+        `expected_last_subject_seq` for a subject that the batch has not written yet, its own or
+        the `expected_last_subject_seq_subject`, which may be a filter. A `msg_id`
         that the stream knows already makes it refuse the whole batch (server 2.12.1). All messages
         must be for one stream.
 
@@ -156,6 +171,7 @@ class AtomicBatch(Owned):
             expected_stream=expected_stream,
             expected_last_seq=expected_last_seq,
             expected_last_subject_seq=expected_last_subject_seq,
+            expected_last_subject_seq_subject=expected_last_subject_seq_subject,
             ttl=ttl,
         )
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Self
 
-from js_async._io import Signal
+from js_async._io import LoopHint, Signal
 from js_async._transport import Transport
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import ConnectionClosed, RequestTimeout
@@ -17,7 +17,7 @@ __all__ = ["ConnectionEvents"]
 _KEPT: Final = 1000
 
 
-class ConnectionEvents:
+class ConnectionEvents(LoopHint):
     """The events of one connection; the last one is `Closed`. Keeps the newest 1,000 unread."""
 
     def __init__(self, transport: Transport) -> None:

@@ -19,11 +19,7 @@ from js_async.message import Message
 from js_async.messages import Messages
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
-from js_core.pull_request import (
-    OnRefused,
-    Priority,
-    buffer_limits,
-)
+from js_core.pull_request import OnRefused, Priority, buffer_limits
 from js_core.reports import PullReport
 
 if TYPE_CHECKING:
@@ -46,16 +42,20 @@ class Consumer(FetchCalls):
         action: CreateAction,
         *,
         pedantic: bool = False,
+        timeout: Seconds | None = None,
     ) -> Consumer:
         """Create or change a consumer; see `Stream.create_consumer`."""
-        info = await create_consumer(api, stream, config, action, pedantic=pedantic)
+        deadline = api.deadline(timeout)
+        info = await create_consumer(api, stream, config, action, deadline, pedantic=pedantic)
         return cls(api, stream, info.name, info)
 
     @classmethod
-    async def get(cls, api: Api, stream: str, name: str) -> Consumer:
+    async def get(
+        cls, api: Api, stream: str, name: str, timeout: Seconds | None = None
+    ) -> Consumer:
         """Return a consumer that exists."""
         consumer = cls(api, stream, name, None)
-        await consumer.info()
+        await consumer.info(timeout=timeout)
         return consumer
 
     @property
@@ -73,17 +73,24 @@ class Consumer(FetchCalls):
 
     # ---- the consumer on the server
 
-    async def info(self) -> ConsumerInfo:
+    async def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Ask for configuration and state. Raises `ConsumerNotFound`."""
-        self.cached_info = await _control.info(self._api, self._stream, self._name)
+        self.cached_info = await _control.info(
+            self._api, self._stream, self._name, self._api.deadline(timeout)
+        )
         return self.cached_info
 
-    async def delete(self) -> None:
+    async def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the consumer. Raises `ConsumerNotFound`."""
-        await _control.delete(self._api, self._stream, self._name)
+        deadline = self._api.deadline(timeout)
+        await _control.delete(self._api, self._stream, self._name, deadline)
 
     async def pause(
-        self, duration: Seconds | None = None, *, until: datetime | None = None
+        self,
+        duration: Seconds | None = None,
+        *,
+        until: datetime | None = None,
+        timeout: Seconds | None = None,
     ) -> ConsumerPauseResponse:
         """Deliver nothing for `duration` seconds, or up to a moment (server 2.11).
 
@@ -92,23 +99,29 @@ class Consumer(FetchCalls):
         """
         length = None if duration is None else finite_seconds(duration, "duration")
         end = _control.pause_end(length, until)
-        return await _control.pause(self._api, self._stream, self._name, end)
+        deadline = self._api.deadline(timeout)
+        return await _control.pause(self._api, self._stream, self._name, end, deadline)
 
-    async def resume(self) -> None:
+    async def resume(self, *, timeout: Seconds | None = None) -> None:
         """End a pause (server 2.11)."""
-        await _control.pause(self._api, self._stream, self._name, None)
+        deadline = self._api.deadline(timeout)
+        await _control.pause(self._api, self._stream, self._name, None, deadline)
 
-    async def reset(self, seq: int | None = None) -> ConsumerInfo:
+    async def reset(
+        self, seq: int | None = None, *, timeout: Seconds | None = None
+    ) -> ConsumerInfo:
         """Start again from a stream sequence, or just above the acknowledgement floor (2.14).
 
         What is pending and how often it was delivered is forgotten.
         """
-        self.cached_info = await _control.reset(self._api, self._stream, self._name, seq)
+        deadline = self._api.deadline(timeout)
+        self.cached_info = await _control.reset(self._api, self._stream, self._name, seq, deadline)
         return self.cached_info
 
-    async def unpin(self, group: str) -> None:
+    async def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
         """Take the pin of a priority group from its client, so that another gets it (2.11)."""
-        await _control.unpin(self._api, self._stream, self._name, group)
+        deadline = self._api.deadline(timeout)
+        await _control.unpin(self._api, self._stream, self._name, group, deadline)
 
     async def step_down(
         self,
@@ -116,9 +129,13 @@ class Consumer(FetchCalls):
         preferred: str | None = None,
         cluster: str | None = None,
         tags: Sequence[str] = (),
+        timeout: Seconds | None = None,
     ) -> None:
         """Hand the consumer's leadership over, as `Replicas.step_down` does a stream's."""
-        await _control.step_down(self._api, self._stream, self._name, preferred, cluster, tags)
+        deadline = self._api.deadline(timeout)
+        await _control.step_down(
+            self._api, self._stream, self._name, preferred, cluster, tags, deadline
+        )
 
     def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
         """Iterate over sampled acknowledgements from now on, as `js_models.ConsumerAck` records.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from js_core.headers import Headers
+from js_core.nats_py_names import hint_attributes
 from js_core.payload import as_json, as_text
 from js_core.protocol import Frame
 
@@ -57,3 +58,6 @@ class CoreMessage:
     def __repr__(self) -> str:
         size = len(self._frame[3]) - self._frame[2] - 2
         return f"<{type(self).__name__} {self.subject}: {size} bytes>"
+
+
+hint_attributes(CoreMessage)

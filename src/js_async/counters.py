@@ -94,13 +94,13 @@ class Counters:
         Raises `OutcomeUnknown` when it is not known whether it was counted, `NoResponders` when no
         stream takes the subject, `BadArgument`, or a `JetStreamError`.
         """
-        await self._check_subject(subject)
+        deadline = self._api.deadline(timeout)
+        await self._check_subject(subject, deadline)
         request = PublishRequest(
             subject=subject,
             headers={INCREMENT: to_decimal(delta)},
             msg_id=self._api.transport.tokens.name() if msg_id is None else msg_id,
         )
-        deadline = self._api.deadline(timeout)
         ack = await self._publish(request, deadline)
         if ack.stream != self.stream:
             raise BadAnswer(f"{subject} is no counter of {self.stream}: {ack.stream} took it")
@@ -110,16 +110,16 @@ class Counters:
             raise BadAnswer(f"{subject}: {ack.stream} stored it and did not count")
         return (await self._stored(subject, ack)).value
 
-    async def _check_subject(self, subject: str) -> None:
+    async def _check_subject(self, subject: str, deadline: Deadline) -> None:
         """Raise `BadArgument` where another stream would count: no condition keeps it from that."""
         literal = check_subject(subject)
         if self._matches is None or self._matches(literal):
             return
-        async for name in _paging.StreamNames(self._api, subject):
+        async for name in _paging.StreamNames(self._api, subject, deadline.remaining()):
             if name != self.stream:
                 raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
             # It got the subject since it was asked for.
-            config = (await self._stream.info()).config
+            config = (await self._stream.info(timeout=deadline.remaining())).config
             self._matches = matcher(config.subjects or [self.stream])
 
     async def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:

@@ -10,9 +10,9 @@ from js_async._api import Api
 from js_async._ingest import Entry, Ingest
 from js_async._io import Stream as Generated
 from js_async._io import portions
-from js_async._leaving import SentWhileRead, raise_failures, warn_of_unseen
+from js_async._leaving import SentWhileRead, warn_of_unseen
 from js_core.fast_ingest import Gaps, Ingested
-from js_core.publish import Publishable, PublishFailure, several
+from js_core.publish import Publishable, PublishFailure, UnreadFailures, several
 from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 
@@ -23,8 +23,8 @@ class FastIngest(SentWhileRead):
     """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
 
     An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `async with`, it ends
-    the batch at the end of the block where the iteration was left early, and raises
-    `PublishFailures` if a message failed whose outcome nobody took. One task or thread at a time.
+    the batch at the end of the block where the iteration was left early. Failures whose `error` the
+    program did not read are raised as by `PublishMany`. One task or thread at a time.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class FastIngest(SentWhileRead):
         requests: Iterable[Publishable] | AsyncIterable[Publishable],
         gaps: Gaps,
         limits: PublishLimits,
+        raise_failures: bool,
     ) -> None:
         super().__init__()
         self._requests: Final = several(requests)
@@ -43,7 +44,8 @@ class FastIngest(SentWhileRead):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
-        self._expect_reader("fast_ingest")
+        self._unseen: Final = UnreadFailures(raise_failures)
+        self._expect_reader("fast_ingest", self._unseen)
 
     @property
     def under_way(self) -> int:
@@ -71,16 +73,21 @@ class FastIngest(SentWhileRead):
 
         Closing again does nothing.
         """
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            await self._ingest.flush()
-        finally:
-            await self._ingest.close()
-        outcomes = [entry.outcome for entry in self._order]
+        if not self._closed:
+            self._closed = True
+            try:
+                await self._ingest.flush()
+            finally:
+                await self._ingest.close()
+                self._note_rest()
+        self._raise_unread()
+
+    def _note_rest(self) -> None:
+        """Count the failures whose outcomes the program did not take."""
+        for entry in self._order:
+            if isinstance(entry.outcome, PublishFailure):
+                self._unseen.add(entry.outcome)
         self._order.clear()
-        raise_failures(outcomes)
 
     async def _run(self) -> Generated[Ingested | PublishFailure]:
         ingest, order = self._ingest, self._order
@@ -101,14 +108,19 @@ class FastIngest(SentWhileRead):
                 yield self._take(order[0].outcome)
                 if self._closed:
                     return
-        except (Exception, GeneratorExit):
+        except (Exception, GeneratorExit) as error:
             if self._is_inherited:
                 # Dropped in a forked process, or used there in vain: its owner goes on with it.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):
                 warn_of_unseen("fast_ingest", len(order))
+                self._note_rest()
+                self._note_failures(error)
             raise
+        else:
+            if not self._managed:
+                self._raise_unread()
         finally:
             if not self._closed and not (self._managed and order):
                 self._closed = True
@@ -116,4 +128,6 @@ class FastIngest(SentWhileRead):
 
     def _take(self, outcome: Ingested | PublishFailure) -> Ingested | PublishFailure:
         self._order.popleft()
+        if isinstance(outcome, PublishFailure):
+            self._unseen.add(outcome)
         return outcome

@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
+from js_async._api import Api
 from js_async._delivery import Delivery
 from js_async._io import Forks
 from js_async._iteration import Iteration
 from js_async._pulls import PullChannel, PullChannels
-from js_async._transport import Transport
 from js_async.message import Message, message_of
 from js_core.batch import BatchEnd
 from js_core.deadline import NEVER, Deadline
@@ -32,7 +32,7 @@ class FetchMessages(Iteration[Message]):
     def __init__(
         self,
         source: str,
-        transport: Transport,
+        api: Api,
         channels: PullChannels,
         limits: PullLimits,
         patience: float,
@@ -40,7 +40,8 @@ class FetchMessages(Iteration[Message]):
         on_end: Callable[[Fetch], None],
     ) -> None:
         super().__init__(source)
-        self._transport: Final = transport
+        self._transport: Final = api.transport
+        self._timeout: Final = api.timeout
         self._channels: Final = channels
         self._limits: Final = limits
         self._patience: Final = patience
@@ -51,7 +52,7 @@ class FetchMessages(Iteration[Message]):
         self._fetch: Fetch | None = None
         self._given = 0
         self._portion = 0
-        self._delivery = Delivery(transport, 0.0, None)
+        self._delivery = Delivery(api.transport, 0.0, None, api.timeout)
         self._closed = False
 
     @property
@@ -101,7 +102,7 @@ class FetchMessages(Iteration[Message]):
         if self._given == self._portion:
             # All that arrived at one time have one delivery.
             self._portion, at = next(each for each in fetch.arrivals if each[0] > self._given)
-            self._delivery = Delivery(self._transport, at, self._ack_wait)
+            self._delivery = Delivery(self._transport, at, self._ack_wait, self._timeout)
         frame = fetch.frames[self._given]
         self._given += 1
         return message_of(frame, self._delivery)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import js_models
 from js_async._api import Api
 from js_async._coordination_calls import CoordinationCalls
-from js_async._create import check_config, create_stream, update_stream
+from js_async._create import check_config, create_or_update_stream, create_stream, update_stream
 from js_async._holding import name_by_subject
 from js_async._io import Handler
 from js_async._publish_calls import PublishCalls
@@ -18,8 +18,9 @@ from js_async.listing import Listing
 from js_async.stream import Stream
 from js_core.atomic_batch import MAX_MESSAGES
 from js_core.deadline import Seconds
-from js_core.errors import BadArgument, StreamNotFound
+from js_core.errors import BadArgument
 from js_core.headers import HeaderValues
+from js_core.nats_py_names import NatsPyNames, hint_keywords
 from js_core.publish import PublishRequest
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
 from js_core.subjects import ApiSubjects
@@ -51,8 +52,12 @@ if TYPE_CHECKING:
 __all__ = ["JetStream"]
 
 
-class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
-    """The JetStream API of an account or domain. Get one from `Connection.jetstream`."""
+class JetStream(WatchCalls, CoordinationCalls, PublishCalls, NatsPyNames):
+    """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
+
+    The `timeout` of a call is in seconds; its default is that of the context, also where the call
+    belongs to a stream, a consumer or a message of it.
+    """
 
     def __init__(
         self,
@@ -61,8 +66,10 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         domain: str | None = None,
         prefix: str | None = None,
         timeout: Seconds | None = None,
+        required_api_level: int | None = None,
     ) -> None:
-        super().__init__(Api(transport, ApiSubjects.of(domain=domain, prefix=prefix), timeout))
+        subjects = ApiSubjects.of(domain=domain, prefix=prefix)
+        super().__init__(Api(transport, subjects, timeout, required_api_level))
         self._own_writes: SubjectWrites | None = None
 
     @property
@@ -90,14 +97,18 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
 
         return Meta(self._api)
 
-    async def account_info(self) -> AccountInfo:
+    async def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
         """Return the account's usage and limits."""
         subject = self._api.subjects.account_info()
-        return await self._api.call(subject, None, js_models.AccountInfoResponse)
+        answer, deadline = js_models.AccountInfoResponse, self._api.deadline(timeout)
+        return await self._api.call(subject, None, answer, deadline)
 
     # ---- streams
 
-    async def create_stream(self, config: StreamConfig, *, pedantic: bool = False) -> Stream:
+    @hint_keywords
+    async def create_stream(
+        self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
+    ) -> Stream:
         """Create a stream; an equal one that exists is fine.
 
         With `pedantic` the server refuses a configuration that it would have to change, instead of
@@ -105,53 +116,72 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         `InvalidConfig`, `SubjectOverlap` or another `JetStreamError`.
         """
         name = _name(config)
-        return Stream(self._api, name, await create_stream(self._api, name, config, pedantic))
+        deadline = self._api.deadline(timeout)
+        info = await create_stream(self._api, name, config, pedantic, deadline)
+        return Stream(self._api, name, info)
 
-    async def update_stream(self, config: StreamConfig, *, pedantic: bool = False) -> Stream:
+    async def update_stream(
+        self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
+    ) -> Stream:
         """Replace the whole configuration of a stream. Raises `StreamNotFound`."""
         name = _name(config)
-        return Stream(self._api, name, await update_stream(self._api, name, config, pedantic))
+        deadline = self._api.deadline(timeout)
+        info = await update_stream(self._api, name, config, pedantic, deadline)
+        return Stream(self._api, name, info)
 
-    async def create_or_update_stream(self, config: StreamConfig) -> Stream:
-        """Update a stream, or create it where there is none."""
-        try:
-            return await self.update_stream(config)
-        except StreamNotFound:
-            return await self.create_stream(config)
+    async def create_or_update_stream(
+        self, config: StreamConfig, *, timeout: Seconds | None = None
+    ) -> Stream:
+        """Update a stream, or create it where there is none.
 
-    async def get_stream(self, name: str) -> Stream:
+        Other clients may create, update or delete it at the same time: the last write counts, and
+        `StreamExists` is raised only when they keep doing so until the timeout.
+        """
+        name, deadline = _name(config), self._api.deadline(timeout)
+        info = await create_or_update_stream(self._api, name, config, deadline)
+        return Stream(self._api, name, info)
+
+    async def get_stream(self, name: str, *, timeout: Seconds | None = None) -> Stream:
         """Return a stream that exists. Raises `StreamNotFound`."""
-        return Stream(self._api, name, await self._api.stream_info(name))
+        info = await self._api.stream_info(name, self._api.deadline(timeout))
+        return Stream(self._api, name, info)
 
     def bind_stream(self, name: str) -> Stream:
         """Return a stream without asking the server, where INFO is not permitted."""
         return Stream(self._api, name, None)
 
-    async def stream_name_by_subject(self, subject: str) -> str:
+    async def stream_name_by_subject(self, subject: str, *, timeout: Seconds | None = None) -> str:
         """Return the name of the one stream that holds a subject.
 
         Raises `StreamNotFound` when there is none, `BadArgument` when a wildcard finds several.
         """
-        return await name_by_subject(self._api, subject)
+        return await name_by_subject(self._api, subject, self._api.deadline(timeout))
 
-    async def delete_stream(self, name: str) -> None:
+    async def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a stream with its messages and consumers. Raises `StreamNotFound`."""
-        await self.bind_stream(name).delete()
+        await self.bind_stream(name).delete(timeout=timeout)
 
-    def streams(self, subject: str | None = None) -> Listing[StreamInfo]:
+    def streams(
+        self, subject: str | None = None, *, timeout: Seconds | None = None
+    ) -> Listing[StreamInfo]:
         """Iterate over the infos of all streams, or of those that hold `subject`.
 
-        Its `missing` and `offline` tell of those that have no info now.
+        Its `missing` and `offline` tell of those that have no info now. `timeout` is for each page.
         """
         from js_async import _paging
 
-        return _paging.StreamInfos(self._api, subject)
+        return _paging.StreamInfos(self._api, subject, timeout)
 
-    def stream_names(self, subject: str | None = None) -> Listing[str]:
-        """Iterate over the names of all streams, or of those that hold `subject`."""
+    def stream_names(
+        self, subject: str | None = None, *, timeout: Seconds | None = None
+    ) -> Listing[str]:
+        """Iterate over the names of all streams, or of those that hold `subject`.
+
+        `timeout` is for each page.
+        """
         from js_async import _paging
 
-        return _paging.StreamNames(self._api, subject)
+        return _paging.StreamNames(self._api, subject, timeout)
 
     async def restore(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async._io import Forks, Signal, Task, spawn
+from js_async._io import BlockHint, Forks, Signal, Task, spawn
 from js_async._owned import Owned
 from js_async._slot import Slot
 from js_core.deadline import Deadline, Seconds, unsleeping
@@ -20,7 +20,7 @@ OnLost = Callable[["Lease"], None]
 """Told when a lease is lost; must be quick, and may set an event or end a process."""
 
 
-class Lease(Owned):
+class Lease(Owned, BlockHint):
     """A lock, a place of a semaphore, or a leader's term, while it lasts.
 
     It is renewed beside the program. Leaving its `with` block gives it up, and raises `LeaseLost`

@@ -17,6 +17,7 @@ from js_core.errors import (
     NotAcknowledgeable,
     RequestTimeout,
 )
+from js_core.nats_py_names import hint_attributes
 from js_core.protocol import Frame
 
 __all__ = ["Message", "message_of", "messages_of"]
@@ -133,6 +134,7 @@ class Message(CoreMessage):
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
         """Acknowledge, and return when the server confirms it within `timeout` seconds.
 
+        The default is the timeout of the JetStream context, for the others with `confirm=True` too.
         True when the confirmation is sure to count. False when it came so late that the server
         may have delivered the message anew before: it confirms such an acknowledgement too.
 
@@ -144,7 +146,7 @@ class Message(CoreMessage):
 
     async def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
         transport = self._delivery.transport
-        deadline = Deadline.after(transport.request_timeout if timeout is None else timeout)
+        deadline = Deadline.after(self._delivery.timeout if timeout is None else timeout)
         try:
             frame = await transport.ask(self._frame[1].decode(), b"", word, deadline)
         except (RequestTimeout, ConnectionLost) as error:
@@ -198,6 +200,7 @@ def _confirms(answer: Frame) -> bool:
     return len(answer[3]) == 2
 
 
+hint_attributes(Message)
 _bare: Final = cast("Callable[[], Any]", Message)
 
 

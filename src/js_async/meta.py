@@ -45,34 +45,40 @@ class Meta:
         preferred: str | None = None,
         cluster: str | None = None,
         tags: Sequence[str] = (),
+        timeout: Seconds | None = None,
     ) -> None:
         """Hand over the leadership of the cluster, to any server or to the one described (2.11)."""
         subject = self._api.subjects.cluster("META.LEADER.STEPDOWN")
-        kind = MetaLeaderStepdownResponse
+        kind, deadline = MetaLeaderStepdownResponse, self._api.deadline(timeout)
         try:
-            await step_down(self._api, subject, kind, preferred, cluster, tags)
+            await step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
         except (RequestTimeout, NoResponders) as error:
             raise _silent(error) from error
 
-    async def remove_server(self, name: str, *, peer_id: str | None = None) -> None:
+    async def remove_server(
+        self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
+    ) -> None:
         """Forget a server that will never come back; it must be gone already.
 
         Its streams get other servers where there are any. `peer_id` tells servers of one name
         apart. The server refuses a name that it does not know, or knows as alive.
         """
         subject = self._api.subjects.cluster("SERVER.REMOVE")
-        await self._call(subject, _server(name, peer_id), MetaServerRemoveResponse)
+        await self._call(subject, _server(name, peer_id), MetaServerRemoveResponse, timeout)
 
-    async def evacuate_server(self, name: str, *, peer_id: str | None = None) -> None:
+    async def evacuate_server(
+        self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
+    ) -> None:
         """Move everything away from a server that goes on running (server 2.15)."""
         self._api.require((2, 15, 0), "evacuating a server")
         subject = self._api.subjects.cluster("SERVER.EVACUATE")
-        await self._call(subject, _server(name, peer_id), MetaServerEvacuateResponse)
+        await self._call(subject, _server(name, peer_id), MetaServerEvacuateResponse, timeout)
 
-    async def purge_account(self, account: str) -> bool:
+    async def purge_account(self, account: str, *, timeout: Seconds | None = None) -> bool:
         """Delete every stream of an account; true when that has begun. There is no way back."""
         subject = self._api.subjects.account("PURGE", account)
-        return bool((await self._call(subject, None, AccountPurgeResponse)).initiated)
+        answer = await self._call(subject, None, AccountPurgeResponse, timeout)
+        return bool(answer.initiated)
 
     async def move_stream(
         self,
@@ -82,6 +88,7 @@ class Meta:
         server: str | None = None,
         cluster: str | None = None,
         tags: Sequence[str] = (),
+        timeout: Seconds | None = None,
     ) -> StreamInfo:
         """Move a stream away from a `server`, to a `cluster`, or to servers with all `tags`."""
         if server is None and cluster is None and not tags:
@@ -90,12 +97,14 @@ class Meta:
         if server is not None:
             body["server"] = server
         subject = self._api.subjects.account("STREAM.MOVE", account, stream)
-        return await self._call(subject, body, StreamUpdateResponse)
+        return await self._call(subject, body, StreamUpdateResponse, timeout)
 
-    async def cancel_move(self, account: str, stream: str) -> StreamInfo:
+    async def cancel_move(
+        self, account: str, stream: str, *, timeout: Seconds | None = None
+    ) -> StreamInfo:
         """Give up a move that has begun and is not finished."""
         subject = self._api.subjects.account("STREAM.CANCEL_MOVE", account, stream)
-        return await self._call(subject, None, StreamUpdateResponse)
+        return await self._call(subject, None, StreamUpdateResponse, timeout)
 
     async def rescue(
         self, quorum_needed: int, *, timeout: Seconds = 5.0
@@ -116,9 +125,11 @@ class Meta:
             raise _silent(RequestTimeout(f"{subject}: no server answered in time"))
         return [decode(read_answer(answer, subject), MetaRescueResponse) for answer in found]
 
-    async def _call(self, subject: str, body: Mapping[str, Any] | None, as_: type[M]) -> M:
+    async def _call(
+        self, subject: str, body: Mapping[str, Any] | None, as_: type[M], timeout: Seconds | None
+    ) -> M:
         try:
-            return await self._api.call(subject, body, as_)
+            return await self._api.call(subject, body, as_, self._api.deadline(timeout))
         except (RequestTimeout, NoResponders) as error:
             raise _silent(error) from error
 

@@ -19,7 +19,7 @@ from js_async._transport import Box
 from js_async.jetstream import JetStream
 from js_core.ack_cutter import AckCutter
 from js_core.bulk_answer import BulkAnswer
-from js_core.deadline import Deadline, Seconds, monotonic
+from js_core.deadline import Deadline, Seconds, monotonic, seconds
 from js_core.errors import (
     BadArgument,
     ConnectionClosed,
@@ -62,11 +62,13 @@ def from_nats(
     timeout: Seconds = 5.0,
     own_parser: bool = False,
     on_call: Callable[[Call], None] | None = None,
+    required_api_level: int | None = None,
 ) -> JetStream:
     """Return the JetStream API over a connected nats-py client, which stays the application's.
 
     `domain` or `prefix` replace `$JS.API`; `timeout` is the default of all calls in seconds.
-    `on_call` is told of each of them, as that of `connect` is.
+    `on_call` is told of each of them, as that of `connect` is; `required_api_level` is that of
+    `Connection.jetstream`.
 
     With `own_parser` this package's parser takes the place of the client's, for all that uses the
     client: reading is twice as fast, and a header that a message has several times keeps all its
@@ -81,7 +83,7 @@ def from_nats(
         except LookupError as error:
             text = f"{error.args[0]} is not known to this release: its own parser stays"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-    return JetStream(transport, domain=domain, prefix=prefix)
+    return JetStream(transport, domain=domain, prefix=prefix, required_api_level=required_api_level)
 
 
 class NatsPyTransport:
@@ -100,7 +102,7 @@ class NatsPyTransport:
             raise BadArgument("the nats-py client is not connected: await its connect() first")
         self._client: Final = client
         self._forks: Final = Forks.count
-        self._timeout: Final = Deadline.after(timeout).remaining()
+        self._timeout: Final = seconds(timeout)
         # Inboxes of its own, below the prefix that the application's permissions ask for.
         inbox = client.new_inbox().rpartition(".")[0]
         self._tokens: Final = Tokens(secrets.token_bytes(16), inbox)

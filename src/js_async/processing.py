@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from js_async._api import Api
 from js_async._delivery import ack_wait_of
-from js_async._io import Handler, Lock, call, check_handler
+from js_async._io import BlockHint, Handler, Lock, call, check_handler
 from js_async._known_results import KnownResults
 from js_async._once_writer import By, OnceWriter, once_writer
 from js_async._owned import Owned
@@ -49,7 +49,7 @@ __all__ = ["Processing"]
 _UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
-class Processing(Owned):
+class Processing(Owned, BlockHint):
     """Calls a handler for each message and stores what it returns; made by `JetStream.process`.
 
     Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.

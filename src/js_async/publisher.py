@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from typing import Final, Self
 
 from js_async._api import Api
 from js_async._io import Lock, Signal, Task, spawn
-from js_async._leaving import LISTED, Leaving
+from js_async._leaving import Leaving, warn_of_failures
 from js_async._pipeline import Pipeline
 from js_async._under_way import Outcome, UnderWay
 from js_core.deadline import Deadline
-from js_core.errors import ConnectionClosed, PublishFailures
+from js_core.errors import ConnectionClosed
 from js_core.headers import HeaderValues
-from js_core.publish import PublishFailure, PublishRequest, Rollup, request_of
+from js_core.publish import PublishFailure, PublishRequest, Rollup, UnreadFailures, request_of
 from js_core.publish_limits import PublishLimits
 from js_core.ttl import Ttl
 from js_models import PubAck
@@ -46,39 +47,94 @@ class PublishHandle:
     async def result(self) -> PubAck:
         """Return the acknowledgement, or raise why there is none, as `JetStream.publish` does.
 
-        A failure that is raised here is not told again when the publisher closes.
+        A failure that is raised here is not raised again when the publisher closes.
         """
         return await self._publisher._result_of(self._entry)
+
+
+class _Work:
+    """What a publisher has in flight.
+
+    The receiver and the keeper refer to this, not to the publisher, so that a publisher which the
+    program drops is deleted and can warn of it.
+    """
+
+    def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
+        self.pipeline: Final = Pipeline(api, limits, self._on_done)
+        self.failures: Final = failures
+        # Sizes of messages that are done: the receiver appends, senders subtract.
+        self.released: Final[deque[int]] = deque()
+        self.is_dropped = False
+
+    def release(self, entry: UnderWay) -> bool:
+        """Free the room of a message, once; return whether that was now."""
+        if entry.is_told:
+            return False
+        entry.is_told = True
+        self.released.append(entry.size)
+        return True
+
+    def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
+        try:
+            if not self.release(entry):
+                return False
+            if isinstance(outcome, PublishFailure):
+                self.failures.add(outcome)
+        except BaseException:
+            # Interrupted: it is told, and nobody else would give it its outcome.
+            if entry.is_told:
+                entry.outcome = outcome
+                self.pipeline.forget(entry)
+            raise
+        return True
+
+    async def keep(self, ended: Signal) -> None:
+        """Repeat and give up messages also while no one sends or waits."""
+        try:
+            while not await ended.sleep(Deadline.after(_LOOK)):
+                await self.pipeline.tend()
+                if self.pipeline.is_over:
+                    # Nobody closed the publisher: this would go on as long as the program.
+                    return
+                if self.is_dropped and self.pipeline.oldest is None:
+                    await self.pipeline.close()
+                    return
+        finally:
+            failures = self.failures.take() if self.is_dropped else None
+            if failures is not None:
+                # Of messages that were in flight when it was dropped.
+                warn_of_failures("publisher", failures)
 
 
 class Publisher(Leaving):
     """Sends messages and lets them be acknowledged meanwhile; made by `JetStream.publisher`.
 
-    Used in `async with`, it waits at the end for all that is under way, and raises
-    `PublishFailures` when there were failures whose result nobody took. May be shared between
-    tasks or threads.
+    Used in `async with`, it waits at the end for all that is in flight, and raises
+    `PublishFailures` for the failures that no `result` of a handle has raised, unless
+    `raise_failures` is off. May be shared between tasks or threads.
     """
 
-    def __init__(self, api: Api, limits: PublishLimits) -> None:
+    # A default for `__del__` after an `__init__` that raised.
+    _keeper: Task | None = None
+
+    def __init__(self, api: Api, limits: PublishLimits, raise_failures: bool) -> None:
         super().__init__()
+        failures = UnreadFailures(raise_failures)
         self._limits: Final = limits
-        self._pipeline: Final = Pipeline(api, limits, self._on_done)
+        self._work: Final = _Work(api, limits, failures)
+        self._pipeline: Final = self._work.pipeline
         self._lock: Final = Lock()
         self._ended = Signal()
-        self._keeper: Task | None = None
         self._count = 0
         self._bytes = 0
-        # Sizes of messages that are done: the receiver appends, senders subtract.
-        self._released: deque[int] = deque()
-        self._failed: deque[UnderWay] = deque()
-        self._unlisted = 0
         self._closed = False
         self._left = False
+        self._watch_failures("publisher", failures)
 
     @property
     def under_way(self) -> int:
         """How many messages have no answer yet."""
-        return max(0, self._count - len(self._released))
+        return max(0, self._count - len(self._work.released))
 
     def __repr__(self) -> str:
         return f"<Publisher: {self.under_way} in flight{', closed' * self._closed}>"
@@ -93,10 +149,11 @@ class Publisher(Leaving):
                 await self._start()
 
     async def _start(self) -> None:
-        ended = self._ended = Signal()
+        work, ended = self._work, Signal()
+        self._ended = ended
         try:
             await self._pipeline.open()
-            self._keeper = spawn(lambda: self._keep(ended), "twinstream-publisher")
+            self._keeper = spawn(lambda: work.keep(ended), "twinstream-publisher")
         except BaseException:
             # Interrupted while the keeper began, which would go on: nobody comes to `close`.
             ended.set()
@@ -157,7 +214,7 @@ class Publisher(Leaving):
                 await pipeline.send(entry)
         except BaseException:
             pipeline.forget(entry)
-            self._tell(entry)
+            self._work.release(entry)
             raise
         return PublishHandle(self, entry)
 
@@ -166,7 +223,7 @@ class Publisher(Leaving):
         async with self._lock:
             if self._closed:
                 raise ConnectionClosed("the publisher is closed")
-            released = self._released
+            released = self._work.released
             while released:
                 self._bytes -= released.popleft()
                 self._count -= 1
@@ -179,47 +236,12 @@ class Publisher(Leaving):
             self._bytes += size
             return True
 
-    def _tell(self, entry: UnderWay) -> bool:
-        """Give the room of a message back, once; tell whether that was now."""
-        if entry.is_told:
-            return False
-        entry.is_told = True
-        self._released.append(entry.size)
-        return True
-
-    def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
-        try:
-            if not self._tell(entry):
-                return False
-            if isinstance(outcome, PublishFailure):
-                self._fail(entry)
-        except BaseException:
-            # Interrupted: it is told, and nobody else would give it its outcome.
-            if entry.is_told:
-                entry.outcome = outcome
-                self._pipeline.forget(entry)
-            raise
-        return True
-
-    def _fail(self, entry: UnderWay) -> None:
-        self._failed.append(entry)
-        if len(self._failed) > LISTED:
-            self._failed.pop()
-            self._unlisted += 1
-
     async def _result_of(self, entry: UnderWay) -> PubAck:
         """Return the result of a message; `PublishHandle.result` calls it."""
         outcome = await self._pipeline.until(entry)
-        if not isinstance(outcome, PublishFailure):
-            return outcome
-        async with self._lock:
-            if not entry.seen:
-                entry.seen = True
-                try:
-                    self._failed.remove(entry)
-                except ValueError:
-                    self._unlisted -= 1
-        raise outcome.error
+        if isinstance(outcome, PublishFailure):
+            raise outcome.error
+        return outcome
 
     async def flush(self) -> None:
         """Return when every message sent so far is acknowledged or failed.
@@ -231,32 +253,35 @@ class Publisher(Leaving):
             await self._pipeline.until(entry)
 
     async def close(self) -> None:
-        """Wait for what is under way, then raise `PublishFailures` for what nobody looked at.
+        """Wait for what is in flight, then raise `PublishFailures` for what nothing looked at.
 
         Closing again does nothing, or what an interrupt left undone.
         """
         async with self._lock:
-            if self._left:
-                return
+            is_left = self._left
             self._closed = True
-        try:
-            await self.flush()
-        finally:
-            self._ended.set()
-            await self._pipeline.close()
-            self._left = True
-        if self._failed:
-            failures = [
-                entry.outcome
-                for entry in tuple(self._failed)
-                if isinstance(entry.outcome, PublishFailure)
-            ]
-            raise PublishFailures(failures, len(failures) + self._unlisted)
+        if not is_left:
+            try:
+                await self.flush()
+            finally:
+                self._ended.set()
+                await self._pipeline.close()
+                self._left = True
+        self._raise_unread()
 
-    async def _keep(self, ended: Signal) -> None:
-        """Repeat and give up messages also while nobody sends or waits."""
-        while not await ended.sleep(Deadline.after(_LOOK)):
-            await self._pipeline.tend()
-            if self._pipeline.is_over:
-                # Nobody closed the publisher: this would go on as long as the program.
-                return
+    def __del__(self) -> None:
+        if self._keeper is not None and not (self._left or self._is_inherited):
+            # The keeper ends once nothing is in flight any more.
+            self._work.is_dropped = True
+            self._warn_of_drop()
+        super().__del__()
+
+    def _warn_of_drop(self) -> None:
+        # With its connection everything has ended, and has an outcome.
+        if not self._pipeline.is_over:
+            warnings.warn(
+                f"publisher was dropped without close, with {self.under_way} messages in flight;"
+                " use it in a `with` block, or close it, to know what became of them",
+                ResourceWarning,
+                stacklevel=3,
+            )

@@ -176,7 +176,8 @@ class PushMessages(Iteration[Message]):
             return None
         # These came since the last look, when the user may have been at work.
         came_at = min(box.heard_at, self._looked_at)
-        delivery = Delivery(self._api.transport, came_at, ack_wait_of(self._info))
+        api = self._api
+        delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
         self._looked_at = monotonic()
         for _ in range(len(frames)):
             if is_status(frames[0]):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 import js_models
 from js_async._api import Api
 from js_async._groups import step_down
+from js_core.deadline import Seconds
 from js_core.errors import BadArgument
 
 if TYPE_CHECKING:
-    from js_models import StreamInfo
+    from js_models import Model, StreamInfo
 
 __all__ = ["Replicas"]
 
@@ -33,6 +34,7 @@ class Replicas:
         preferred: str | None = None,
         cluster: str | None = None,
         tags: Sequence[str] = (),
+        timeout: Seconds | None = None,
     ) -> None:
         """Hand the leadership over to any follower, or to one that the arguments choose (2.11).
 
@@ -40,27 +42,34 @@ class Replicas:
         """
         subject = self._api.subjects.stream("LEADER.STEPDOWN", self._stream)
         kind = js_models.StreamLeaderStepdownResponse
-        await step_down(self._api, subject, kind, preferred, cluster, tags)
+        deadline = self._api.deadline(timeout)
+        await step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
 
-    async def remove(self, peer: str) -> None:
+    async def remove(self, peer: str, *, timeout: Seconds | None = None) -> None:
         """Take a copy from a server, given by name or peer id; another server gets one.
 
         The server refuses (10075 with nothing changed) where no other server is left for it.
         """
         subject = self._api.subjects.stream("PEER.REMOVE", self._stream)
-        await self._api.call(subject, {"peer": _peer(peer)}, js_models.StreamRemovePeerResponse)
+        await self._call(subject, peer, js_models.StreamRemovePeerResponse, timeout)
 
-    async def evacuate(self, peer: str) -> None:
+    async def evacuate(self, peer: str, *, timeout: Seconds | None = None) -> None:
         """Move a copy away from a server; the old one stays until the new one is there (2.15)."""
         self._api.require((2, 15, 0), "evacuating a peer")
         subject = self._api.subjects.stream("PEER.EVACUATE", self._stream)
-        await self._api.call(subject, {"peer": _peer(peer)}, js_models.StreamEvacuatePeerResponse)
+        await self._call(subject, peer, js_models.StreamEvacuatePeerResponse, timeout)
 
-    async def cancel_move(self) -> StreamInfo:
+    async def cancel_move(self, *, timeout: Seconds | None = None) -> StreamInfo:
         """Give up a move that has begun and is not finished (server 2.15)."""
         self._api.require((2, 15, 0), "cancelling a move")
         subject = self._api.subjects.stream("CANCEL_MOVE", self._stream)
-        return await self._api.call(subject, None, js_models.StreamCancelMoveResponse)
+        answer, deadline = js_models.StreamCancelMoveResponse, self._api.deadline(timeout)
+        return await self._api.call(subject, None, answer, deadline)
+
+    async def _call(
+        self, subject: str, peer: str, answer: type[Model], timeout: Seconds | None
+    ) -> None:
+        await self._api.call(subject, {"peer": _peer(peer)}, answer, self._api.deadline(timeout))
 
 
 def _peer(peer: str) -> str:

@@ -11,15 +11,15 @@ from js_async._api import Api
 from js_async._confirmed import confirmed_info
 from js_async._io import Stream as Generated
 from js_async._opening import Opening, opening
-from js_async.consumer import Consumer
-from js_async.listing import Listing
+from js_async._stream_consumers import StreamConsumers
 from js_async.replicas import Replicas
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadAnswer, BadArgument
 from js_core.given import check_whole
+from js_core.nats_py_names import hint_keywords
 from js_core.pull_request import buffer_limits
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
-from js_core.subjects import check_filter, check_name
+from js_core.subjects import check_filter
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from js_core.stream_message import StreamMessage
     from js_models import (
         ConsumerConfig,
-        ConsumerInfo,
         DeliverPolicy,
         DeliverPolicyWord,
         StreamConfig,
@@ -48,12 +47,11 @@ __all__ = ["Stream"]
 _ALL: Final = 2**63 - 1
 
 
-class Stream:
+class Stream(StreamConsumers):
     """A stream on the server."""
 
     def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
-        self._api: Final = api
-        self._name: Final = check_name(name, "stream")
+        super().__init__(api, name)
         self._info = info
         self.replicas: Final = Replicas(api, name)
         """The servers that hold its copies: who leads, and moving them."""
@@ -78,7 +76,13 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream {self._name}>"
 
-    async def info(self, *, deleted_details: bool = False, confirmed: bool = False) -> StreamInfo:
+    async def info(
+        self,
+        *,
+        deleted_details: bool = False,
+        confirmed: bool = False,
+        timeout: Seconds | None = None,
+    ) -> StreamInfo:
         """Ask for configuration and state. Raises `StreamNotFound`.
 
         `deleted_details` lists the sequences that are missing within the stream, which is heavy if
@@ -87,53 +91,77 @@ class Stream:
         until the answer is surely the leader's; else `RequestTimeout` is raised.
         """
         body = {"deleted_details": True} if deleted_details else None
+        deadline = self._api.deadline(timeout)
         if confirmed:
-            self._info = await confirmed_info(self._api, self._name, body=body)
+            self._info = await confirmed_info(self._api, self._name, deadline, body)
         else:
-            self._info = await self._api.stream_info(self._name, body=body)
+            self._info = await self._api.stream_info(self._name, deadline, body)
         return self._info
 
-    def subjects(self, filter_subject: str = ">") -> Generated[tuple[str, int]]:
+    def subjects(
+        self, filter_subject: str = ">", *, timeout: Seconds | None = None
+    ) -> Generated[tuple[str, int]]:
         """Iterate over the subjects that are stored, each with its number of messages.
 
-        The server answers in pages of 100,000. A change between two pages may move a subject from
-        one to the other, so that it comes twice or not at all.
+        The server answers in pages of 100,000; `timeout` is for each. A change between two pages
+        may move a subject from one to the other, so that it comes twice or not at all.
         """
         from js_async import _paging
 
         check_filter(filter_subject)
-        return _paging.subjects(self._api, self._name, filter_subject)
+        return _paging.subjects(self._api, self._name, filter_subject, timeout)
 
-    async def update(self, config: StreamConfig, *, pedantic: bool = False) -> StreamInfo:
-        """Replace the whole configuration; `pedantic` as in `JetStream.create_stream`."""
+    async def update(
+        self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
+    ) -> StreamInfo:
+        """Replace the whole configuration; `pedantic` as in `JetStream.create_stream`.
+
+        The configuration needs no name.
+        """
         _create.check_config(config, js_models.StreamConfig)
-        if config.name not in {None, self._name}:
+        # The server refuses an empty name as it refuses none (10052).
+        if not config.name:
+            config = js_models.evolve(config, name=self._name)
+        elif config.name != self._name:
             raise BadArgument(f"the configuration is for {config.name}, the stream is {self._name}")
-        self._info = await _create.update_stream(self._api, self._name, config, pedantic)
+        deadline = self._api.deadline(timeout)
+        self._info = await _create.update_stream(self._api, self._name, config, pedantic, deadline)
         return self._info
 
-    async def change(self, edit: Callable[[StreamConfig], StreamConfig]) -> StreamInfo:
+    async def change(
+        self, edit: Callable[[StreamConfig], StreamConfig], *, timeout: Seconds | None = None
+    ) -> StreamInfo:
         """Read the configuration, let `edit` return a changed copy, and store that.
 
         Settings that this release does not know stay as they are. Nothing is sent if nothing
         changes. The server cannot check for conflicts: of two changes at once, the later one
-        overwrites the earlier.
+        overwrites the earlier. `timeout` is for each of the two requests.
         """
-        config = (await self.info()).config
+        config = (await self.info(timeout=timeout)).config
         changed = edit(config)
         if not isinstance(changed, js_models.StreamConfig):
             raise BadArgument(
                 "edit must return the changed configuration, as js_models.evolve(config, ...) does;"
                 f" it returned {changed!r}"
             )
-        return self.cached_info if changed == config else await self.update(changed)
+        if changed == config:
+            return self.cached_info
+        return await self.update(changed, timeout=timeout)
 
-    async def seal(self) -> StreamInfo:
+    async def seal(self, *, timeout: Seconds | None = None) -> StreamInfo:
         """Have nothing added or removed any more, not even by limits. There is no way back."""
-        return await self.change(lambda config: js_models.evolve(config, sealed=True))
+        return await self.change(
+            lambda config: js_models.evolve(config, sealed=True), timeout=timeout
+        )
 
+    @hint_keywords
     async def purge(
-        self, *, subject: str | None = None, before_seq: int | None = None, keep: int | None = None
+        self,
+        *,
+        subject: str | None = None,
+        before_seq: int | None = None,
+        keep: int | None = None,
+        timeout: Seconds | None = None,
     ) -> int:
         """Remove messages and return how many.
 
@@ -155,18 +183,25 @@ class Stream:
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}
         target = self._api.subjects.stream("PURGE", self._name)
-        answer = await self._api.call(target, body or None, js_models.StreamPurgeResponse)
+        deadline = self._api.deadline(timeout)
+        answer = await self._api.call(target, body or None, js_models.StreamPurgeResponse, deadline)
         return answer.purged or 0
 
-    async def delete(self) -> None:
+    async def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the stream with its messages and consumers. Raises `StreamNotFound`."""
         target = self._api.subjects.stream("DELETE", self._name)
-        await self._api.call(target, None, js_models.StreamDeleteResponse)
+        deadline = self._api.deadline(timeout)
+        await self._api.call(target, None, js_models.StreamDeleteResponse, deadline)
 
     # ---- reading without a consumer
 
     async def get_message(
-        self, seq: int, *, direct: bool = False, headers: bool = True
+        self,
+        seq: int,
+        *,
+        direct: bool = False,
+        headers: bool = True,
+        timeout: Seconds | None = None,
     ) -> StreamMessage:
         """Return one message by sequence. Raises `MessageNotFound`.
 
@@ -179,10 +214,17 @@ class Stream:
         from js_core.direct_get import seq_request
 
         request = seq_request(seq)
-        return await get_message(self._api, self._name, request, direct=direct, headers=headers)
+        return await get_message(
+            self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
+        )
 
     async def get_last_message(
-        self, subject: str, *, direct: bool = False, headers: bool = True
+        self,
+        subject: str,
+        *,
+        direct: bool = False,
+        headers: bool = True,
+        timeout: Seconds | None = None,
     ) -> StreamMessage:
         """Return the last message of a subject. Raises `MessageNotFound`.
 
@@ -192,7 +234,9 @@ class Stream:
         from js_core.direct_get import last_request
 
         request = last_request(subject)
-        return await get_message(self._api, self._name, request, direct=direct, headers=headers)
+        return await get_message(
+            self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
+        )
 
     async def get_next_message(
         self,
@@ -202,6 +246,7 @@ class Stream:
         start_time: datetime | None = None,
         direct: bool = False,
         headers: bool = True,
+        timeout: Seconds | None = None,
     ) -> StreamMessage:
         """Return the first message of a subject filter at or after `seq`, or `start_time`.
 
@@ -212,7 +257,9 @@ class Stream:
         from js_core.direct_get import next_request
 
         request = next_request(subject, seq, start_time)
-        return await get_message(self._api, self._name, request, direct=direct, headers=headers)
+        return await get_message(
+            self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
+        )
 
     def read(
         self,
@@ -278,14 +325,17 @@ class Stream:
         request = snapshot_request(subjects, at_seq, at_time, timeout)
         return await take_snapshot(self._api, self._name, request)
 
-    async def delete_message(self, seq: int, *, erase: bool = False) -> None:
+    async def delete_message(
+        self, seq: int, *, erase: bool = False, timeout: Seconds | None = None
+    ) -> None:
         """Remove one message; `erase` also overwrites its bytes on disk, which is slow.
 
         Raises `MessageNotFound`.
         """
         target = self._api.subjects.message("DELETE", self._name)
         body: dict[str, Any] = {"seq": seq} if erase else {"seq": seq, "no_erase": True}
-        await self._api.call(target, body, js_models.StreamMessageDeleteResponse)
+        deadline = self._api.deadline(timeout)
+        await self._api.call(target, body, js_models.StreamMessageDeleteResponse, deadline)
 
     # ---- backup
 
@@ -327,21 +377,7 @@ class Stream:
         )
         return await back_up(self._api, self._name, wish)
 
-    # ---- consumers
-
-    async def create_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:
-        """Create a consumer; one that exists with the same configuration is fine.
-
-        Without a name it gets one; without `ack_policy` it wants explicit acknowledgement (the
-        server's own default is none). With `name` instead of `durable_name` the consumer vanishes
-        after 5 idle seconds. With `pedantic` the server refuses a configuration that it would have
-        to change (2.11). Raises `ConsumerExists` if it exists with another configuration.
-        """
-        return await Consumer.create(self._api, self._name, config, "create", pedantic=pedantic)
-
-    async def create_or_update_consumer(self, config: ConsumerConfig) -> Consumer:
-        """Create a consumer or change the one of that name."""
-        return await Consumer.create(self._api, self._name, config, "")
+    # ---- reading with a consumer of its own
 
     def ordered(
         self,
@@ -422,31 +458,3 @@ class Stream:
         messages = PushMessages(self._api, self._name, config, on_report)
         await messages._open(info)
         return messages
-
-    async def update_consumer(self, config: ConsumerConfig, *, pedantic: bool = False) -> Consumer:
-        """Change a consumer that exists. Raises `ConsumerNotFound`."""
-        return await Consumer.create(self._api, self._name, config, "update", pedantic=pedantic)
-
-    async def get_consumer(self, name: str) -> Consumer:
-        """Return a consumer that exists. Raises `ConsumerNotFound`."""
-        return await Consumer.get(self._api, self._name, name)
-
-    def bind_consumer(self, name: str) -> Consumer:
-        """Return a consumer without asking the server, where INFO is not permitted."""
-        return Consumer(self._api, self._name, name, None)
-
-    async def delete_consumer(self, name: str) -> None:
-        """Delete a consumer. Raises `ConsumerNotFound`."""
-        await Consumer(self._api, self._name, name, None).delete()
-
-    def consumers(self) -> Listing[ConsumerInfo]:
-        """Iterate over the infos of all consumers; `missing` and `offline` name those without."""
-        from js_async import _paging
-
-        return _paging.ConsumerInfos(self._api, self._name)
-
-    def consumer_names(self) -> Listing[str]:
-        """Iterate over the names of all consumers."""
-        from js_async import _paging
-
-        return _paging.ConsumerNames(self._api, self._name)

@@ -9,6 +9,7 @@ from attrs import frozen
 from js_async._api import Api
 from js_async._confirmed import confirmed_info
 from js_async._gets import first_seq_at
+from js_async._io import BlockHint, LoopHint
 from js_async._io import Stream as Generated
 from js_async._owned import Owned
 from js_async._ranges import open_range
@@ -41,7 +42,7 @@ class _Range:
     created: Timestamp | None
 
 
-class StreamRead(Owned):
+class StreamRead(Owned, BlockHint, LoopHint):
     """Iterates over the messages of a range in order, each once; made by `Stream.read`.
 
     It ends when the range is complete; `report` tells how that is known. Raises `StreamNotFound`

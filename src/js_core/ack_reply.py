@@ -16,6 +16,8 @@ from typing import Final
 
 from attrs import frozen
 
+from js_core.nats_py_names import NatsPyNames
+
 __all__ = ["Metadata", "parse_ack_reply"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +26,7 @@ _LEAST: Final = -_MOST
 
 
 @frozen
-class Metadata:
+class Metadata(NatsPyNames):
     """Where a message stands in its stream and consumer, as the server said on delivery."""
 
     stream: str

@@ -224,9 +224,9 @@ class JetStreamOff(NoResponders):
 
 
 class PublishFailures(TwinstreamError):
-    """Messages that were not acknowledged, and that nobody had looked at before the end.
+    """Messages that were not acknowledged, and whose `error` the program had not read by the end.
 
-    `count` is how many, `failures` the first of them.
+    `count` is how many, `failures` the first of them (100 at most).
     """
 
     def __init__(self, failures: Sequence[PublishFailure], count: int) -> None:

@@ -5,13 +5,14 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
-from attrs import frozen
+from attrs import field, frozen
 
-from js_core.errors import BadArgument, TwinstreamError
+from js_core.errors import BadArgument, PublishFailures, TwinstreamError
 from js_core.header_names import (
     EXPECTED_LAST_MSG_ID,
     EXPECTED_LAST_SEQ,
@@ -27,15 +28,18 @@ from js_core.subjects import check_filter
 from js_core.ttl import Ttl, ttl_header
 
 __all__ = [
+    "LISTED",
     "PLAIN",
     "PublishFailure",
     "PublishRequest",
     "Publishable",
     "Rollup",
+    "UnreadFailures",
     "as_request",
     "check_data",
     "check_message_id",
     "check_size",
+    "peek",
     "publish_headers",
     "request_of",
     "several",
@@ -139,12 +143,97 @@ def several(requests: R) -> R:
     return requests
 
 
-@frozen
+LISTED: Final = 100
+"""Failures that a `PublishFailures` lists; it counts the others."""
+
+
+@frozen(repr=False, match_args=False)
 class PublishFailure:
-    """A message of `publish_many` that was not acknowledged, and why."""
+    """A message of a bulk writer that was not acknowledged, and why.
+
+    A program has looked at a failure once it reads `error`. The writer that handed it over raises
+    `PublishFailures` in the end for those that nothing has looked at.
+    """
 
     request: PublishRequest
-    error: TwinstreamError
+    _error: TwinstreamError = field(alias="error")
+    # At most one: the writer's list, until the error is read. Taken out by one atomic step.
+    _unread: list[UnreadFailures] = field(init=False, factory=list, eq=False)
+
+    __match_args__ = ("request", "error")
+
+    @property
+    def error(self) -> TwinstreamError:
+        """Why the message was not acknowledged. Reading it counts as looking at the failure."""
+        try:
+            unread = self._unread.pop()
+        except IndexError:
+            pass
+        else:
+            unread.discard(self)
+        return self._error
+
+    def __repr__(self) -> str:
+        return f"PublishFailure(request={self.request!r}, error={self._error!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (PublishFailure, (self.request, self._error))
+
+
+class UnreadFailures:
+    """The failures of a bulk writer whose `error` the program has not read.
+
+    Keeps the first `LISTED` and counts the others. Several threads may use it: each step is one
+    atomic operation. With `is_wanted` off it stays empty.
+    """
+
+    __slots__ = ("_listed", "_unlisted", "is_wanted")
+
+    def __init__(self, is_wanted: bool) -> None:
+        self.is_wanted: Final = is_wanted
+        # By identity: failures that are equal count each.
+        self._listed: Final[dict[int, PublishFailure]] = {}
+        self._unlisted: Final[deque[None]] = deque()
+
+    def add(self, failure: PublishFailure) -> None:
+        """Add a failure that the program has not got yet."""
+        if not self.is_wanted:
+            return
+        if len(self._listed) < LISTED:
+            self._listed[id(failure)] = failure
+        else:
+            self._unlisted.append(None)
+        # The frames of whoever read the answer refer to the writer, which could not be dropped.
+        _forget_frames(failure._error)
+        failure._unread.append(self)
+
+    def discard(self, failure: PublishFailure) -> None:
+        """Remove a failure whose error is being read."""
+        # After `take` there may be none left.
+        if self._listed.pop(id(failure), None) is None and self._unlisted:
+            self._unlisted.pop()
+
+    def take(self) -> PublishFailures | None:
+        """Return the error for all that is unread, None if that is nothing, and forget them."""
+        failures = list(self._listed.values())
+        count = len(failures) + len(self._unlisted)
+        self._listed.clear()
+        self._unlisted.clear()
+        return PublishFailures(failures[:LISTED], count) if count else None
+
+
+def _forget_frames(error: BaseException) -> None:
+    chain = [error]
+    for each in chain:
+        each.__traceback__ = None
+        for other in (each.__cause__, each.__context__):
+            if other is not None and other not in chain:
+                chain.append(other)
+
+
+def peek(failure: PublishFailure) -> TwinstreamError:
+    """Return why a message failed; this does not count as looking at the failure."""
+    return failure._error
 
 
 def check_data(subject: str, data: object) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from attrs import evolve, field, frozen
 
-from js_core.deadline import Seconds, finite_seconds, seconds
+from js_core.deadline import LONGEST_WAIT, Seconds, finite_seconds, seconds
 from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
 
@@ -171,7 +171,7 @@ def fetch_limits(
     if wait not in {"none", "first", "full"}:
         raise BadArgument(f"wait must be 'none', 'first' or 'full', got {wait!r}")
     limits = PullLimits(max_messages=max_messages, max_bytes=max_bytes, priority=priority)
-    patience = finite_seconds(timeout)
+    patience = finite_seconds(timeout, years=LONGEST_WAIT)
     if wait == "none" or patience == 0:
         if heartbeat is not None:
             raise BadArgument("heartbeat is for a fetch that waits: wait is 'none' or timeout 0")
@@ -229,7 +229,7 @@ def buffer_limits(
 def _lifetime(expires: Seconds | None, bounds: PullBounds) -> float:
     """Return the life of a request in seconds: as given, or as long as the consumer allows."""
     if expires is not None:
-        given = finite_seconds(expires, "expires")
+        given = finite_seconds(expires, "expires", years=LONGEST_WAIT)
         if given < _LEAST_EXPIRES:
             raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
         return given

@@ -20,12 +20,15 @@ from js_core.errors import (
     TwinstreamError,
     Unsupported,
 )
+from js_core.given import check_whole
+from js_core.headers import encode_headers
 from js_core.log import Log
 from js_core.protocol import Frame
 from js_core.pub_ack import AckReader
 from js_core.repeatable import is_repeatable, pause_before_repeat
 from js_core.subjects import ApiSubjects, check_subject
 from js_models import DecodeError, Model, decode, encode
+from js_models.error_codes import REQUIRED_API_LEVEL
 from js_sync._io import Handler, sleep
 from js_sync._transport import Transport
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["Api", "ApiCalls"]
 
 M = TypeVar("M", bound=Model)
+_API_LEVEL: Final = "Nats-Required-Api-Level"
+_API_LEVEL_SINCE: Final = (2, 12, 0)
 _UNTOLD: Final = nullcontext()
 _LOG: Final = Log("api")
 
@@ -45,7 +50,11 @@ class Api:
     """The API of one account or domain, over one connection."""
 
     def __init__(
-        self, transport: Transport, subjects: ApiSubjects, timeout: Seconds | None
+        self,
+        transport: Transport,
+        subjects: ApiSubjects,
+        timeout: Seconds | None,
+        required_level: int | None = None,
     ) -> None:
         self.transport: Final = transport
         self.subjects: Final = subjects
@@ -53,6 +62,13 @@ class Api:
         # Told of each call, when it is over.
         self.on_call: Final = transport.replies.on_call
         self._retries: Final = Log("publisher")
+        if required_level is not None:
+            check_whole(required_level, "required_api_level")
+        self._required_level: Final = required_level
+        # Of each request; empty unless a level is required.
+        self._headers: Final = (
+            b"" if required_level is None else encode_headers({_API_LEVEL: str(required_level)})
+        )
         # Seconds that a call may take unless told otherwise.
         self.timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
@@ -151,7 +167,8 @@ class Api:
         payload = _payload(body)
         replies, deadline = self.transport.replies, self.deadline()
         with self.told("api", subject, len(payload)):
-            answer = replies.start(check_subject(subject), b"", payload, deadline)
+            self._check_level()
+            answer = replies.start(check_subject(subject), self._headers, payload, deadline)
             try:
                 replies.wait(answer, deadline)
             except BaseException as cut:
@@ -200,6 +217,11 @@ class Api:
             try:
                 return read_answer(frame[3][frame[2] : -2], subject)
             except JetStreamError as error:
+                if error.err_code == REQUIRED_API_LEVEL:
+                    error.add_note(
+                        f"required_api_level={self._required_level}: server"
+                        f" {self.transport.server_info.version} has a lower one"
+                    )
                 left = deadline.remaining() if again else 0.0
                 pause = pause_before_repeat(error.err_code, attempts, left)
                 if pause is None:
@@ -215,10 +237,20 @@ class Api:
         again: bool,
         call: OpenCall | None,
     ) -> Frame:
+        if self._headers:
+            self.transport.ready(deadline)
+            self._check_level()
         try:
-            return self.transport.ask(subject, b"", payload, deadline, repeatable=again, call=call)
+            return self.transport.ask(
+                subject, self._headers, payload, deadline, repeatable=again, call=call
+            )
         except NoResponders as error:
             raise self._off(subject) from error
+
+    def _check_level(self) -> None:
+        """Raise `Unsupported` where the server would ignore that a level is required."""
+        if self._required_level is not None:
+            self.require(_API_LEVEL_SINCE, f"required_api_level={self._required_level}")
 
     def _off(self, subject: str) -> JetStreamOff:
         return JetStreamOff(

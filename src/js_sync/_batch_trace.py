@@ -67,7 +67,7 @@ class BatchTrace:
 
     def _look(self, deadline: Deadline) -> PubAck | None:
         self._shut(deadline)
-        name = self._stream()
+        name = self._stream(deadline)
         info = self._api.stream_info(name, deadline)
         since = self._since(info)
         seq = self._search(info, since, deadline)
@@ -87,8 +87,9 @@ class BatchTrace:
         except JetStreamError:
             return  # what the server says to a message out of sequence
 
-    def _stream(self) -> str:
-        for name in _paging.StreamNames(self._api, self._subject):
+    def _stream(self, deadline: Deadline) -> str:
+        timeout = deadline.remaining()
+        for name in _paging.StreamNames(self._api, self._subject, timeout):
             return name
         raise NoResponders(f"{self._subject}: no stream has this subject now")
 

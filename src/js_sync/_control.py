@@ -80,18 +80,20 @@ def require_there(api: Api, stream: str, name: str) -> None:
         raise found
 
 
-def delete(api: Api, stream: str, name: str) -> None:
+def delete(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> None:
     """Delete the consumer."""
     subject = api.subjects.consumer("DELETE", stream, name)
-    api.call(subject, None, js_models.ConsumerDeleteResponse)
+    api.call(subject, None, js_models.ConsumerDeleteResponse, deadline)
 
 
-def pause(api: Api, stream: str, name: str, until: datetime | None) -> ConsumerPauseResponse:
+def pause(
+    api: Api, stream: str, name: str, until: datetime | None, deadline: Deadline
+) -> ConsumerPauseResponse:
     """Pause up to a moment of the server's clock, or resume."""
     api.require((2, 11, 0), "pausing a consumer")
     body = {"pause_until": until.isoformat()} if until is not None else None
     subject = api.subjects.consumer("PAUSE", stream, name)
-    answer = api.call(subject, body, js_models.ConsumerPauseResponse)
+    answer = api.call(subject, body, js_models.ConsumerPauseResponse, deadline)
     if until is not None and not answer.paused:
         raise BadArgument(
             f"{stream}/{name} is not paused: {until.isoformat()} is past by the server's clock"
@@ -119,14 +121,17 @@ def step_down(
     preferred: str | None,
     cluster: str | None,
     tags: Sequence[str],
+    deadline: Deadline,
 ) -> None:
     """Ask the consumer's leader to hand over."""
     subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
     kind = js_models.ConsumerLeaderStepdownResponse
-    _groups.step_down(api, subject, kind, preferred, cluster, tags)
+    _groups.step_down(api, subject, kind, preferred, cluster, tags, deadline)
 
 
-def reset(api: Api, stream: str, name: str, seq: int | None) -> ConsumerInfo:
+def reset(
+    api: Api, stream: str, name: str, seq: int | None, deadline: Deadline | None = None
+) -> ConsumerInfo:
     """Start again from a sequence, or above the acknowledgement floor."""
     if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or seq < 1):
         # The server takes 0 for none: it would start above the floor, not at the first message.
@@ -137,11 +142,11 @@ def reset(api: Api, stream: str, name: str, seq: int | None) -> ConsumerInfo:
     api.require((2, 14, 0), "resetting a consumer")
     subject = api.subjects.consumer("RESET", stream, name)
     body = {"seq": seq} if seq is not None else None
-    return api.call(subject, body, js_models.ConsumerResetResponse)
+    return api.call(subject, body, js_models.ConsumerResetResponse, deadline)
 
 
-def unpin(api: Api, stream: str, name: str, group: str) -> None:
+def unpin(api: Api, stream: str, name: str, group: str, deadline: Deadline) -> None:
     """Take the pin of a group from its client."""
     api.require((2, 11, 0), "unpinning a client")
     subject = api.subjects.consumer("UNPIN", stream, name)
-    api.call(subject, {"group": group}, js_models.ConsumerUnpinResponse)
+    api.call(subject, {"group": group}, js_models.ConsumerUnpinResponse, deadline)

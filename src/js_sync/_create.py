@@ -5,23 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from attrs import evolve
 
 import js_models
-from js_core.deadline import Deadline
+from js_core.deadline import Deadline, monotonic
 from js_core.difference import LIMITED, Difference, differences
 from js_core.errors import (
     BadArgument,
     ConsumerExists,
     JetStreamError,
+    RequestTimeout,
     StreamExists,
+    StreamNotFound,
     TwinstreamError,
 )
 from js_models.error_codes import MIRROR_NOT_UPDATABLE
 from js_sync import _control
 from js_sync._api import Api
+from js_sync._io import sleep
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo
@@ -30,37 +33,83 @@ __all__ = [
     "CreateAction",
     "check_config",
     "create_consumer",
+    "create_or_update_stream",
     "create_stream",
     "update_stream",
 ]
 
+# Between two rounds of creating or updating, while another client creates or deletes (seconds).
+_PAUSE: Final = 0.01
+# An attempt may take this part of the whole time, and at least so long (seconds).
+_SHARES: Final = 4
+_SHORTEST: Final = 0.5
+
 CreateAction = Literal["", "create", "update"]
 
 
-def create_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
+def create_stream(
+    api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
+) -> StreamInfo:
     """Create a stream. Raises `StreamExists` with the differences, field by field."""
-    subject = api.subjects.stream("CREATE", name)
     try:
-        return api.call(
-            subject, _stream_body(api, config, pedantic), js_models.StreamCreateResponse
-        )
+        return _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
         respelt = _with_stored_start(api, name, config)
         if respelt is not None:
             return create_stream(api, name, respelt, pedantic)
         raise _stream_explained(api, name, config, error) from None
-    except JetStreamError as error:
-        _note_problems(error, lambda: js_models.validate_stream(config, _version(api)))
-        raise
 
 
-def update_stream(api: Api, name: str, config: StreamConfig, pedantic: bool) -> StreamInfo:
+def update_stream(
+    api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
+) -> StreamInfo:
     """Replace the configuration of a stream."""
-    subject = api.subjects.stream("UPDATE", name)
+    return _write_stream(api, "UPDATE", name, config, pedantic, deadline)
+
+
+def create_or_update_stream(
+    api: Api, name: str, config: StreamConfig, deadline: Deadline
+) -> StreamInfo:
+    """Update a stream, or create it where there is none.
+
+    Between the two requests another client may create the stream, or delete it: then both are
+    tried again, until the deadline. So it is after silence: of replicated streams, several updates
+    at once of one that is being created get no answer (server 2.15.1).
+    """
+    patience = max(deadline.remaining() / _SHARES, _SHORTEST)
+    what: Literal["CREATE", "UPDATE"] = "UPDATE"
+    while True:
+        attempt = deadline.earlier(monotonic() + patience)
+        try:
+            return _write_stream(api, what, name, config, False, attempt)
+        except StreamNotFound:
+            if what == "CREATE":
+                # It is about another stream, an origin say.
+                raise
+            what = "CREATE"
+        except (StreamExists, RequestTimeout):
+            what = "UPDATE"
+            if deadline.remaining() <= _PAUSE:
+                raise
+            sleep(_PAUSE)
+
+
+def _write_stream(
+    api: Api,
+    what: Literal["CREATE", "UPDATE"],
+    name: str,
+    config: StreamConfig,
+    pedantic: bool,
+    deadline: Deadline | None,
+) -> StreamInfo:
+    subject = api.subjects.stream(what, name)
+    creates = what == "CREATE"
+    answer = js_models.StreamCreateResponse if creates else js_models.StreamUpdateResponse
+    body = {**js_models.encode(config), **_pedantry(api, pedantic)}
     try:
-        return api.call(
-            subject, _stream_body(api, config, pedantic), js_models.StreamUpdateResponse
-        )
+        return api.call(subject, body, answer, deadline)
+    except StreamExists:
+        raise
     except JetStreamError as error:
         respelt = _with_stored_start(api, name, config) if _is_mirror(error) else None
         if respelt is not None:
@@ -119,10 +168,6 @@ def _stream_explained(
     return error.with_differences(differences(wanted, actual, config))
 
 
-def _stream_body(api: Api, config: StreamConfig, pedantic: bool) -> dict[str, Any]:
-    return {**js_models.encode(config), **_pedantry(api, pedantic)}
-
-
 def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
     if pedantic:
         api.require((2, 11, 0), "pedantic=True")
@@ -154,6 +199,8 @@ def create_consumer(
 
     Raises `ConsumerExists` with the differences, field by field.
     """
+    if action == "update":
+        _check_named(config)
     name, config = _completed(api, config)
     one, several = config.filter_subject, config.filter_subjects
     # With both, the server would complain of the subject, which the program did not write.
@@ -177,6 +224,15 @@ def create_consumer(
         judged = config
         _note_problems(error, lambda: js_models.validate_consumer(judged, server=_version(api)))
         raise
+
+
+def _check_named(config: ConsumerConfig) -> None:
+    check_config(config, js_models.ConsumerConfig)
+    if not (config.durable_name or config.name):
+        raise BadArgument(
+            "the consumer configuration has no name: give durable_name or name, so that it is clear"
+            " which consumer to update"
+        )
 
 
 def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:

@@ -14,6 +14,7 @@ from js_core.deadline import Deadline, Seconds, seconds
 from js_core.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
 from js_core.fetch import Fetch
 from js_core.given import check_kind
+from js_core.nats_py_names import hint_keywords
 from js_core.pin import pin_of
 from js_core.pull_error import of_consumer
 from js_core.pull_request import Priority, PullLimits, Wait, fetch_limits
@@ -48,6 +49,7 @@ class FetchCalls:
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
 
+    @hint_keywords
     def fetch(
         self,
         max_messages: int | None = None,
@@ -109,7 +111,7 @@ class FetchCalls:
         limits = fetch_limits(most, max_bytes, timeout, wait, priority, heartbeat)
         return FetchMessages(
             f"{self._stream}/{self._name}",
-            self._api.transport,
+            self._api,
             self._channels,
             limits,
             seconds(timeout),
@@ -285,7 +287,7 @@ class FetchCalls:
         transport, ack_wait = self._api.transport, ack_wait_of(self.cached_info)
         messages: list[Message] = []
         for count, at in fetch.arrivals:
-            delivery = Delivery(transport, at, ack_wait)
+            delivery = Delivery(transport, at, ack_wait, self._api.timeout)
             frames = fetch.frames[len(messages) : count]
             messages += messages_of(frames, repeat(delivery))
         return messages
@@ -294,7 +296,8 @@ class FetchCalls:
         if not fetch.frames:
             return None
         at = fetch.arrivals[0][1]
-        delivery = Delivery(self._api.transport, at, ack_wait_of(self.cached_info))
+        api = self._api
+        delivery = Delivery(api.transport, at, ack_wait_of(self.cached_info), api.timeout)
         return message_of(fetch.frames[0], delivery)
 
     def _note_pin(self, group: str, fetch: Fetch) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from js_core.deadline import Deadline, Seconds
 from js_core.direct_get import EVERYTHING, from_direct, from_leader, next_request, payload_of
 from js_core.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
 from js_core.hole import Hole
@@ -23,21 +24,28 @@ _START_TIME_SINCE: Final = (2, 11, 0)
 
 
 def get_message(
-    api: Api, stream: str, request: dict[str, Any], *, direct: bool, headers: bool
+    api: Api,
+    stream: str,
+    request: dict[str, Any],
+    *,
+    direct: bool,
+    headers: bool,
+    timeout: Seconds | None = None,
 ) -> StreamMessage:
-    """Return the message that a request names.
+    """Return the message that a request names, within `timeout` seconds.
 
     With `direct` any replica may answer; where direct gets are off, the leader is asked. Raises
     `MessageNotFound`, `StreamNotFound`, `Unsupported`, another `JetStreamError`.
     """
     if "start_time" in request:
         api.require(_START_TIME_SINCE, "reading by start_time")
+    deadline = api.deadline(timeout)
     if direct:
         try:
-            return _direct(api, stream, request, headers)
+            return _direct(api, stream, request, headers, deadline)
         except NoResponders:
             pass  # allow_direct is off, or there is no such stream: the leader says which
-    return _leader(api, stream, request, headers)
+    return _leader(api, stream, request, headers, deadline)
 
 
 def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
@@ -83,7 +91,9 @@ def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
     return found.seq
 
 
-def _direct(api: Api, stream: str, request: dict[str, Any], headers: bool) -> StreamMessage:
+def _direct(
+    api: Api, stream: str, request: dict[str, Any], headers: bool, deadline: Deadline
+) -> StreamMessage:
     subject, payload = api.subjects.direct_get(stream), payload_of(request)
     last: str = request.get("last_by_subj", "")
     if last and "*" not in last and ">" not in last:
@@ -93,15 +103,17 @@ def _direct(api: Api, stream: str, request: dict[str, Any], headers: bool) -> St
             subject, payload = direct, b""
     # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
     with api.told("direct_get", subject, len(payload), stream):
-        frame = api.transport.ask(subject, b"", payload, api.deadline())
+        frame = api.transport.ask(subject, b"", payload, deadline)
         return from_direct(frame, subject, headers=headers)
 
 
-def _leader(api: Api, stream: str, request: dict[str, Any], headers: bool) -> StreamMessage:
+def _leader(
+    api: Api, stream: str, request: dict[str, Any], headers: bool, deadline: Deadline
+) -> StreamMessage:
     if not headers and api.transport.server_info.version_numbers >= _NO_HDR_SINCE:
         request = {**request, "no_hdr": True}
     target = api.subjects.message("GET", stream)
-    answer = api.call(target, request, StreamMessageGetResponse)
+    answer = api.call(target, request, StreamMessageGetResponse, deadline)
     if answer.message is None:
         raise BadAnswer(f"{target}: the answer holds no message")
     return from_leader(answer.message, stream, headers=headers)

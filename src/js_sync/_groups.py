@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from js_core.deadline import Deadline
 from js_core.placement import step_down_body
 from js_sync._api import Api
 
@@ -22,9 +23,10 @@ def step_down(
     preferred: str | None,
     cluster: str | None,
     tags: Sequence[str],
+    deadline: Deadline,
 ) -> None:
     """Ask a leader to step down, in favour of a server where one is described."""
     body = step_down_body(preferred, cluster, tags)
     if body is not None:
         api.require((2, 11, 0), "choosing the next leader")
-    api.call(subject, body, answer)
+    api.call(subject, body, answer, deadline)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 import js_models
+from js_core.deadline import Deadline
 from js_core.errors import BadArgument, StreamNotFound
 from js_core.subjects import check_filter
 from js_models.error_codes import STREAM_NOT_FOUND
@@ -19,20 +20,21 @@ __all__ = ["holding", "name_by_subject"]
 _HEARS_IN: Final = 0.25
 
 
-def holding(api: Api, subject: str) -> list[str]:
+def holding(api: Api, subject: str, deadline: Deadline | None = None) -> list[str]:
     """Return the names of streams that hold a subject, a page of them; none is asked twice for."""
     target = api.subjects.streams("NAMES")
-    answer = api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
+    body = {"subject": subject}
+    answer = api.call(target, body, js_models.StreamNamesResponse, deadline)
     if not answer.streams:
         sleep(_HEARS_IN)
-        answer = api.call(target, {"subject": subject}, js_models.StreamNamesResponse)
+        answer = api.call(target, body, js_models.StreamNamesResponse, deadline)
     return answer.streams or []
 
 
-def name_by_subject(api: Api, subject: str) -> str:
+def name_by_subject(api: Api, subject: str, deadline: Deadline | None = None) -> str:
     """Return the name of the one stream that holds a subject."""
     check_filter(subject)
-    names = holding(api, subject)
+    names = holding(api, subject, deadline)
     if len(names) > 1:
         raise BadArgument(f"{subject} finds several streams: {', '.join(names[:10])}")
     if not names:

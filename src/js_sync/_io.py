@@ -24,13 +24,17 @@ from weakref import WeakSet
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument, ConnectionFailed, WrongHandler
 from js_core.told import check_takes_one
+from js_core.wrong_statement import SyncBlock as BlockHint
+from js_core.wrong_statement import SyncLoop as LoopHint
 
 __all__ = [
+    "BlockHint",
     "Forks",
     "Handler",
     "Home",
     "Interrupts",
     "Lock",
+    "LoopHint",
     "Signal",
     "Stream",
     "Task",

@@ -7,7 +7,7 @@ from typing import Final, Generic, Self, TypeVar
 
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import IterationEnded, RequestTimeout
-from js_sync._io import TimedLock
+from js_sync._io import BlockHint, LoopHint, TimedLock
 from js_sync._owned import Owned
 
 __all__ = ["Iteration"]
@@ -19,7 +19,7 @@ Entered = TypeVar("Entered")
 _MOVING: Final = 1.0
 
 
-class Iteration(Owned, Generic[T]):
+class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
     """The base of iterations that end when they are closed; a subclass says how to take one.
 
     Several threads or tasks may take from one iteration. They do it one at a time: the state of an

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from js_core.deadline import Seconds
 from js_core.subjects import check_filter
 from js_models import (
     ConsumerInfo,
@@ -32,8 +33,9 @@ def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
 class StreamInfos(Listing[StreamInfo]):
     """Stream infos, 256 a page."""
 
-    def __init__(self, api: Api, subject: str | None) -> None:
+    def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__()
+        self._timeout = timeout
         if subject is not None:
             check_filter(subject)
         self._api = api
@@ -41,7 +43,12 @@ class StreamInfos(Listing[StreamInfo]):
 
     def _ask(self, offset: int) -> ListPage[StreamInfo]:
         target = self._api.subjects.streams("LIST")
-        answer = self._api.call(target, _body(offset, self._subject), StreamListResponse)
+        answer = self._api.call(
+            target,
+            _body(offset, self._subject),
+            StreamListResponse,
+            self._api.deadline(self._timeout),
+        )
         return ListPage(
             answer.streams or [],
             answer.total or 0,
@@ -54,8 +61,9 @@ class StreamInfos(Listing[StreamInfo]):
 class StreamNames(Listing[str]):
     """Stream names, 1,024 a page."""
 
-    def __init__(self, api: Api, subject: str | None) -> None:
+    def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__()
+        self._timeout = timeout
         if subject is not None:
             check_filter(subject)
         self._api = api
@@ -63,20 +71,28 @@ class StreamNames(Listing[str]):
 
     def _ask(self, offset: int) -> ListPage[str]:
         target = self._api.subjects.streams("NAMES")
-        answer = self._api.call(target, _body(offset, self._subject), StreamNamesResponse)
+        answer = self._api.call(
+            target,
+            _body(offset, self._subject),
+            StreamNamesResponse,
+            self._api.deadline(self._timeout),
+        )
         return ListPage(answer.streams or [], answer.total or 0, answer.limit or 0)
 
 
 class ConsumerInfos(Listing[ConsumerInfo]):
     """The consumer infos of a stream, 256 a page."""
 
-    def __init__(self, api: Api, stream: str) -> None:
+    def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__()
+        self._timeout = timeout
         self._api = api
         self._target = api.subjects.consumers("LIST", stream)
 
     def _ask(self, offset: int) -> ListPage[ConsumerInfo]:
-        answer = self._api.call(self._target, _body(offset), ConsumerListResponse)
+        answer = self._api.call(
+            self._target, _body(offset), ConsumerListResponse, self._api.deadline(self._timeout)
+        )
         return ListPage(
             answer.consumers or [],
             answer.total or 0,
@@ -89,24 +105,29 @@ class ConsumerInfos(Listing[ConsumerInfo]):
 class ConsumerNames(Listing[str]):
     """The consumer names of a stream, 1,024 a page."""
 
-    def __init__(self, api: Api, stream: str) -> None:
+    def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__()
+        self._timeout = timeout
         self._api = api
         self._target = api.subjects.consumers("NAMES", stream)
 
     def _ask(self, offset: int) -> ListPage[str]:
-        answer = self._api.call(self._target, _body(offset), ConsumerNamesResponse)
+        answer = self._api.call(
+            self._target, _body(offset), ConsumerNamesResponse, self._api.deadline(self._timeout)
+        )
         return ListPage(answer.consumers or [], answer.total or 0, answer.limit or 0)
 
 
-def subjects(api: Api, stream: str, filter_subject: str) -> Generated[tuple[str, int]]:
+def subjects(
+    api: Api, stream: str, filter_subject: str, timeout: Seconds | None
+) -> Generated[tuple[str, int]]:
     """Iterate over the subjects of a stream with their counts, 100,000 a page."""
     offset, more = 0, True
     while more:
         body: dict[str, Any] = {"subjects_filter": filter_subject}
         if offset:
             body["offset"] = offset
-        answer = api.stream_info(stream, body=body)
+        answer = api.stream_info(stream, api.deadline(timeout), body)
         page = answer.state.subjects or {}
         for subject, count in page.items():
             yield subject, count

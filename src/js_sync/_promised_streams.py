@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from js_core.deadline import Deadline
 from js_core.errors import NoStream, NotPromised
 from js_core.hole import Hole
 from js_core.subject_match import matcher
@@ -26,13 +27,13 @@ class PromisedStreams:
         self._known: dict[str, Stream] = {}
         self._epoch = 0
 
-    def of(self, subject: str, name: str | None = None) -> Stream:
+    def of(self, subject: str, name: str | None = None, deadline: Deadline | None = None) -> Stream:
         """Return the stream of a subject, or the one of a name.
 
         Raises `NoStream` when no stream has the subject, `StreamNotFound`.
         """
         literal = check_subject(subject)
-        return self._of(literal, name)
+        return self._of(literal, name, deadline)
 
     def named(
         self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
@@ -40,7 +41,7 @@ class PromisedStreams:
         """Return the stream of a name, or raise `NotPromised`."""
         return self._checked(self._of(b"", name), promise, holes_of)
 
-    def _of(self, literal: bytes, name: str | None) -> Stream:
+    def _of(self, literal: bytes, name: str | None, deadline: Deadline | None = None) -> Stream:
         if self._epoch != self._api.transport.epoch:
             self._epoch = self._api.transport.epoch
             self._known.clear()
@@ -48,8 +49,8 @@ class PromisedStreams:
         if known is not None:
             return known
         if name is None:
-            name = self._ask(literal.decode())
-        info = self._api.stream_info(name)
+            name = self._ask(literal.decode(), deadline)
+        info = self._api.stream_info(name, deadline)
         found = self._known[name] = Stream(self._api, name, info)
         return found
 
@@ -59,9 +60,10 @@ class PromisedStreams:
         name: str | None,
         promise: str,
         holes_of: Callable[[StreamConfig], list[Hole]],
+        deadline: Deadline,
     ) -> Stream:
         """Return the stream, or raise `NotPromised` with what its settings let through."""
-        return self._checked(self.of(subject, name), promise, holes_of)
+        return self._checked(self.of(subject, name, deadline), promise, holes_of)
 
     def _checked(
         self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
@@ -85,8 +87,8 @@ class PromisedStreams:
                 return stream
         return None
 
-    def _ask(self, subject: str) -> str:
-        names = holding(self._api, subject)
+    def _ask(self, subject: str, deadline: Deadline | None) -> str:
+        names = holding(self._api, subject, deadline)
         if not names:
             raise NoStream(f"{subject}: no stream has this subject")
         return names[0]

@@ -30,7 +30,6 @@ class UnderWay:
         "lacks_leader",
         "outcome",
         "reply",
-        "seen",
         "sent_at",
         "signal",
         "size",
@@ -56,7 +55,6 @@ class UnderWay:
     lacks_leader: bool
     is_told: bool
     doubt: bool
-    seen: bool
 
     @property
     def request(self) -> PublishRequest:
@@ -87,5 +85,5 @@ def under_way(
     entry.started = entry.sent_at = now
     entry.outcome = entry.signal = entry.trouble = entry.stray = None
     entry.attempts = 1
-    entry.lacks_leader = entry.is_told = entry.doubt = entry.seen = False
+    entry.lacks_leader = entry.is_told = entry.doubt = False
     return entry

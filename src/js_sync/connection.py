@@ -16,6 +16,7 @@ from js_core.errors import BadArgument, ConnectionClosed
 from js_core.events import Closed, ConnectionEvent, Disconnected
 from js_core.handshake import ServerInfo
 from js_core.headers import HeaderValues, encode_headers
+from js_core.nats_py_names import hint_keywords
 from js_core.options import ConnectOptions
 from js_core.publish import check_data
 from js_core.reporter import GuardedReporter
@@ -24,6 +25,7 @@ from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
+from js_sync._io import BlockHint
 from js_sync._opening import opening
 from js_sync._owned import Owned
 from js_sync._session import Session
@@ -41,6 +43,7 @@ _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
 
 
+@hint_keywords
 def connect(
     servers: str | Iterable[str] = "nats://127.0.0.1:4222",
     *,
@@ -149,7 +152,7 @@ class Stats:
     """Messages on this link that came for subscriptions that had just ended."""
 
 
-class Connection(Owned):
+class Connection(Owned, BlockHint):
     """A connection that mends itself. Make one with `connect`.
 
     Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
@@ -285,12 +288,25 @@ class Connection(Owned):
         domain: str | None = None,
         prefix: str | None = None,
         timeout: Seconds | None = None,
+        required_api_level: int | None = None,
     ) -> JetStream:
         """Return the JetStream API over this connection.
 
         `domain` or `prefix` replace `$JS.API`; `timeout` is the default of its calls in seconds.
+
+        With `required_api_level` each request to the API demands that the server has at least this
+        level (ADR-44, server 2.12): 1 is 2.11, 2 is 2.12, 3 is 2.12.5, 4 is 2.14, 5 is 2.15. A
+        server with a lower one does nothing and answers `JetStreamError` 10185; servers before
+        2.12, which ignore the demand, raise `Unsupported`. Publishing, pulls and direct gets carry
+        no such demand.
         """
-        return JetStream(self._session, domain=domain, prefix=prefix, timeout=timeout)
+        return JetStream(
+            self._session,
+            domain=domain,
+            prefix=prefix,
+            timeout=timeout,
+            required_api_level=required_api_level,
+        )
 
     # ---- core NATS
 
@@ -333,6 +349,7 @@ class Connection(Owned):
         frame = self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
+    @hint_keywords
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
     ) -> Subscription:

@@ -9,7 +9,7 @@ from typing import Final, Self
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import ConnectionClosed, RequestTimeout
 from js_core.events import Closed, ConnectionEvent
-from js_sync._io import Signal
+from js_sync._io import LoopHint, Signal
 from js_sync._transport import Transport
 
 __all__ = ["ConnectionEvents"]
@@ -18,7 +18,7 @@ __all__ = ["ConnectionEvents"]
 _KEPT: Final = 1000
 
 
-class ConnectionEvents:
+class ConnectionEvents(LoopHint):
     """The events of one connection; the last one is `Closed`. Keeps the newest 1,000 unread."""
 
     def __init__(self, transport: Transport) -> None:

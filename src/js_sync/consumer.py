@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 import js_models
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
-from js_core.pull_request import (
-    OnRefused,
-    Priority,
-    buffer_limits,
-)
+from js_core.pull_request import OnRefused, Priority, buffer_limits
 from js_core.reports import PullReport
 from js_sync import _control
 from js_sync._api import Api
@@ -47,16 +43,18 @@ class Consumer(FetchCalls):
         action: CreateAction,
         *,
         pedantic: bool = False,
+        timeout: Seconds | None = None,
     ) -> Consumer:
         """Create or change a consumer; see `Stream.create_consumer`."""
-        info = create_consumer(api, stream, config, action, pedantic=pedantic)
+        deadline = api.deadline(timeout)
+        info = create_consumer(api, stream, config, action, deadline, pedantic=pedantic)
         return cls(api, stream, info.name, info)
 
     @classmethod
-    def get(cls, api: Api, stream: str, name: str) -> Consumer:
+    def get(cls, api: Api, stream: str, name: str, timeout: Seconds | None = None) -> Consumer:
         """Return a consumer that exists."""
         consumer = cls(api, stream, name, None)
-        consumer.info()
+        consumer.info(timeout=timeout)
         return consumer
 
     @property
@@ -74,17 +72,24 @@ class Consumer(FetchCalls):
 
     # ---- the consumer on the server
 
-    def info(self) -> ConsumerInfo:
+    def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Ask for configuration and state. Raises `ConsumerNotFound`."""
-        self.cached_info = _control.info(self._api, self._stream, self._name)
+        self.cached_info = _control.info(
+            self._api, self._stream, self._name, self._api.deadline(timeout)
+        )
         return self.cached_info
 
-    def delete(self) -> None:
+    def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the consumer. Raises `ConsumerNotFound`."""
-        _control.delete(self._api, self._stream, self._name)
+        deadline = self._api.deadline(timeout)
+        _control.delete(self._api, self._stream, self._name, deadline)
 
     def pause(
-        self, duration: Seconds | None = None, *, until: datetime | None = None
+        self,
+        duration: Seconds | None = None,
+        *,
+        until: datetime | None = None,
+        timeout: Seconds | None = None,
     ) -> ConsumerPauseResponse:
         """Deliver nothing for `duration` seconds, or up to a moment (server 2.11).
 
@@ -93,23 +98,27 @@ class Consumer(FetchCalls):
         """
         length = None if duration is None else finite_seconds(duration, "duration")
         end = _control.pause_end(length, until)
-        return _control.pause(self._api, self._stream, self._name, end)
+        deadline = self._api.deadline(timeout)
+        return _control.pause(self._api, self._stream, self._name, end, deadline)
 
-    def resume(self) -> None:
+    def resume(self, *, timeout: Seconds | None = None) -> None:
         """End a pause (server 2.11)."""
-        _control.pause(self._api, self._stream, self._name, None)
+        deadline = self._api.deadline(timeout)
+        _control.pause(self._api, self._stream, self._name, None, deadline)
 
-    def reset(self, seq: int | None = None) -> ConsumerInfo:
+    def reset(self, seq: int | None = None, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Start again from a stream sequence, or just above the acknowledgement floor (2.14).
 
         What is pending and how often it was delivered is forgotten.
         """
-        self.cached_info = _control.reset(self._api, self._stream, self._name, seq)
+        deadline = self._api.deadline(timeout)
+        self.cached_info = _control.reset(self._api, self._stream, self._name, seq, deadline)
         return self.cached_info
 
-    def unpin(self, group: str) -> None:
+    def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
         """Take the pin of a priority group from its client, so that another gets it (2.11)."""
-        _control.unpin(self._api, self._stream, self._name, group)
+        deadline = self._api.deadline(timeout)
+        _control.unpin(self._api, self._stream, self._name, group, deadline)
 
     def step_down(
         self,
@@ -117,9 +126,11 @@ class Consumer(FetchCalls):
         preferred: str | None = None,
         cluster: str | None = None,
         tags: Sequence[str] = (),
+        timeout: Seconds | None = None,
     ) -> None:
         """Hand the consumer's leadership over, as `Replicas.step_down` does a stream's."""
-        _control.step_down(self._api, self._stream, self._name, preferred, cluster, tags)
+        deadline = self._api.deadline(timeout)
+        _control.step_down(self._api, self._stream, self._name, preferred, cluster, tags, deadline)
 
     def ack_samples(self, *, max_pending: int = 65_536) -> Events:
         """Iterate over sampled acknowledgements from now on, as `js_models.ConsumerAck` records.

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from typing import Final, Self
 
 from js_core.fast_ingest import Gaps, Ingested
-from js_core.publish import Publishable, PublishFailure, several
+from js_core.publish import Publishable, PublishFailure, UnreadFailures, several
 from js_core.publish_limits import PublishLimits
 from js_models import PubAck
 from js_sync._api import Api
 from js_sync._ingest import Entry, Ingest
 from js_sync._io import Stream as Generated
 from js_sync._io import portions
-from js_sync._leaving import SentWhileRead, raise_failures, warn_of_unseen
+from js_sync._leaving import SentWhileRead, warn_of_unseen
 
 __all__ = ["FastIngest"]
 
@@ -24,8 +24,8 @@ class FastIngest(SentWhileRead):
     """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
 
     An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `with`, it ends
-    the batch at the end of the block where the iteration was left early, and raises
-    `PublishFailures` if a message failed whose outcome nobody took. One task or thread at a time.
+    the batch at the end of the block where the iteration was left early. Failures whose `error` the
+    program did not read are raised as by `PublishMany`. One task or thread at a time.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class FastIngest(SentWhileRead):
         requests: Iterable[Publishable],
         gaps: Gaps,
         limits: PublishLimits,
+        raise_failures: bool,
     ) -> None:
         super().__init__()
         self._requests: Final = several(requests)
@@ -44,7 +45,8 @@ class FastIngest(SentWhileRead):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
-        self._expect_reader("fast_ingest")
+        self._unseen: Final = UnreadFailures(raise_failures)
+        self._expect_reader("fast_ingest", self._unseen)
 
     @property
     def under_way(self) -> int:
@@ -72,16 +74,21 @@ class FastIngest(SentWhileRead):
 
         Closing again does nothing.
         """
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            self._ingest.flush()
-        finally:
-            self._ingest.close()
-        outcomes = [entry.outcome for entry in self._order]
+        if not self._closed:
+            self._closed = True
+            try:
+                self._ingest.flush()
+            finally:
+                self._ingest.close()
+                self._note_rest()
+        self._raise_unread()
+
+    def _note_rest(self) -> None:
+        """Count the failures whose outcomes the program did not take."""
+        for entry in self._order:
+            if isinstance(entry.outcome, PublishFailure):
+                self._unseen.add(entry.outcome)
         self._order.clear()
-        raise_failures(outcomes)
 
     def _run(self) -> Generated[Ingested | PublishFailure]:
         ingest, order = self._ingest, self._order
@@ -102,14 +109,19 @@ class FastIngest(SentWhileRead):
                 yield self._take(order[0].outcome)
                 if self._closed:
                     return
-        except (Exception, GeneratorExit):
+        except (Exception, GeneratorExit) as error:
             if self._is_inherited:
                 # Dropped in a forked process, or used there in vain: its owner goes on with it.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):
                 warn_of_unseen("fast_ingest", len(order))
+                self._note_rest()
+                self._note_failures(error)
             raise
+        else:
+            if not self._managed:
+                self._raise_unread()
         finally:
             if not self._closed and not (self._managed and order):
                 self._closed = True
@@ -117,4 +129,6 @@ class FastIngest(SentWhileRead):
 
     def _take(self, outcome: Ingested | PublishFailure) -> Ingested | PublishFailure:
         self._order.popleft()
+        if isinstance(outcome, PublishFailure):
+            self._unseen.add(outcome)
         return outcome

@@ -11,7 +11,7 @@ from js_core.errors import LeaseLost, TwinstreamError
 from js_core.lease import Phase
 from js_core.log_events import LeaseWasLost
 from js_core.reporter import GuardedReporter
-from js_sync._io import Forks, Signal, Task, spawn
+from js_sync._io import BlockHint, Forks, Signal, Task, spawn
 from js_sync._owned import Owned
 from js_sync._slot import Slot
 
@@ -21,7 +21,7 @@ OnLost = Callable[["Lease"], None]
 """Told when a lease is lost; must be quick, and may set an event or end a process."""
 
 
-class Lease(Owned):
+class Lease(Owned, BlockHint):
     """A lock, a place of a semaphore, or a leader's term, while it lasts.
 
     It is renewed beside the program. Leaving its `with` block gives it up, and raises `LeaseLost`

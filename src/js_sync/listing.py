@@ -8,6 +8,8 @@ from typing import Generic, Self, TypeVar
 
 from attrs import field, frozen
 
+from js_sync._io import LoopHint
+
 __all__ = ["ListPage", "Listing"]
 
 T = TypeVar("T")
@@ -26,7 +28,7 @@ class ListPage(Generic[T]):
     offline: dict[str, str] = field(factory=dict[str, str])
 
 
-class Listing(Generic[T]):
+class Listing(LoopHint, Generic[T]):
     """Iterates over all pages; each is asked for when the one before is used up.
 
     What is created or deleted meanwhile may move others across the border of a page, so that a

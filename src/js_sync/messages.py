@@ -65,6 +65,7 @@ class Messages(Iteration[Message]):
         self._missing: Final = missing
         self._transport: Final = missing.api.transport
         self._ack_wait = ack_wait
+        self._timeout: Final = missing.api.timeout
         self._decisions: Final = Decisions(missing, limits, on_report, fragile)
         self._give_back: Final = give_back
         super().__init__(f"{missing.stream}/{missing.name}")
@@ -83,7 +84,7 @@ class Messages(Iteration[Message]):
         self._waited = False
         self._draining = self._drained = False
         self._closed = self._left = False
-        self._held: Final = Held(self._transport, self._ready, ack_wait)
+        self._held: Final = Held(self._transport, self._ready, ack_wait, self._timeout)
         """What is here or with the user, and kept alive."""
         self._counting: Final = Lock()
         # Late ones among those that were taken without asking, and how many the engine knows.
@@ -206,7 +207,7 @@ class Messages(Iteration[Message]):
 
     def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
         """Return frames out of the mailbox with their deliveries; a status is one, too."""
-        fresh = Delivery(self._transport, box.heard_at, self._ack_wait)
+        fresh = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
         return messages_of(frames, self._held.deliveries(frames, fresh))
 
     def __enter__(self) -> Self:
@@ -426,7 +427,7 @@ class Messages(Iteration[Message]):
         That is half of the work between its arrival and the user.
         """
         transport, box, now = self._transport, channel.box, monotonic()
-        delivery = Delivery(transport, box.heard_at, self._ack_wait)
+        delivery = Delivery(transport, box.heard_at, self._ack_wait, self._timeout)
         changed = transport.epoch != self._epoch or not transport.is_connected
         if len(box.frames) != 1 or self._closed or changed or delivery.is_late(now):
             return None
@@ -461,7 +462,7 @@ class Messages(Iteration[Message]):
         frames = channel.box.frames
         if not frames:
             return
-        fresh = Delivery(transport, channel.box.heard_at, self._ack_wait)
+        fresh = Delivery(transport, channel.box.heard_at, self._ack_wait, self._timeout)
         # Most frames are plain messages of a pull by count: those need no look inside.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None

@@ -46,34 +46,40 @@ class Meta:
         preferred: str | None = None,
         cluster: str | None = None,
         tags: Sequence[str] = (),
+        timeout: Seconds | None = None,
     ) -> None:
         """Hand over the leadership of the cluster, to any server or to the one described (2.11)."""
         subject = self._api.subjects.cluster("META.LEADER.STEPDOWN")
-        kind = MetaLeaderStepdownResponse
+        kind, deadline = MetaLeaderStepdownResponse, self._api.deadline(timeout)
         try:
-            step_down(self._api, subject, kind, preferred, cluster, tags)
+            step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
         except (RequestTimeout, NoResponders) as error:
             raise _silent(error) from error
 
-    def remove_server(self, name: str, *, peer_id: str | None = None) -> None:
+    def remove_server(
+        self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
+    ) -> None:
         """Forget a server that will never come back; it must be gone already.
 
         Its streams get other servers where there are any. `peer_id` tells servers of one name
         apart. The server refuses a name that it does not know, or knows as alive.
         """
         subject = self._api.subjects.cluster("SERVER.REMOVE")
-        self._call(subject, _server(name, peer_id), MetaServerRemoveResponse)
+        self._call(subject, _server(name, peer_id), MetaServerRemoveResponse, timeout)
 
-    def evacuate_server(self, name: str, *, peer_id: str | None = None) -> None:
+    def evacuate_server(
+        self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
+    ) -> None:
         """Move everything away from a server that goes on running (server 2.15)."""
         self._api.require((2, 15, 0), "evacuating a server")
         subject = self._api.subjects.cluster("SERVER.EVACUATE")
-        self._call(subject, _server(name, peer_id), MetaServerEvacuateResponse)
+        self._call(subject, _server(name, peer_id), MetaServerEvacuateResponse, timeout)
 
-    def purge_account(self, account: str) -> bool:
+    def purge_account(self, account: str, *, timeout: Seconds | None = None) -> bool:
         """Delete every stream of an account; true when that has begun. There is no way back."""
         subject = self._api.subjects.account("PURGE", account)
-        return bool((self._call(subject, None, AccountPurgeResponse)).initiated)
+        answer = self._call(subject, None, AccountPurgeResponse, timeout)
+        return bool(answer.initiated)
 
     def move_stream(
         self,
@@ -83,6 +89,7 @@ class Meta:
         server: str | None = None,
         cluster: str | None = None,
         tags: Sequence[str] = (),
+        timeout: Seconds | None = None,
     ) -> StreamInfo:
         """Move a stream away from a `server`, to a `cluster`, or to servers with all `tags`."""
         if server is None and cluster is None and not tags:
@@ -91,12 +98,14 @@ class Meta:
         if server is not None:
             body["server"] = server
         subject = self._api.subjects.account("STREAM.MOVE", account, stream)
-        return self._call(subject, body, StreamUpdateResponse)
+        return self._call(subject, body, StreamUpdateResponse, timeout)
 
-    def cancel_move(self, account: str, stream: str) -> StreamInfo:
+    def cancel_move(
+        self, account: str, stream: str, *, timeout: Seconds | None = None
+    ) -> StreamInfo:
         """Give up a move that has begun and is not finished."""
         subject = self._api.subjects.account("STREAM.CANCEL_MOVE", account, stream)
-        return self._call(subject, None, StreamUpdateResponse)
+        return self._call(subject, None, StreamUpdateResponse, timeout)
 
     def rescue(self, quorum_needed: int, *, timeout: Seconds = 5.0) -> list[MetaRescueResponse]:
         """Let the remaining servers go on with a smaller quorum (server 2.15).
@@ -115,9 +124,11 @@ class Meta:
             raise _silent(RequestTimeout(f"{subject}: no server answered in time"))
         return [decode(read_answer(answer, subject), MetaRescueResponse) for answer in found]
 
-    def _call(self, subject: str, body: Mapping[str, Any] | None, as_: type[M]) -> M:
+    def _call(
+        self, subject: str, body: Mapping[str, Any] | None, as_: type[M], timeout: Seconds | None
+    ) -> M:
         try:
-            return self._api.call(subject, body, as_)
+            return self._api.call(subject, body, as_, self._api.deadline(timeout))
         except (RequestTimeout, NoResponders) as error:
             raise _silent(error) from error
 

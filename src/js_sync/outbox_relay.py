@@ -13,6 +13,7 @@ from js_core.errors import (
     ConnectionClosed,
     NotPromised,
     OutcomeUnknown,
+    PublishFailures,
     RequestTimeout,
     TwinstreamError,
 )
@@ -24,6 +25,7 @@ from js_core.outbox import (
     is_fault_of_event,
     is_of_event_alone,
 )
+from js_core.publish import PublishFailure, UnreadFailures
 from js_core.reporter import Reporter
 from js_core.subject_write import Stored
 from js_core.subjects import check_name
@@ -52,7 +54,8 @@ class OutboxRelay(Owned, WorksBeside):
     """Stores the events of an outbox; made by `JetStream.outbox`.
 
     Used in a `with` block it works beside the program until the end of the block; `drain` works
-    until nothing waits. What it met is logged, and passed to `on_report`.
+    until nothing waits. What it met is logged, and passed to `on_report`. Without that, events
+    that were refused raise `PublishFailures` at the end of `drain`, `stop`, `wait` or the block.
     """
 
     _area = "outbox"
@@ -84,6 +87,8 @@ class OutboxRelay(Owned, WorksBeside):
         self._awake: Final = Signal()
         self._task: Task | None = None
         self._pause = self._poll
+        # With `on_report` the program gets each failure when it happens.
+        self._unseen: Final = UnreadFailures(on_report is None)
         self.stored = 0
         """Events that were stored, by this relay or found stored."""
         self.refused = 0
@@ -127,14 +132,26 @@ class OutboxRelay(Owned, WorksBeside):
         if self._task is not None and not self._task.join(Deadline.after(timeout)):
             raise RequestTimeout("the relay is still working")
         self._raise_kept()
+        self._raise_refused()
+
+    def _raise_refused(self) -> None:
+        failures = self._unseen.take()
+        if failures is not None:
+            raise failures
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.is_parents:
+            return
+        try:
             self.stop()
+        except PublishFailures as failures:
+            if error is None:
+                raise
+            error.add_note(str(failures))
 
     def wake(self) -> None:
         """Look into the outbox now instead of at the next poll."""
@@ -144,8 +161,9 @@ class OutboxRelay(Owned, WorksBeside):
         """Store what waits, and return how many events were stored, when no more do.
 
         Events that are refused, and those of their keys, stay. Not for a relay that was started.
-        Raises `RequestTimeout` after `timeout` seconds, and what is under way then, with the last
-        trouble; `TwinstreamError` after a `stop` while events are waiting.
+        Raises `PublishFailures` if events were refused and there is no `on_report`;
+        `RequestTimeout` after `timeout` seconds, and what is in flight then, with the last trouble;
+        `TwinstreamError` after a `stop` while events are waiting.
         """
         if self._task is not None:
             raise BadArgument("the relay works by itself: it was started")
@@ -155,6 +173,7 @@ class OutboxRelay(Owned, WorksBeside):
             while True:
                 trouble = self._claim() or self._round(deadline)
                 if trouble is None:
+                    self._raise_refused()
                     return self.stored - before
                 if self._stop.is_set():
                     raise TwinstreamError(f"events are still waiting; {trouble}") from trouble
@@ -298,6 +317,7 @@ class OutboxRelay(Owned, WorksBeside):
         if refused:
             self._store.call(lambda store: store.refuse(event.number, str(error)))
             self.refused += 1
+            self._unseen.add(PublishFailure(event.request(self._stream), error))
         self._tell(error, event, refused)
         return None if refused else error
 

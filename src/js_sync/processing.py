@@ -32,7 +32,7 @@ from js_core.subject_write import Stored
 from js_models import ConsumerConfig
 from js_sync._api import Api
 from js_sync._delivery import ack_wait_of
-from js_sync._io import Handler, Lock, call, check_handler
+from js_sync._io import BlockHint, Handler, Lock, call, check_handler
 from js_sync._known_results import KnownResults
 from js_sync._once_writer import By, OnceWriter, once_writer
 from js_sync._owned import Owned
@@ -50,7 +50,7 @@ __all__ = ["Processing"]
 _UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
-class Processing(Owned):
+class Processing(Owned, BlockHint):
     """Calls a handler for each message and stores what it returns; made by `JetStream.process`.
 
     Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.

@@ -9,12 +9,12 @@ from itertools import takewhile
 from typing import Final, Self
 
 from js_core.deadline import monotonic
-from js_core.publish import Publishable, several
+from js_core.publish import Publishable, PublishFailure, UnreadFailures, several
 from js_core.publish_limits import PublishLimits
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import portions
-from js_sync._leaving import SentWhileRead, raise_failures, warn_of_unseen
+from js_sync._leaving import SentWhileRead, warn_of_unseen
 from js_sync._pipeline import Pipeline
 from js_sync._under_way import Outcome, UnderWay
 
@@ -29,8 +29,9 @@ class PublishMany(SentWhileRead):
     """Iterates over the outcomes of many messages, in their order; made by `publish_many`.
 
     An outcome is the acknowledgement or a `PublishFailure` with the error. Used in `with`,
-    it waits at the end for messages that are still under way, where the iteration was left early,
-    and raises `PublishFailures` if one of them, or one whose outcome nobody took, failed.
+    it waits at the end for messages that are still in flight, where the iteration was left early.
+    The end of the block, or without a block the end of the iteration, raises `PublishFailures` if
+    there are failures whose `error` the program did not read, unless `raise_failures` is off.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class PublishMany(SentWhileRead):
         api: Api,
         requests: Iterable[Publishable],
         limits: PublishLimits,
+        raise_failures: bool,
     ) -> None:
         super().__init__()
         self._requests: Final = several(requests)
@@ -49,7 +51,8 @@ class PublishMany(SentWhileRead):
         self._managed = False
         self._closed = False
         self._outcomes: Final = self._run()
-        self._expect_reader("publish_many")
+        self._unseen: Final = UnreadFailures(raise_failures)
+        self._expect_reader("publish_many", self._unseen)
 
     @property
     def under_way(self) -> int:
@@ -73,16 +76,18 @@ class PublishMany(SentWhileRead):
 
         Closing again does nothing.
         """
-        if self._closed:
-            return
-        self._closed = True
-        outcomes: list[Outcome] = []
-        try:
-            for entry in self._order:
-                outcomes.append(self._pipeline.until(entry))
-        finally:
-            self._end()
-        raise_failures(outcomes)
+        if not self._closed:
+            self._closed = True
+            try:
+                for entry in self._order:
+                    self._note(self._pipeline.until(entry))
+            finally:
+                self._end()
+        self._raise_unread()
+
+    def _note(self, outcome: Outcome | None) -> None:
+        if isinstance(outcome, PublishFailure):
+            self._unseen.add(outcome)
 
     def _end(self) -> None:
         self._closed = True
@@ -92,6 +97,7 @@ class PublishMany(SentWhileRead):
     def _run(self) -> Generated[Outcome]:
         pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
+        unseen = self._unseen
         # Bytes of all that is in order.
         held = 0
         pipeline.open()
@@ -111,26 +117,40 @@ class PublishMany(SentWhileRead):
                     # Sent first: what was taken from the program is under way when it leaves here.
                     while order and (outcome := order[0].outcome) is not None:
                         held -= order.popleft().size
+                        if type(outcome) is PublishFailure:
+                            unseen.add(outcome)
                         yield outcome
                         if self._closed:
                             return
             while order:
                 outcome = pipeline.until(order[0])
-                held -= order.popleft().size
+                order.popleft()
+                if type(outcome) is PublishFailure:
+                    unseen.add(outcome)
                 yield outcome
                 if self._closed:
                     return
-        except (Exception, GeneratorExit):
+        except (Exception, GeneratorExit) as error:
             if self._is_inherited:
                 # Dropped in a forked process, or used there in vain: its owner goes on with it.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):
-                warn_of_unseen("publish_many", len(order))
+                self._leave(error)
             raise
+        else:
+            if not self._managed:
+                self._raise_unread()
         finally:
             if not self._closed and not (self._managed and order):
                 self._end()
+
+    def _leave(self, error: BaseException) -> None:
+        """Report what an iteration without a block leaves behind; `error` ends it."""
+        warn_of_unseen("publish_many", len(self._order))
+        for entry in self._order:
+            self._note(entry.outcome)
+        self._note_failures(error)
 
     def _tend(self, now: float) -> None:
         # Messages that come slowly may fill the window in an hour, or never.

@@ -19,6 +19,7 @@ from js_models.error_codes import STREAM_NOT_FOUND
 from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
 from js_sync._gets import first_seq_at
+from js_sync._io import BlockHint, LoopHint
 from js_sync._io import Stream as Generated
 from js_sync._owned import Owned
 from js_sync._ranges import open_range
@@ -42,7 +43,7 @@ class _Range:
     created: Timestamp | None
 
 
-class StreamRead(Owned):
+class StreamRead(Owned, BlockHint, LoopHint):
     """Iterates over the messages of a range in order, each once; made by `Stream.read`.
 
     It ends when the range is complete; `report` tells how that is known. Raises `StreamNotFound`

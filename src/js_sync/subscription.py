@@ -10,8 +10,9 @@ from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import IterationEnded, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.given import check_whole
+from js_core.nats_py_names import NatsPyNames
 from js_core.protocol import Frame, Sink
-from js_sync._io import Signal
+from js_sync._io import BlockHint, LoopHint, Signal
 from js_sync._owned import Owned
 from js_sync._transport import Box, Transport
 from js_sync.core_message import CoreMessage
@@ -21,7 +22,7 @@ __all__ = ["DEFAULT_PENDING", "Subscription"]
 DEFAULT_PENDING: Final = 65_536
 
 
-class Subscription(Owned):
+class Subscription(Owned, BlockHint, LoopHint, NatsPyNames):
     """Messages of one subject; iterate it, or take one with `next`. Close it when done."""
 
     def __init__(

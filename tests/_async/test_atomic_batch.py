@@ -230,6 +230,39 @@ async def test_what_would_be_refused_as_a_whole_is_refused_before_it_is_sent(ope
         assert await count_of(stream) == 2
 
 
+async def test_a_batch_expects_the_last_sequence_of_another_subject(opened, name):
+    async with opened() as jet:
+        stream = await atomic_stream(jet, name)
+        for subject in (f"{name}.a.1", f"{name}.b"):
+            await jet.publish(subject)
+
+        def expecting(seq, subject):
+            return {
+                "expected_last_subject_seq": seq,
+                "expected_last_subject_seq_subject": subject,
+            }
+
+        async def write(seq, subject):
+            async with jet.atomic_batch() as batch:
+                await batch.add(f"{name}.c", **expecting(seq, subject))
+                await batch.add(f"{name}.d")
+
+        for seq, subject in ((1, f"{name}.a.1"), (1, f"{name}.a.*"), (0, f"{name}.none")):
+            await write(seq, subject)
+        assert await count_of(stream) == 8
+
+        for seq, subject in ((7, f"{name}.a.1"), (7, f"{name}.a.*"), (7, f"{name}.none")):
+            with pytest.raises(js.WrongLastSequence):
+                await write(seq, subject)
+        batch = jet.atomic_batch()
+        with pytest.raises(js.BadArgument, match="written earlier"):
+            await fill(batch, (f"{name}.a.1", {}), (f"{name}.c", expecting(1, f"{name}.a.1")))
+        batch = jet.atomic_batch()
+        with pytest.raises(js.BadArgument, match="expected_last_subject_seq"):
+            await batch.add(f"{name}.c", expected_last_subject_seq_subject=f"{name}.a.1")
+        assert await count_of(stream) == 8
+
+
 async def test_an_id_that_the_stream_knows_refuses_the_batch(opened, name):
     async with opened() as jet:
         stream = await atomic_stream(jet, name)

@@ -213,7 +213,10 @@ async def test_a_subject_that_the_stream_got_meanwhile_is_no_fault(opened, name,
         assert await relay.drain(60) == 1
         await stream.change(lambda found: evolve(found, subjects=[f"{name}.>", f"{name}-new.>"]))
         added(path, [f"{name}-new.1", f"{name}-no.1"])
-        assert await relay.drain(60) == 1
+        with pytest.raises(js.PublishFailures, match=f"{name}-no.1: stream") as caught:
+            await relay.drain(60)
+        assert (relay.stored, caught.value.count) == (2, 1)
+        assert await relay.drain(60) == 0
         assert [event.subject for event, _ in outbox.refused()] == [f"{name}-no.1"]
 
 
@@ -293,7 +296,8 @@ async def test_a_subject_that_is_taken_is_told(opened, name, path):
         await jet.publish(f"{name}.1", b"of somebody else")
         outbox = added(path, [f"{name}.1"], id="mine")
         relay = jet.outbox(outbox, stream=name, by="subject")
-        assert await relay.drain(60) == 0
+        with pytest.raises(js.PublishFailures, match="of its own"):
+            await relay.drain(60)
         ((_, why),) = outbox.refused()
         assert why == (
             f"{name}.1: sequence 1 of {name} holds it, with the identity none; this message's is"
@@ -526,3 +530,25 @@ async def test_an_id_that_the_server_would_change_is_refused_when_it_is_added(pa
         with pytest.raises(js.BadArgument, match=r"id may not be(gin| empty)"):
             outbox.add(db, "s", id=id)
         assert outbox.waiting() == 0
+
+
+async def test_refused_events_come_out_of_the_block_of_a_relay(opened, name, path):
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}-no.1"])
+
+        async def refused():
+            return outbox.refused()
+
+        async def relayed(error=None):
+            async with jet.outbox(outbox, stream=name, by="id", poll=0.02):
+                await eventually(refused)
+                if error is not None:
+                    raise error
+
+        with pytest.raises(js.PublishFailures, match="has no such subject"):
+            await relayed()
+        outbox.retry(outbox.refused()[0][0].number)
+        with pytest.raises(LookupError) as caught:
+            await relayed(LookupError())
+        assert ["has no such subject" in note for note in caught.value.__notes__] == [True]

@@ -231,6 +231,39 @@ def test_what_would_be_refused_as_a_whole_is_refused_before_it_is_sent(opened, n
         assert count_of(stream) == 2
 
 
+def test_a_batch_expects_the_last_sequence_of_another_subject(opened, name):
+    with opened() as jet:
+        stream = atomic_stream(jet, name)
+        for subject in (f"{name}.a.1", f"{name}.b"):
+            jet.publish(subject)
+
+        def expecting(seq, subject):
+            return {
+                "expected_last_subject_seq": seq,
+                "expected_last_subject_seq_subject": subject,
+            }
+
+        def write(seq, subject):
+            with jet.atomic_batch() as batch:
+                batch.add(f"{name}.c", **expecting(seq, subject))
+                batch.add(f"{name}.d")
+
+        for seq, subject in ((1, f"{name}.a.1"), (1, f"{name}.a.*"), (0, f"{name}.none")):
+            write(seq, subject)
+        assert count_of(stream) == 8
+
+        for seq, subject in ((7, f"{name}.a.1"), (7, f"{name}.a.*"), (7, f"{name}.none")):
+            with pytest.raises(js.WrongLastSequence):
+                write(seq, subject)
+        batch = jet.atomic_batch()
+        with pytest.raises(js.BadArgument, match="written earlier"):
+            fill(batch, (f"{name}.a.1", {}), (f"{name}.c", expecting(1, f"{name}.a.1")))
+        batch = jet.atomic_batch()
+        with pytest.raises(js.BadArgument, match="expected_last_subject_seq"):
+            batch.add(f"{name}.c", expected_last_subject_seq_subject=f"{name}.a.1")
+        assert count_of(stream) == 8
+
+
 def test_an_id_that_the_stream_knows_refuses_the_batch(opened, name):
     with opened() as jet:
         stream = atomic_stream(jet, name)

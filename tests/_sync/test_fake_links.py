@@ -281,6 +281,46 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
             together(take, link)
 
 
+def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
+    """A heartbeat names the subject where the server waits for flow control (its reply is lost)."""
+    stalled = {"Nats-Last-Consumer": 2, "Nats-Last-Stream": 2, "Nats-Consumer-Stalled": "$JS.FC.x"}
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB here")
+        peer.message("here", b"1", reply="$JS.ACK.S.c.1.1.1.17.0")
+        peer.message("here", b"2", reply="$JS.ACK.S.c.1.2.2.17.0")
+        peer.message("here", status="100 Idle Heartbeat", headers=stalled)
+        peer.fence()
+        assert peer.count(r"JS\.FC") == 0
+        peer.reach("behind them")
+        answer = peer.expect(r"^PUB \$JS\.FC\.x ")
+        assert (answer.subject, answer.payload) == ("$JS.FC.x", b"")
+        # Nothing stalls here, so that nothing is to be answered.
+        peer.message("here", status="100 Idle Heartbeat", headers={"Nats-Last-Consumer": 2})
+        peer.message("here", b"3", reply="$JS.ACK.S.c.1.3.3.17.0")
+        peer.wait_for("taken", timeout=20)
+        peer.fence()
+        assert peer.count(r"JS\.FC") == 1
+        peer.reach("counted")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push.open(SimpleNamespace(name="c", config=None))
+            assert (push.next(20)).data == b"1"
+
+            def reached(step):
+                return server.reached(step)
+
+            eventually(reached, "behind them")
+            assert [(push.next(20)).data for _ in range(2)] == [b"2", b"3"]
+            server.tell("taken")
+            eventually(reached, "counted")
+
+
 def test_closing_wakes_every_wait():
     """Each call ends with its own documented word, whoever closes and whenever."""
 

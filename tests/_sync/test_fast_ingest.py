@@ -111,7 +111,9 @@ def test_a_refused_message_fails_alone(opened, name):
         }
         for place, request in wrong.items():
             requests[place] = request
-        outcomes = [each for each in jet.fast_ingest(name, requests, retry_wait=0.01)]
+        outcomes = [
+            each for each in jet.fast_ingest(name, requests, retry_wait=0.01, raise_failures=False)
+        ]
         found = failures(outcomes)
         assert list(found) == list(wrong)
         assert found[0] is found[10] is js.WrongLastSequence
@@ -134,7 +136,9 @@ def test_gaps_let_the_batch_go_on(opened, name):
         requests = messages(f"{name}.a", 100)
         requests[50] = js.PublishRequest(subject=f"{name}.a", expected_last_seq=1)
         requests[60] = js.PublishRequest(subject=f"nobody.{name}")
-        outcomes = [each for each in jet.fast_ingest(name, requests, gaps="ok")]
+        outcomes = [
+            each for each in jet.fast_ingest(name, requests, gaps="ok", raise_failures=False)
+        ]
         found = failures(outcomes)
         assert list(found) == [50, 60]
         assert found[50] is js.WrongLastSequence
@@ -151,7 +155,7 @@ def test_ids_that_are_known_are_not_stored_again(opened, name):
             js.PublishRequest(subject=f"{name}.a", data=b"%d" % n, msg_id=str(n % 5))
             for n in range(20)
         ]
-        outcomes = [each for each in jet.fast_ingest(name, requests)]
+        outcomes = [each for each in jet.fast_ingest(name, requests, raise_failures=False)]
         assert failures(outcomes) == {}
         assert contents(jet, name) == [b"0", b"1", b"2", b"3", b"4"]
 
@@ -247,7 +251,7 @@ def test_messages_too_large_fail_alone(opened, name):
         open_stream(jet, name)
         requests = messages(f"{name}.a", 5)
         requests[2] = js.PublishRequest(subject=f"{name}.a", data=b"x" * (2 << 20))
-        outcomes = [each for each in jet.fast_ingest(name, requests)]
+        outcomes = [each for each in jet.fast_ingest(name, requests, raise_failures=False)]
         assert failures(outcomes) == {2: js.BadArgument}
         assert len(contents(jet, name)) == 4
 
@@ -266,7 +270,8 @@ def test_a_server_killed_in_the_middle(server_factory, name, ids):
             for n in range(count)
         ]
         outcomes = []
-        with jet.fast_ingest(name, requests, timeout=40) as ingest:
+        ingest = jet.fast_ingest(name, requests, timeout=40, raise_failures=False)
+        with ingest:
             for outcome in ingest:
                 outcomes.append(outcome)
                 if len(outcomes) in (1000, 3000):
@@ -298,7 +303,9 @@ def test_a_broken_link_leaves_what_was_not_acknowledged_unknown(server, name):
                         proxy.cut()
                     yield request
 
-            outcomes = [each for each in jet.fast_ingest(name, source(), window=20)]
+            outcomes = [
+                each for each in jet.fast_ingest(name, source(), window=20, raise_failures=False)
+            ]
             found = failures(outcomes)
             stored = contents(jet, name)
             assert set(found.values()) <= {js.OutcomeUnknown, js.ConnectionLost}
@@ -346,6 +353,7 @@ def run(script, count, **options):
     """Return the outcomes of so many messages against a script."""
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
+            options.setdefault("raise_failures", False)
             ingest = connection.jetstream().fast_ingest("S", messages(SUBJECT, count), **options)
             return [each for each in ingest]
 
@@ -561,6 +569,6 @@ def test_a_subject_that_the_user_may_not_use(place):
     requests.insert(place, js.PublishRequest(subject="secret"))
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            ingest = connection.jetstream().fast_ingest("S", requests)
+            ingest = connection.jetstream().fast_ingest("S", requests, raise_failures=False)
             outcomes = [each for each in ingest]
     assert failures(outcomes) == {place: js.PermissionDenied}

@@ -71,3 +71,14 @@ def test_a_duration_below_zero_or_nan_is_refused(value: float | timedelta) -> No
 def test_a_duration_that_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(BadArgument, match="patience must be"):
         seconds(value, "patience")  # type: ignore[arg-type]
+
+
+def test_waits_of_more_than_ten_years_are_nanoseconds_by_mistake() -> None:
+    assert seconds(math.inf) == math.inf
+    assert seconds(10**8) == 10**8
+    for wrong in (10**9, 5_000_000_000):
+        with pytest.raises(BadArgument, match=f"{wrong}.* is this {wrong / 1e9:g} s in nanosec"):
+            Deadline.after(wrong)
+    with pytest.raises(BadArgument, match="10 years") as caught:
+        seconds(timedelta(days=4000), "poll")
+    assert "nanoseconds" not in str(caught.value)

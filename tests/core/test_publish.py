@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from js_core.errors import BadAnswer, BadArgument, StoreRefused
+from js_core.errors import BadAnswer, BadArgument, NoStream, StoreRefused
 from js_core.headers import Headers
 from js_core.protocol import Frame
 from js_core.pub_ack import read_pub_ack
-from js_core.publish import PublishRequest, publish_headers, several
+from js_core.publish import (
+    LISTED,
+    PublishFailure,
+    PublishRequest,
+    UnreadFailures,
+    peek,
+    publish_headers,
+    several,
+)
 from tests.core.wire import block
 
 
@@ -187,3 +196,49 @@ def test_one_request_is_not_several():
         several(PublishRequest(subject="orders"))
     requests = [PublishRequest(subject="orders")]
     assert several(requests) is requests
+
+
+def failure(number: int = 0) -> PublishFailure:
+    return PublishFailure(PublishRequest(f"s{number}"), NoStream(f"s{number}"))
+
+
+def test_reading_the_error_is_what_counts_as_looking_at_a_failure() -> None:
+    unread, given = UnreadFailures(is_wanted=True), [failure(n) for n in range(4)]
+    for each in given:
+        unread.add(each)
+    looks_of_nothing = (repr, str, peek, hash, copy.copy, copy.deepcopy, pickle.dumps)
+    assert [look(given[0]) is not None for look in looks_of_nothing] == [True] * 7
+    assert given[0] == copy.copy(given[0])
+    assert given[1].error is given[1].error
+    match given[2]:
+        case PublishFailure(_, error):
+            assert isinstance(error, NoStream)
+    found = unread.take()
+    assert found is not None
+    assert (found.count, found.failures) == (2, (given[0], given[3]))
+    assert unread.take() is None
+
+
+def test_many_unread_failures_are_counted_and_some_are_listed() -> None:
+    unread, given = UnreadFailures(is_wanted=True), [failure() for _ in range(LISTED + 7)]
+    for each in given:
+        unread.add(each)
+    assert [given[place].error is not None for place in (0, LISTED, LISTED + 1)] == [True] * 3
+    found = unread.take()
+    assert found is not None
+    assert (found.count, len(found.failures)) == (LISTED + 4, LISTED - 1)
+
+
+def test_unread_failures_that_are_not_wanted_are_not_collected() -> None:
+    unread = UnreadFailures(is_wanted=False)
+    unread.add(failure())
+    assert unread.take() is None
+
+
+def test_a_copied_failure_is_as_its_original() -> None:
+    given = failure()
+    for made in (copy.copy(given), copy.deepcopy(given), pickle.loads(pickle.dumps(given))):
+        assert made.request == given.request
+        assert type(made.error) is NoStream
+        assert str(made.error) == "s0"
+    assert repr(given) == f"PublishFailure(request={given.request!r}, error=NoStream('s0'))"

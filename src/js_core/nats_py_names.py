@@ -1,0 +1,184 @@
+"""Names of nats-py, and what stands in their place: hints for errors about unknown names.
+
+`docs/from-nats-py.md` has the same table for readers; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+__all__ = ["ATTRIBUTES", "KEYWORDS", "NatsPyNames", "hint_attributes", "hint_keywords"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CONFIG: Final = "create_consumer(ConsumerConfig(durable_name=, filter_subject=)) of a stream"
+
+ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
+    "JetStream": {
+        "add_stream": "create_stream(StreamConfig(name=, subjects=))",
+        "stream_info": "get_stream(name).cached_info, or info() of a stream",
+        "streams_info": "streams()",
+        "consumers_info": "consumers() of a stream",
+        "find_stream_name_by_subject": "stream_name_by_subject(subject)",
+        "purge_stream": "purge(subject=, before_seq=, keep=) of a stream",
+        "get_msg": "get_message(seq) of a stream",
+        "get_last_msg": "get_last_message(subject) of a stream",
+        "delete_msg": "delete_message(seq) of a stream",
+        "add_consumer": "create_consumer(stream, config)",
+        "consumer_info": "info() of a consumer",
+        "pause_consumer": "pause(seconds) of a consumer",
+        "resume_consumer": "resume() of a consumer",
+        "reset_consumer": "reset() of a consumer",
+        "publish_async": "publisher() with send and flush, or publish_many",
+        "publish_async_completed": "flush() of a publisher()",
+        "pull_subscribe": _CONFIG,
+        "pull_subscribe_bind": "get_consumer(stream, name), or bind_consumer",
+        "subscribe": "worker(stream, config, handler), or messages() of a consumer",
+        "subscribe_bind": "bind_push(name) of a stream",
+    },
+    "Message": {
+        "ack_sync": "double_ack()",
+        "respond": "publish(message.reply, data) of the connection",
+        "header": "headers",
+    },
+    "CoreMessage": {
+        "respond": "publish(message.reply, data) of the connection",
+        "header": "headers",
+    },
+    "Metadata": {
+        "sequence": "stream_seq and consumer_seq",
+    },
+    "Subscription": {
+        "next_msg": "next(timeout)",
+        "unsubscribe": "close()",
+    },
+}
+"""By class and name."""
+
+_ON_EVENT: Final = "on_event=, one function for all events"
+
+KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "connect": {
+        "user_credentials": "credentials_file=",
+        "nkeys_seed_str": "nkey_seed=",
+        "tls_hostname": "tls=TlsOptions(server_name=)",
+        "tls_handshake_first": "tls=TlsOptions(handshake_first=)",
+        "max_reconnect_attempts": "reconnect=ReconnectPolicy(attempts=)",
+        "reconnect_time_wait": "reconnect=ReconnectPolicy(wait=)",
+        "allow_reconnect": "reconnect=None for False",
+        "dont_randomize": "shuffle=False for True",
+        "error_cb": _ON_EVENT,
+        "disconnected_cb": _ON_EVENT,
+        "reconnected_cb": _ON_EVENT,
+        "closed_cb": _ON_EVENT,
+    },
+    "publish": {
+        "payload": "data=",
+        "stream": "expected_stream=",
+        "msg_ttl": "ttl=",
+    },
+    "create_stream": {
+        "name": "a StreamConfig(name=, subjects=), which is the only argument",
+        "subjects": "a StreamConfig(name=, subjects=), which is the only argument",
+    },
+    "purge": {
+        "seq": "before_seq=",
+    },
+    "fetch": {
+        "batch": "max_messages=",
+    },
+    "subscribe": {
+        "cb": "a loop `for message in messages` in a block, perhaps in a thread or task",
+    },
+}
+"""By call and keyword argument."""
+
+
+class NatsPyNames:
+    """A base for classes whose attributes are all set: names of nats-py raise a hint.
+
+    Only names that are not found come to `__getattr__`, so that it costs nothing otherwise.
+    """
+
+    __slots__ = ()
+
+    # Type checkers would take every name for known.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if hasattr(type(self), name):
+                # A property of that name raised an AttributeError: this raises it once more.
+                return object.__getattribute__(self, name)
+            raise _unknown(self, name)
+
+
+def _unknown(owner: object, name: str) -> AttributeError:
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    tables = (ATTRIBUTES.get(each.__name__, {}) for each in type(owner).__mro__)
+    hint = next((table[name] for table in tables if name in table), None)
+    if hint is not None:
+        text = f"{text}: what nats-py calls so is {hint}"
+    # With these, Python adds its own suggestion for a misspelt name.
+    return AttributeError(text, name=name, obj=owner)
+
+
+class _Absent:
+    """A name that a class does not have, for classes whose slots may be empty.
+
+    There `__getattr__` would be called for each empty slot, of every message.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object | None, owner: type) -> object:
+        if instance is None:
+            raise AttributeError(
+                f"type object {owner.__name__!r} has no attribute {self._name!r}",
+                name=self._name,
+                obj=owner,
+            )
+        raise _unknown(instance, self._name)
+
+
+def hint_attributes(owner: type) -> None:
+    """Let the names of nats-py raise an error with a hint, in a class with slots."""
+    for name in ATTRIBUTES[owner.__name__]:
+        setattr(owner, name, _Absent(name))
+
+
+def hint_keywords(function: F) -> F:
+    """Let keyword arguments of nats-py raise an error with a hint."""
+    hints = KEYWORDS[function.__name__]
+
+    @wraps(function)
+    def hinted(*args: Any, **given: Any) -> Any:
+        try:
+            return function(*args, **given)
+        except TypeError as error:
+            known = inspect.signature(function).parameters
+            found = [f"{name}= is {hints[name]}" for name in given if name in hints.keys() - known]
+            if not found:
+                raise
+            raise TypeError(f"{error}; of nats-py's arguments, {', '.join(found)}") from None
+
+    if inspect.iscoroutinefunction(function):
+        _mark(hinted)
+    return hinted  # type: ignore[return-value]
+
+
+def _mark(function: Any) -> None:
+    """Let others take a plain function that returns a coroutine for a coroutine function."""
+    mark = getattr(inspect, "markcoroutinefunction", None)
+    if mark is not None:
+        mark(function)
+    else:
+        # Python 3.11: the mark that asyncio looks for, whose module is there with the coroutine.
+        coroutines: Any = sys.modules["asyncio.coroutines"]
+        function._is_coroutine = coroutines._is_coroutine

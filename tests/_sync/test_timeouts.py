@@ -1,0 +1,313 @@
+# Generated from tests/_async/test_timeouts.py by codegen/twin.py. Edit that file instead.
+"""How long a call waits: what it is given, or what its JetStream context was given."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import js_sync as js
+from js_models import ConsumerConfig, StreamConfig
+from js_testing import FakePeer, FakeServer
+from tests._sync.flow import together
+
+# Far longer than a test may take: a call that does not follow its context does not end in time.
+LONG = 3600.0
+SHORT = 0.05
+
+STREAM = StreamConfig(name="S", subjects=["s"])
+CONSUMER = ConsumerConfig(durable_name="c")
+STREAM_INFO = {
+    "config": {"name": "S", "subjects": ["s"]},
+    "state": {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0},
+    "created": "2026-01-01T00:00:00Z",
+}
+
+
+def listed(listing):
+    return [each for each in listing]
+
+
+CALLS = {
+    "account_info": lambda jet, **t: jet.account_info(**t),
+    "create_stream": lambda jet, **t: jet.create_stream(STREAM, **t),
+    "update_stream": lambda jet, **t: jet.update_stream(STREAM, **t),
+    "create_or_update_stream": lambda jet, **t: jet.create_or_update_stream(STREAM, **t),
+    "get_stream": lambda jet, **t: jet.get_stream("S", **t),
+    "stream_name_by_subject": lambda jet, **t: jet.stream_name_by_subject("s", **t),
+    "delete_stream": lambda jet, **t: jet.delete_stream("S", **t),
+    "streams": lambda jet, **t: listed(jet.streams(**t)),
+    "stream_names": lambda jet, **t: listed(jet.stream_names(**t)),
+    "create_consumer": lambda jet, **t: jet.create_consumer("S", CONSUMER, **t),
+    "update_consumer": lambda jet, **t: jet.update_consumer("S", CONSUMER, **t),
+    "create_or_update_consumer": lambda jet, **t: jet.create_or_update_consumer("S", CONSUMER, **t),
+    "get_consumer": lambda jet, **t: jet.get_consumer("S", "c", **t),
+    "delete_consumer": lambda jet, **t: jet.delete_consumer("S", "c", **t),
+    "publish": lambda jet, **t: jet.publish("s", **t),
+    "insert": lambda jet, **t: jet.insert("s", check=False, stream="S", **t),
+    "update": lambda jet, **t: jet.update("s", b"", 1, check=False, stream="S", **t),
+    "upsert": lambda jet, **t: jet.upsert("s", check=False, stream="S", **t),
+    "Stream.info": lambda jet, **t: jet.bind_stream("S").info(**t),
+    "Stream.info(confirmed)": lambda jet, **t: jet.bind_stream("S").info(confirmed=True, **t),
+    "Stream.subjects": lambda jet, **t: listed(jet.bind_stream("S").subjects(**t)),
+    "Stream.update": lambda jet, **t: jet.bind_stream("S").update(STREAM, **t),
+    "Stream.change": lambda jet, **t: jet.bind_stream("S").change(lambda config: config, **t),
+    "Stream.seal": lambda jet, **t: jet.bind_stream("S").seal(**t),
+    "Stream.purge": lambda jet, **t: jet.bind_stream("S").purge(**t),
+    "Stream.delete": lambda jet, **t: jet.bind_stream("S").delete(**t),
+    "Stream.get_message": lambda jet, **t: jet.bind_stream("S").get_message(1, **t),
+    "Stream.get_message(direct)": lambda jet, **t: jet.bind_stream("S").get_message(
+        1, direct=True, **t
+    ),
+    "Stream.get_last_message": lambda jet, **t: jet.bind_stream("S").get_last_message("s", **t),
+    "Stream.get_next_message": lambda jet, **t: jet.bind_stream("S").get_next_message(**t),
+    "Stream.delete_message": lambda jet, **t: jet.bind_stream("S").delete_message(1, **t),
+    "Stream.create_consumer": lambda jet, **t: jet.bind_stream("S").create_consumer(CONSUMER, **t),
+    "Stream.update_consumer": lambda jet, **t: jet.bind_stream("S").update_consumer(CONSUMER, **t),
+    "Stream.create_or_update_consumer": lambda jet, **t: jet.bind_stream(
+        "S"
+    ).create_or_update_consumer(CONSUMER, **t),
+    "Stream.get_consumer": lambda jet, **t: jet.bind_stream("S").get_consumer("c", **t),
+    "Stream.delete_consumer": lambda jet, **t: jet.bind_stream("S").delete_consumer("c", **t),
+    "Stream.consumers": lambda jet, **t: listed(jet.bind_stream("S").consumers(**t)),
+    "Stream.consumer_names": lambda jet, **t: listed(jet.bind_stream("S").consumer_names(**t)),
+    "Replicas.step_down": lambda jet, **t: jet.bind_stream("S").replicas.step_down(**t),
+    "Replicas.remove": lambda jet, **t: jet.bind_stream("S").replicas.remove("n", **t),
+    "Replicas.evacuate": lambda jet, **t: jet.bind_stream("S").replicas.evacuate("n", **t),
+    "Replicas.cancel_move": lambda jet, **t: jet.bind_stream("S").replicas.cancel_move(**t),
+    "Consumer.info": lambda jet, **t: jet.bind_consumer("S", "c").info(**t),
+    "Consumer.delete": lambda jet, **t: jet.bind_consumer("S", "c").delete(**t),
+    "Consumer.pause": lambda jet, **t: jet.bind_consumer("S", "c").pause(60, **t),
+    "Consumer.resume": lambda jet, **t: jet.bind_consumer("S", "c").resume(**t),
+    "Consumer.reset": lambda jet, **t: jet.bind_consumer("S", "c").reset(**t),
+    "Consumer.unpin": lambda jet, **t: jet.bind_consumer("S", "c").unpin("g", **t),
+    "Consumer.step_down": lambda jet, **t: jet.bind_consumer("S", "c").step_down(**t),
+    "Meta.step_down": lambda jet, **t: jet.meta.step_down(**t),
+    "Meta.remove_server": lambda jet, **t: jet.meta.remove_server("n", **t),
+    "Meta.evacuate_server": lambda jet, **t: jet.meta.evacuate_server("n", **t),
+    "Meta.purge_account": lambda jet, **t: jet.meta.purge_account("A", **t),
+    "Meta.move_stream": lambda jet, **t: jet.meta.move_stream("A", "S", server="n", **t),
+    "Meta.cancel_move": lambda jet, **t: jet.meta.cancel_move("A", "S", **t),
+}
+
+# Calls that have no default of the context: what they wait for is no answer of the server, or they
+# are made of several calls.
+OWN = {
+    "JetStream.restore",  # until a whole stream is put together
+    "JetStream.range_reader",  # progress of a read
+    "JetStream.health",  # see `Health`
+    "JetStream.worker",
+    "JetStream.events",
+    "JetStream.dead_letters",
+    "JetStream.coordination",
+    "JetStream.counters",
+    "JetStream.schedules",
+    "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
+    "JetStream.process",
+    "JetStream.bind_stream",
+    "JetStream.bind_consumer",
+    "Stream.read",
+    "Stream.snapshot",
+    "Stream.backup",
+    "Stream.ordered",
+    "Stream.subscribe",
+    "Stream.bind_push",
+    "Stream.bind_consumer",
+    "Consumer.create",
+    "Consumer.get",
+    "Consumer.fetch",  # messages, which may never come
+    "Consumer.next",
+    "Consumer.ack_next",
+    "Consumer.ack_fetch",
+    "Consumer.messages",
+    "Consumer.consume",
+    "Consumer.ack_samples",
+    "Meta.rescue",  # as many answers as come
+}
+
+
+def silent(peer: FakePeer) -> None:
+    peer.handshake(version="2.15.0")
+    peer.until_left(timeout=60)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_end_with_the_timeout_of_their_context(call):
+    with FakeServer(silent) as server:
+        with js.connect(server.url, request_timeout=LONG) as connection:
+            with pytest.raises((js.RequestTimeout, js.OutcomeUnknown)):
+                CALLS[call](connection.jetstream(timeout=SHORT))
+            with pytest.raises((js.RequestTimeout, js.OutcomeUnknown)):
+                CALLS[call](connection.jetstream(timeout=LONG), timeout=SHORT)
+
+
+@pytest.mark.parametrize("owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Meta])
+def test_public_calls_take_a_timeout_whose_default_is_the_contexts(owner):
+    for name, value in inspect.getmembers(owner, callable):
+        full = f"{owner.__name__}.{name}"
+        if name.startswith("_") or full in OWN:
+            continue
+        found = inspect.signature(value).parameters.get("timeout")
+        assert found is not None, f"{full} takes no timeout"
+        assert found.default is None, f"{full} has a default of its own"
+
+
+def test_acknowledgements_are_confirmed_within_the_timeout_of_their_context():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(len(words) + 1):
+            pull = peer.expect_pull()
+            peer.deliver(pull, 1)
+        peer.until_left(timeout=60)
+
+    words = {
+        "double_ack": lambda message, consumer: message.double_ack(),
+        "nak": lambda message, consumer: message.nak(confirm=True),
+        "term": lambda message, consumer: message.term(confirm=True),
+        "in_progress": lambda message, consumer: message.in_progress(confirm=True),
+        "an explicit one": lambda message, consumer: message.double_ack(SHORT),
+    }
+    with FakeServer(script) as server:
+        with js.connect(server.url, request_timeout=LONG) as connection:
+            consumer = connection.jetstream(timeout=SHORT).bind_consumer("S", "c")
+            for word in words.values():
+                message = consumer.next(timeout=30)
+                with pytest.raises(js.RequestTimeout, match="not confirmed"):
+                    word(message, consumer)
+            message = consumer.next(timeout=30)
+            assert consumer.double_ack([message]) == [message]
+
+
+def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
+    """A slow answer is none of a fast context: each message knows the timeout of its own."""
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        for _ in range(3):
+            jet.publish(name)
+        timeouts = [(consumer.next()).delivery.timeout]
+        timeouts += [each.delivery.timeout for each in consumer.fetch(1)]
+        with consumer.messages() as messages:
+            timeouts.append((messages.next()).delivery.timeout)
+        with stream.ordered() as messages:
+            timeouts.append((messages.next()).delivery.timeout)
+        with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+            timeouts.append((messages.next()).delivery.timeout)
+        assert timeouts == [jet._api.timeout] * 5
+
+
+def test_nanoseconds_are_refused_with_a_hint():
+    refused = pytest.raises(js.BadArgument, match=r"are 158 years.* is this 5 s in nanoseconds")
+    with FakeServer(silent) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            consumer = jet.bind_consumer("S", "c")
+            waits = {
+                "fetch": lambda jet, **t: consumer.fetch(1, **t),
+                "next": lambda jet, **t: consumer.next(**t),
+                "snapshot": lambda jet, **t: jet.bind_stream("S").snapshot(**t),
+                "request": lambda jet, **t: connection.request("s", **t),
+            }
+            for call in (*CALLS.values(), *waits.values()):
+                with refused:
+                    call(jet, timeout=5_000_000_000)
+
+
+def test_streams_are_created_or_updated_by_several_clients_at_once(opened, name):
+    with opened() as jet:
+        for round in range(15):
+            this = f"{name}-{round}"
+
+            def writes(limit, this=this):
+                config = StreamConfig(name=this, subjects=[this], max_msgs=limit)
+                return lambda: jet.create_or_update_stream(config)
+
+            streams = together(*[writes(limit) for limit in range(1, 5)])
+            # An answer may show what another client has written since.
+            assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
+            jet.delete_stream(this)
+
+
+def test_consumers_are_created_or_updated_by_several_clients_at_once(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        for round in range(15):
+
+            def writes(limit, this=f"c{round}"):
+                config = ConsumerConfig(durable_name=this, max_ack_pending=limit)
+                return lambda: stream.create_or_update_consumer(config)
+
+            consumers = together(*[writes(limit) for limit in range(1, 5)])
+            found = [each.cached_info.config.max_ack_pending for each in consumers]
+            assert set(found) <= {1, 2, 3, 4}
+
+
+def test_an_update_without_an_answer_is_tried_again():
+    """As clusters give none to updates that meet the creation of their stream."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(r"STREAM\.UPDATE\.S")
+        peer.answer(peer.expect(r"STREAM\.UPDATE\.S"), STREAM_INFO)
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            stream = connection.jetstream(timeout=2).create_or_update_stream(STREAM)
+            assert stream.config.subjects == ["s"]
+
+
+@pytest.mark.since("2.12")
+def test_replicated_streams_are_created_or_updated_by_several_at_once(cluster, name):
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=40)
+
+        def writes(limit):
+            config = StreamConfig(name=name, subjects=[name], max_msgs=limit, num_replicas=3)
+            return lambda: jet.create_or_update_stream(config)
+
+        streams = together(*[writes(limit) for limit in range(1, 5)])
+        assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
+
+
+def test_a_stream_that_is_created_and_deleted_meanwhile_is_tried_until_it_works():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for what, error in (
+            ("UPDATE", (404, 10059, "stream not found")),
+            ("CREATE", (400, 10058, "stream name already in use with a different configuration")),
+            ("UPDATE", (404, 10059, "stream not found")),
+            ("CREATE", None),
+        ):
+            request = peer.expect(rf"STREAM\.{what}\.S")
+            if error is None:
+                peer.answer(request, STREAM_INFO)
+            else:
+                code, err_code, description = error
+                peer.answer(
+                    request,
+                    {"error": {"code": code, "err_code": err_code, "description": description}},
+                )
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            stream = connection.jetstream().create_or_update_stream(STREAM)
+            assert stream.config.subjects == ["s"]
+
+
+def test_a_configuration_needs_no_name_where_the_stream_is_known(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        seen = []
+        for nameless in (None, ""):
+            config = StreamConfig(name=nameless, subjects=[name], max_msgs=len(seen) + 1)
+            seen.append((stream.update(config)).config.max_msgs)
+        assert seen == [1, 2]
+        changed = stream.change(lambda config: StreamConfig(subjects=[name]))
+        assert (changed.config.name, changed.config.subjects) == (name, [name])
+        with pytest.raises(js.BadArgument, match="the configuration is for OTHER"):
+            stream.update(StreamConfig(name="OTHER"))
+        for update in (stream.update_consumer, lambda c: jet.update_consumer(name, c)):
+            with pytest.raises(js.BadArgument, match="has no name: give durable_name or name"):
+                update(ConsumerConfig(max_ack_pending=5))

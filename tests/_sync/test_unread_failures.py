@@ -1,0 +1,233 @@
+# Generated from tests/_async/test_unread_failures.py by codegen/twin.py. Edit that file instead.
+"""Failures of bulk writers that the program did not look at: none of them passes silently."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from functools import partial
+
+import pytest
+
+import js_sync as js
+from js_models import StreamConfig
+from tests._sync.flow import ended, eventually
+
+WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
+UNREAD = "2 messages were not acknowledged: .*wrong last sequence"
+
+
+def let_go(holder):
+    """Drop what a list holds, as a program does that forgets it."""
+    holder.clear()
+    gc.collect()
+
+
+def through(outcomes, taken, error=None):
+    """Go through outcomes in a block, without a look at any of them."""
+    with outcomes:
+        for outcome in outcomes:
+            taken.append(outcome)
+        if error is not None:
+            raise error
+
+
+def writer(jet, name, call):
+    """Return a writer of three messages, of which the stream refuses the last two."""
+    batched = call == "fast_ingest" or None
+    jet.create_stream(StreamConfig(name=name, subjects=[name], allow_batched=batched))
+    refused = js.PublishRequest(name, expected_last_seq=10**6)
+    many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+    return partial(many, [js.PublishRequest(name), refused, refused], retries=0)
+
+
+@pytest.mark.parametrize("call", WRITERS)
+def test_counting_outcomes_does_not_make_failures_pass(opened, name, call):
+    with opened() as jet:
+        write = writer(jet, name, call)
+        outcomes, taken = write(), []
+        with pytest.raises(js.PublishFailures, match=UNREAD) as caught:
+            through(outcomes, taken)
+        assert (len(taken), caught.value.count, len(caught.value.failures)) == (3, 2, 2)
+        # It is raised once.
+        outcomes.close()
+
+
+@pytest.mark.parametrize("call", WRITERS)
+def test_without_a_block_the_end_of_the_iteration_raises(opened, name, call):
+    with opened() as jet:
+        write = writer(jet, name, call)
+        taken = []
+
+        def run():
+            for outcome in write():
+                taken.append(outcome)
+
+        with pytest.raises(js.PublishFailures, match=UNREAD):
+            run()
+        assert len(taken) == 3
+
+
+@pytest.mark.parametrize("call", WRITERS)
+def test_failures_whose_errors_were_read_are_not_raised(opened, name, call):
+    with opened() as jet:
+        write = writer(jet, name, call)
+        with write() as outcomes:
+            # Kept first, looked at later: that is enough within the block.
+            kept = [each for each in outcomes]
+            errors = [each.error for each in kept if isinstance(each, js.PublishFailure)]
+        assert [type(error) for error in errors] == [js.WrongLastSequence] * 2
+        kept = [each for each in write(raise_failures=False)]
+        assert [type(each.error) for each in kept[1:]] == [js.WrongLastSequence] * 2
+
+
+@pytest.mark.parametrize("call", WRITERS)
+def test_a_failure_that_was_not_read_is_raised_beside_one_that_was(opened, name, call):
+    with opened() as jet:
+        write = writer(jet, name, call)
+        taken = []
+
+        def look_at_the_last():
+            with write() as outcomes:
+                for outcome in outcomes:
+                    taken.append(outcome)
+                assert isinstance(taken[-1].error, js.WrongLastSequence)
+
+        with pytest.raises(js.PublishFailures, match="1 message was") as caught:
+            look_at_the_last()
+        [failure] = caught.value.failures
+        assert failure is taken[1]
+
+
+@pytest.mark.parametrize("call", WRITERS)
+def test_failures_become_a_note_of_an_error_that_is_being_raised(opened, name, call):
+    with opened() as jet:
+        write = writer(jet, name, call)
+        with pytest.raises(LookupError) as caught:
+            through(write(), [], LookupError())
+        assert [note[:10] for note in caught.value.__notes__] == ["2 messages"]
+
+
+@pytest.mark.parametrize("call", WRITERS)
+def test_an_exit_of_the_program_prints_no_notes_so_there_is_a_warning(opened, name, call):
+    with opened() as jet:
+        write = writer(jet, name, call)
+        with (
+            pytest.warns(RuntimeWarning, match=f"{call} ended with failures .*{UNREAD}"),
+            pytest.raises(SystemExit),
+        ):
+            through(write(), [], SystemExit())
+
+
+@pytest.mark.parametrize("call", WRITERS)
+def test_failures_of_an_iteration_that_was_left_and_dropped_are_a_warning(opened, name, call):
+    with opened() as jet:
+        write = writer(jet, name, call)
+        outcomes = write()
+        for outcome in outcomes:
+            if isinstance(outcome, js.PublishFailure):
+                break
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ended(outcomes)
+        [text] = [str(each.message) for each in caught if each.category is RuntimeWarning]
+        assert text.startswith(f"{call} ended with failures that nothing looked at")
+
+
+def test_a_source_that_fails_carries_the_failures_before_it(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[name]))
+
+        def source():
+            yield (name, b"x")
+            yield ("bad subject", b"x")
+            raise LookupError
+
+        with (
+            pytest.warns(ResourceWarning, match="publish_many was left"),
+            pytest.raises(LookupError) as caught,
+        ):
+            for _ in jet.publish_many(source()):
+                pass
+        assert any("bad subject" in note for note in caught.value.__notes__)
+
+
+def test_a_publisher_that_is_dropped_warns_of_what_it_knows(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        publisher = jet.publisher(retries=0)
+        publisher.send(name, expected_last_seq=7)
+        publisher.flush()
+        holder = [publisher]
+        del publisher
+        with (
+            pytest.warns(RuntimeWarning, match="publisher ended with failures .*1 message was"),
+            pytest.warns(ResourceWarning, match="dropped without close, with 0 messages"),
+        ):
+            let_go(holder)
+
+
+def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        publisher = jet.publisher(retries=1, retry_wait=0.2)
+        publisher.send(f"{name}.nobody")
+        pipeline = publisher._pipeline
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            del publisher
+            gc.collect()
+
+            def warned():
+                return any(each.category is RuntimeWarning for each in caught)
+
+            eventually(warned)
+        kinds = [each.category for each in caught]
+        assert kinds == [ResourceWarning, RuntimeWarning]
+        assert "no stream has this subject" in str(caught[1].message)
+        # Its subscription is gone, and so is what kept it up.
+        assert pipeline._box is None
+
+
+def test_a_publisher_that_is_asked_not_to_raise_does_not(opened, name):
+    with opened() as jet:
+        with jet.publisher(retries=0, raise_failures=False) as publisher:
+            handle = publisher.send(f"{name}.nobody")
+        with pytest.raises(js.NoStream):
+            handle.result()
+
+
+def test_on_call_does_not_look_at_failures_for_the_program(server, name):
+    calls = []
+    with js.connect(server.url, on_call=calls.append) as connection:
+        jet = connection.jetstream()
+
+        def publish():
+            with jet.publisher(retries=0) as publisher:
+                publisher.send(f"{name}.nobody")
+
+        with pytest.raises(js.PublishFailures, match="1 message was"):
+            publish()
+        with pytest.raises(js.PublishFailures, match="1 message was"):
+            through(jet.publish_many([(f"{name}.nobody", b"")], retries=0), [])
+    assert sum(isinstance(call.error, js.NoStream) for call in calls) == 2
+
+
+@pytest.mark.since("2.12")
+def test_an_atomic_batch_that_is_dropped_says_that_it_is_not_stored(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name], allow_atomic=True))
+        batch = jet.atomic_batch()
+        batch.add(name, b"x")
+        holder = [batch]
+        del batch
+        with pytest.warns(RuntimeWarning, match="dropped without commit, none of its 1 messages"):
+            let_go(holder)
+        assert (stream.info()).state.messages == 0
+        # Nothing was lost with these.
+        jet.atomic_batch()
+        left = jet.atomic_batch()
+        left.add(name, b"x")
+        left.abandon()
+        del left
+        gc.collect()

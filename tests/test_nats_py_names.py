@@ -1,0 +1,154 @@
+"""Names of nats-py: errors name what stands in their place, and agree with the guide."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import js_async
+import js_sync
+from js_core.ack_reply import Metadata
+from js_core.nats_py_names import ATTRIBUTES, KEYWORDS, NatsPyNames
+
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "from-nats-py.md"
+TWINS = pytest.mark.parametrize("js", [js_async, js_sync])
+NAMES = [(owner, name) for owner, names in ATTRIBUTES.items() for name in names]
+ARGUMENTS = [(call, name) for call, names in KEYWORDS.items() for name in names]
+
+# Where the calls of the table are.
+OWNERS = {
+    "publish": "JetStream",
+    "create_stream": "JetStream",
+    "purge": "Stream",
+    "fetch": "Consumer",
+    "subscribe": "Connection",
+}
+
+
+def owner_of(js: Any, name: str) -> type:
+    return Metadata if name == "Metadata" else getattr(js, name)  # type: ignore[no-any-return]
+
+
+@TWINS
+@pytest.mark.parametrize(("owner", "name"), NAMES)
+def test_an_unknown_attribute_says_what_it_is_here(js: Any, owner: str, name: str) -> None:
+    kind = owner_of(js, owner)
+    found = kind.__new__(kind)
+    with pytest.raises(AttributeError, match=f"{owner}.*{name}.* nats-py") as caught:
+        getattr(found, name)
+    assert ATTRIBUTES[owner][name] in str(caught.value)
+    assert caught.value.name == name
+    assert not hasattr(found, name)
+    assert not hasattr(kind, name)
+    assert getattr(found, name, 7) == 7
+
+
+@TWINS
+@pytest.mark.parametrize(("call", "name"), ARGUMENTS)
+def test_an_unknown_argument_says_what_it_is_here(js: Any, call: str, name: str) -> None:
+    function = js.connect
+    if call != "connect":
+        owner = getattr(js, OWNERS[call])
+        function = getattr(owner.__new__(owner), call)
+    hint = re.escape(f"{name}= is {KEYWORDS[call][name]}")
+    with pytest.raises(TypeError, match=rf"argument.*{hint}"):
+        function(**{name: "x"})
+    # What Python says of others stays.
+    with pytest.raises(TypeError) as caught:
+        function(strange=1)
+    assert "nats-py" not in str(caught.value)
+
+
+def test_errors_out_of_a_call_stay_as_they_are() -> None:
+    error = TypeError("mine")
+
+    def servers() -> Any:
+        raise error
+        yield
+
+    with pytest.raises(TypeError) as caught:
+        js_sync.connect(servers())
+    assert caught.value is error
+
+
+def test_a_call_that_gives_hints_looks_like_itself() -> None:
+    publish = js_async.JetStream.publish
+    assert asyncio.iscoroutinefunction(publish)
+    assert not inspect.iscoroutinefunction(js_sync.JetStream.publish)
+    assert list(inspect.signature(publish).parameters)[:3] == ["self", "subject", "data"]
+    assert (publish.__doc__ or "").startswith("Store a message")
+
+
+class Strange(NatsPyNames):
+    def __init__(self) -> None:
+        self.kept = [1]
+
+    @property
+    def broken(self) -> int:
+        raise AttributeError("its own")
+
+
+def test_hints_keep_copies_and_properties_right() -> None:
+    strange = Strange()
+    for made in (copy.copy(strange), copy.deepcopy(strange), pickle.loads(pickle.dumps(strange))):
+        assert made.kept == [1]
+    with pytest.raises(AttributeError, match="its own"):
+        _ = strange.broken
+    metadata = Metadata("S", "c", 1, 2, 3, 4, 5)
+    for same in (copy.deepcopy(metadata), pickle.loads(pickle.dumps(metadata))):
+        assert same == metadata
+
+
+def rows() -> list[tuple[str, str]]:
+    """Return the two columns of the guide's table of calls."""
+    guide = GUIDE.read_text(encoding="utf-8")
+    section = guide.partition("## Call by call")[2].partition("\n## ")[0]
+    found = re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE)
+    return [(left, right) for left, right in found if left != "nats-py" and "---" not in left]
+
+
+def stands_in(name: str, hint: str, table: list[tuple[str, str]]) -> bool:
+    # The words of a hint that are code.
+    words = re.findall(r"`([^`]+)`", hint) + [
+        word
+        for word in re.findall(r"[A-Za-z_]\w+(?=\(|=|\b)", hint)
+        if "_" in word or f"{word}(" in hint or f"{word}=" in hint
+    ]
+    return any(
+        re.search(rf"\b{name}\b", left) and any(word in right for word in words or [hint])
+        for left, right in table
+    )
+
+
+@pytest.mark.parametrize(("owner", "name"), NAMES)
+def test_the_guide_has_each_name(owner: str, name: str) -> None:
+    assert stands_in(name, ATTRIBUTES[owner][name], rows())
+
+
+@pytest.mark.parametrize(("call", "name"), ARGUMENTS)
+def test_the_guide_has_each_argument(call: str, name: str) -> None:
+    assert stands_in(name, KEYWORDS[call][name], rows())
+
+
+# What the guide calls the objects of nats-py, and the classes that stand in their place.
+PLACES = {"js": ("JetStream",), "msg": ("Message",), "sub": ("Consumer", "Subscription")}
+
+
+def test_each_name_of_the_guide_is_there_or_gives_a_hint() -> None:
+    given = [
+        (place, name)
+        for left, _ in rows()
+        for place, name in re.findall(r"(?<![\w.])(js|msg|sub)\.(\w+)", left)
+    ]
+    assert len(given) > 15
+    for place, name in given:
+        there = [owner for owner in PLACES[place] if hasattr(getattr(js_sync, owner), name)]
+        hinted = [owner for owner in PLACES[place] if name in ATTRIBUTES.get(owner, {})]
+        assert there or hinted, f"{place}.{name}"
