@@ -185,14 +185,14 @@ async def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(3):
             await jet.publish(name)
-        timeouts = [(await consumer.next()).delivery.timeout]
-        timeouts += [each.delivery.timeout for each in await consumer.fetch(1)]
+        timeouts = [(await consumer.next())._delivery.timeout]
+        timeouts += [each._delivery.timeout for each in await consumer.fetch(1)]
         async with consumer.messages() as messages:
-            timeouts.append((await messages.next()).delivery.timeout)
+            timeouts.append((await messages.next())._delivery.timeout)
         async with stream.ordered() as messages:
-            timeouts.append((await messages.next()).delivery.timeout)
+            timeouts.append((await messages.next())._delivery.timeout)
         async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
-            timeouts.append((await messages.next()).delivery.timeout)
+            timeouts.append((await messages.next())._delivery.timeout)
         assert timeouts == [jet._api.timeout] * 5
 
 

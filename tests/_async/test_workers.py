@@ -404,7 +404,7 @@ async def test_what_is_late_is_not_given_back(opened, name, late):
         worker = jet.worker(name, PATIENT, handler)
         await worker._outcomes.give_back(Job(arrived()))
         consuming = jet.bind_consumer(name, "c").consume(handler)
-        consuming.begin()
+        consuming._note_begun()
         await consuming.stop()
         await consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)
