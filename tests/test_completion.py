@@ -10,8 +10,8 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 MESSAGE = (
-    "ack data double_ack headers in_progress is_acknowledged is_late metadata nak reply subject"
-    " term time_left"
+    "ack data double_ack headers in_progress is_acknowledged is_late json metadata nak reply"
+    " subject term text time_left"
 )
 
 # How to come by an object, and all that editors offer of it.
@@ -30,7 +30,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     "messages": (
         "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
         "async with consumer.messages() as messages:",
-        "buffered close drain late next outstanding",
+        "buffered close drain is_ended late next outstanding",
     ),
     "consuming": (
         "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
@@ -49,20 +49,20 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "subscription": (
         "async with nc.subscribe('s') as subscription:",
-        "close drain dropped is_closed next pending subject",
+        "close drain dropped is_closed is_ended next pending subject",
     ),
     "pushed": (
         "stream = await nc.jetstream().get_stream('S')\n"
         "async with stream.bind_push('c') as pushed:",
-        "close name next",
+        "buffered close drain is_ended name next",
     ),
     "ordered": (
         "stream = await nc.jetstream().get_stream('S')\nasync with stream.ordered() as ordered:",
-        "close next position resets",
+        "buffered close is_ended next position resets",
     ),
     "events": (
         "async with nc.jetstream().events() as events:",
-        "close dropped next pending subjects",
+        "buffered close dropped is_ended next pending subjects",
     ),
     "happened": ("happened = nc.events()\nif happened:", "next"),
     "lease": (

@@ -95,5 +95,5 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.close()

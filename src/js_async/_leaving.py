@@ -58,7 +58,7 @@ class Leaving(Owned, BlockHint, ABC):
         """Wait for what is under way; raises `PublishFailures` for what nothing looked at."""
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.is_parents:
+        if self._is_parents:
             return
         if error is None:
             await self.close()

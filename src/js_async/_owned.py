@@ -20,6 +20,6 @@ class Owned:
         self._made_in: Final = Forks.count
 
     @property
-    def is_parents(self) -> bool:
+    def _is_parents(self) -> bool:
         """Return whether this process was forked off since it was made."""
         return self._made_in != Forks.count

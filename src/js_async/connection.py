@@ -276,7 +276,7 @@ class Connection(Owned, BlockHint):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.close()
 
     # ---- JetStream

@@ -165,7 +165,7 @@ class Consuming(Owned, WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.stop()
 
     # ---- the work

@@ -362,7 +362,7 @@ class DeadLetters(Owned, WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.close()
 
     # ---- looking at them, and what to do with them

@@ -149,7 +149,7 @@ class Leader(Owned, WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.stop()
 
     # ---- the campaign

@@ -134,7 +134,7 @@ class Lease(Owned, BlockHint):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.close()
 
     # ---- keeping it

@@ -143,7 +143,7 @@ class OutboxRelay(Owned, WorksBeside):
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.is_parents:
+        if self._is_parents:
             return
         try:
             await self.stop()

@@ -161,7 +161,7 @@ class Processing(Owned, BlockHint):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.stop()
 
     # ---- work

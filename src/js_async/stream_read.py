@@ -229,5 +229,5 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.close()

@@ -175,5 +175,5 @@ class Subscription(Owned, BlockHint, LoopHint, NatsPyNames):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.close()

@@ -259,7 +259,7 @@ class Worker(Owned, WorksBeside):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             await self.stop()
 
     # ---- from the consumer to the queue

@@ -96,5 +96,5 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.close()

@@ -59,7 +59,7 @@ class Leaving(Owned, BlockHint, ABC):
         """Wait for what is under way; raises `PublishFailures` for what nothing looked at."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.is_parents:
+        if self._is_parents:
             return
         if error is None:
             self.close()

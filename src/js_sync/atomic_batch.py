@@ -371,7 +371,7 @@ class AtomicBatch(Owned, BlockHint):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.is_parents:
+        if self._is_parents:
             return
         if self._outcome is AtomicOutcome.OPEN:
             if error is not None:

@@ -277,7 +277,7 @@ class Connection(Owned, BlockHint):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.close()
 
     # ---- JetStream

@@ -166,7 +166,7 @@ class Consuming(Owned, WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.stop()
 
     # ---- the work

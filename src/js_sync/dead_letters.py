@@ -361,7 +361,7 @@ class DeadLetters(Owned, WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.close()
 
     # ---- looking at them, and what to do with them

@@ -150,7 +150,7 @@ class Leader(Owned, WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.stop()
 
     # ---- the campaign

@@ -135,7 +135,7 @@ class Lease(Owned, BlockHint):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.close()
 
     # ---- keeping it

@@ -144,7 +144,7 @@ class OutboxRelay(Owned, WorksBeside):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.is_parents:
+        if self._is_parents:
             return
         try:
             self.stop()

@@ -162,7 +162,7 @@ class Processing(Owned, BlockHint):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.stop()
 
     # ---- work

@@ -230,5 +230,5 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.close()

@@ -176,5 +176,5 @@ class Subscription(Owned, BlockHint, LoopHint, NatsPyNames):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.close()

@@ -260,7 +260,7 @@ class Worker(Owned, WorksBeside):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_parents:
+        if not self._is_parents:
             self.stop()
 
     # ---- from the consumer to the queue

@@ -186,14 +186,14 @@ def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(3):
             jet.publish(name)
-        timeouts = [(consumer.next()).delivery.timeout]
-        timeouts += [each.delivery.timeout for each in consumer.fetch(1)]
+        timeouts = [(consumer.next())._delivery.timeout]
+        timeouts += [each._delivery.timeout for each in consumer.fetch(1)]
         with consumer.messages() as messages:
-            timeouts.append((messages.next()).delivery.timeout)
+            timeouts.append((messages.next())._delivery.timeout)
         with stream.ordered() as messages:
-            timeouts.append((messages.next()).delivery.timeout)
+            timeouts.append((messages.next())._delivery.timeout)
         with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
-            timeouts.append((messages.next()).delivery.timeout)
+            timeouts.append((messages.next())._delivery.timeout)
         assert timeouts == [jet._api.timeout] * 5
 
 

@@ -405,7 +405,7 @@ def test_what_is_late_is_not_given_back(opened, name, late):
         worker = jet.worker(name, PATIENT, handler)
         worker._outcomes.give_back(Job(arrived()))
         consuming = jet.bind_consumer(name, "c").consume(handler)
-        consuming.begin()
+        consuming._note_begun()
         consuming.stop()
         consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)

@@ -127,8 +127,8 @@ def reported() -> Iterator[tuple[str, type]]:
                     continue
                 parts = ast.walk(node.annotation)
                 words = {each.id for each in parts if isinstance(each, ast.Name)}
-                # `on_deleted` is a choice; `OnCall` is a callable that takes a `Call`.
-                for word in words - {"Callable", "OnCall", "OnDeleted"}:
+                # `on_deleted` and `on_refused` are choices; `OnCall` is a callable that takes a `Call`.
+                for word in words - {"Callable", "OnCall", "OnDeleted", "OnRefused"}:
                     for found in members(named(word)):
                         yield f"{path.name}: {node.arg}: {word}", found
 
