@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
 
 @frozen(kw_only=True)
@@ -55,7 +55,8 @@ class SubjectSummary:
 
     subject: str
     rows: int
-    first_seq: int
-    last_seq: int
+    # Decimals with uint64=decimal.
+    first_seq: int = field(converter=int)
+    last_seq: int = field(converter=int)
     first_time: str
     last_time: str

@@ -105,11 +105,7 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
         )
         .orderBy("subject")
     )
-    seqs = ("first_seq", "last_seq")
-    return [
-        SubjectSummary(**row.asDict() | {name: int(row[name]) for name in seqs})
-        for row in found.collect()
-    ]
+    return [SubjectSummary(**row.asDict()) for row in found.collect()]
 
 
 def _folder(path: str) -> Path:
