@@ -120,6 +120,7 @@ OWN = {
     "Consumer.next",
     "Consumer.ack_next",
     "Consumer.ack_fetch",
+    "Consumer.fetch_each",  # as of fetch
     "Consumer.messages",
     "Consumer.consume",
     "Consumer.ack_samples",
