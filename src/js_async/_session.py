@@ -457,12 +457,14 @@ class Session:
         link.check_owner()
         if not self.is_connected:
             await self.ready(Deadline.after(self._options.request_timeout))
+        size = len(headers) + len(payload)
         # By the limit of the server that it goes to, which would cut the link for a larger one.
-        check_size(subject, len(headers) + len(payload), self._info.max_payload)
+        check_size(subject, size, self._info.max_payload)
         command = publish_command(subject, reply, headers, payload)
         while not link.write(command):
-            # The server has left.
+            # The server has left, and the next one may have another limit.
             await self.ready(Deadline.after(self._options.request_timeout))
+            check_size(subject, size, self._info.max_payload)
         if link.is_full and not now:
             await link.drain(NEVER)
 

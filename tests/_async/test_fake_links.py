@@ -308,7 +308,7 @@ async def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_tak
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
             push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            await push.open(SimpleNamespace(name="c", config=None))
+            await push._open(SimpleNamespace(name="c", config=None))
             assert (await push.next(20)).data == b"1"
 
             async def reached(step):

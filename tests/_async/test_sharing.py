@@ -187,8 +187,8 @@ class TakenLate:
 async def test_the_end_of_the_events_of_a_connection_stays_the_end(server):
     async with js.connect(server.url) as connection:
         events = connection.events()
-        events.tell(TakenLate(events))
-        events.tell(Closed())
+        events._tell(TakenLate(events))
+        events._tell(Closed())
         await events.next(1)
         with pytest.raises(js.ConnectionClosed):
             await events.next(1)

@@ -309,7 +309,7 @@ def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            push.open(SimpleNamespace(name="c", config=None))
+            push._open(SimpleNamespace(name="c", config=None))
             assert (push.next(20)).data == b"1"
 
             def reached(step):

@@ -188,8 +188,8 @@ class TakenLate:
 def test_the_end_of_the_events_of_a_connection_stays_the_end(server):
     with js.connect(server.url) as connection:
         events = connection.events()
-        events.tell(TakenLate(events))
-        events.tell(Closed())
+        events._tell(TakenLate(events))
+        events._tell(Closed())
         events.next(1)
         with pytest.raises(js.ConnectionClosed):
             events.next(1)
