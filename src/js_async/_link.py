@@ -122,8 +122,9 @@ class _Receiver(asyncio.BufferedProtocol):
 
 def _number_of(transport: asyncio.Transport) -> int:
     """Return the descriptor of a transport's socket, -1 if it is closed."""
-    number: int = transport.get_extra_info("socket").fileno()
-    return number
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    # None: of TLS, when the transport below has ended.
+    return -1 if sock is None else sock.fileno()
 
 
 def _duplicate(transport: asyncio.Transport) -> socket.socket | None:

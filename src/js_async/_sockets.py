@@ -23,7 +23,7 @@ async def connected(
     The addresses of a name share what is left of the time, so that each has its turn.
     """
     loop = asyncio.get_running_loop()
-    found = spread(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), shuffle)
+    found = spread(await _resolved(loop, host, port), shuffle)
     trouble = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
         try:
@@ -34,6 +34,17 @@ async def connected(
     if isinstance(trouble, TimeoutError):
         raise TimeoutError("no connection in time") from None
     raise trouble
+
+
+async def _resolved(loop: asyncio.AbstractEventLoop, host: str, port: int) -> Any:
+    """Return the addresses of a host, as `getaddrinfo` does."""
+    try:
+        # A number needs no name server, and so no thread, which would stay as long as the loop.
+        return socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        )
+    except socket.gaierror:
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 async def _connected_to(

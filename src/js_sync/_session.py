@@ -409,6 +409,9 @@ class Session:
             return
         lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
         self.replies.fail(lost)
+        if self._link.is_inherited:
+            # A forked child leaves reports and reconnecting to its parent.
+            return
         try:
             self._tell(Disconnected(str(self._address), str(self._end)))
             self._mailboxes.wake()

@@ -281,7 +281,6 @@ def test_bad_arguments_are_named(opened, name):
             {"on_deleted": "recreate"},
             {"max_messages": 0},
             {"stop_after": 0},
-            {"max_messages": 1, "max_bytes": 1},
             {"expires": 0.5},
             {"heartbeat": 0.1},
             {"threshold_messages": 501},
@@ -290,7 +289,6 @@ def test_bad_arguments_are_named(opened, name):
             with pytest.raises(js.BadArgument):
                 consumer.consume(print, **options)
         for options in (
-            {"max_messages": 1, "max_bytes": 1},
             {"expires": 0.5},
             {"heartbeat": 20, "expires": 30},
             {"heartbeat": 0.1},
