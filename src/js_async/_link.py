@@ -120,8 +120,9 @@ class _Receiver(asyncio.BufferedProtocol):
 
 def _number_of(transport: asyncio.Transport) -> int:
     """Return the descriptor of a transport's socket, -1 if it is closed."""
-    number: int = transport.get_extra_info("socket").fileno()
-    return number
+    # None: TLS forgets it at the end.
+    sock = transport.get_extra_info("socket")
+    return -1 if sock is None else int(sock.fileno())
 
 
 def _duplicate(transport: asyncio.Transport) -> socket.socket | None:

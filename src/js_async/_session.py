@@ -438,8 +438,9 @@ class Session:
         check_size(subject, len(headers) + len(payload), self._info.max_payload)
         command = publish_command(subject, reply, headers, payload)
         while not link.write(command):
-            # The server has left.
+            # The server has left; the next one may take less.
             await self.ready(Deadline.after(self._options.request_timeout))
+            check_size(subject, len(headers) + len(payload), self._info.max_payload)
         if link.is_full and not now:
             await link.drain(NEVER)
 
