@@ -222,7 +222,11 @@ class Link:
         Asked before the first write after a pause, in which the program perhaps kept the loop busy:
         what is written after the end is lost, and nobody could know whether it arrived.
         """
-        return self._transport is None or _is_at_end(_number_of(self._transport))
+        if self._transport is not None and not _is_at_end(_number_of(self._transport)):
+            return False
+        # The next write looks, too.
+        self._wrote_at = 0.0
+        return True
 
     async def noticed(self) -> None:
         """Return when the end of the socket, of which `write` returned False, was noticed."""

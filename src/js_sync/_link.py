@@ -107,7 +107,11 @@ class Link(Reader):
         """
         sock = self._socket
         # Within its own reading a thread cannot handle the end, which comes after that.
-        return sock is None or (self._reader != get_ident() and has_ended(sock))
+        if sock is not None and (self._reader == get_ident() or not has_ended(sock)):
+            return False
+        # The next write looks, too.
+        self._sent_at = 0.0
+        return True
 
     def noticed(self) -> None:
         """Return when the end of the socket, of which `write` returned False, was noticed."""
