@@ -16,15 +16,16 @@ from typing import Final
 
 from attrs import frozen
 
-from js_core.nats_py_names import NatsPyNames
+from js_core.nats_py_names import hint_attributes
 
 __all__ = ["Metadata", "parse_ack_reply"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@hint_attributes
 @frozen
-class Metadata(NatsPyNames):
+class Metadata:
     """Where a message stands in its stream and consumer, as the server said on delivery."""
 
     stream: str
