@@ -56,7 +56,7 @@ def calls() -> list[tuple[str, str]]:
     for group, owners in GROUPS.items():
         for owner in owners:
             for name in dir(owner):
-                if not name.startswith("_") and callable(getattr(owner, name)):
+                if not name.startswith("_") and callable(getattr(owner, name, None)):
                     full = f"{owner.__name__}.{name}"
                     found.append((full, group + SAME.get(full, name)))
     return found

@@ -12,6 +12,7 @@ from js_core.protocol import Frame
 __all__ = ["CoreMessage"]
 
 
+@hint_attributes
 class CoreMessage:
     """A message as it came; its parts are read when they are asked for."""
 
@@ -58,6 +59,3 @@ class CoreMessage:
     def __repr__(self) -> str:
         size = len(self._frame[3]) - self._frame[2] - 2
         return f"<{type(self).__name__} {self.subject}: {size} bytes>"
-
-
-hint_attributes(CoreMessage)

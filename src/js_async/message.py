@@ -23,6 +23,7 @@ from js_core.protocol import Frame
 __all__ = ["Message", "message_of", "messages_of"]
 
 
+@hint_attributes
 class Message(CoreMessage):
     """One delivery of a stored message.
 
@@ -200,7 +201,6 @@ def _confirms(answer: Frame) -> bool:
     return len(answer[3]) == 2
 
 
-hint_attributes(Message)
 _bare: Final = cast("Callable[[], Any]", Message)
 
 

@@ -13,7 +13,7 @@ from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import IterationEnded, RequestTimeout
 from js_core.events import MessagesDropped
 from js_core.given import check_whole
-from js_core.nats_py_names import NatsPyNames
+from js_core.nats_py_names import hint_attributes
 from js_core.protocol import Frame, Sink
 
 __all__ = ["DEFAULT_PENDING", "Subscription"]
@@ -21,7 +21,8 @@ __all__ = ["DEFAULT_PENDING", "Subscription"]
 DEFAULT_PENDING: Final = 65_536
 
 
-class Subscription(Owned, BlockHint, LoopHint, NatsPyNames):
+@hint_attributes
+class Subscription(Owned, BlockHint, LoopHint):
     """Messages of one subject; iterate it, or take one with `next`. Close it when done."""
 
     def __init__(

@@ -16,7 +16,7 @@ from typing import Final
 
 from attrs import frozen
 
-from js_core.nats_py_names import NatsPyNames
+from js_core.nats_py_names import hint_attributes
 
 __all__ = ["Metadata", "parse_ack_reply"]
 
@@ -25,8 +25,9 @@ _MOST: Final = 2**64 - 1
 _LEAST: Final = -_MOST
 
 
+@hint_attributes
 @frozen
-class Metadata(NatsPyNames):
+class Metadata:
     """Where a message stands in its stream and consumer, as the server said on delivery."""
 
     stream: str

@@ -9,11 +9,12 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-__all__ = ["ATTRIBUTES", "KEYWORDS", "NatsPyNames", "hint_attributes", "hint_keywords"]
+__all__ = ["ATTRIBUTES", "KEYWORDS", "hint_attributes", "hint_keywords"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _CONFIG: Final = "create_consumer(ConsumerConfig(durable_name=, filter_subject=)) of a stream"
 
@@ -98,24 +99,6 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
 """By call and keyword argument."""
 
 
-class NatsPyNames:
-    """A base for classes whose attributes are all set: names of nats-py raise a hint.
-
-    Only names that are not found come to `__getattr__`, so that it costs nothing otherwise.
-    """
-
-    __slots__ = ()
-
-    # Type checkers would take every name for known.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            if hasattr(type(self), name):
-                # A property of that name raised an AttributeError: this raises it once more.
-                return object.__getattribute__(self, name)
-            raise _unknown(self, name)
-
-
 def _unknown(owner: object, name: str) -> AttributeError:
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
     tables = (ATTRIBUTES.get(each.__name__, {}) for each in type(owner).__mro__)
@@ -127,9 +110,10 @@ def _unknown(owner: object, name: str) -> AttributeError:
 
 
 class _Absent:
-    """A name that a class does not have, for classes whose slots may be empty.
+    """A name that a class does not have.
 
-    There `__getattr__` would be called for each empty slot, of every message.
+    Not `__getattr__`: a class that has one reads each of its attributes more slowly (0.04 us in
+    place of 0.02, Python 3.11), as the interpreter does not specialise that.
     """
 
     __slots__ = ("_name",)
@@ -147,10 +131,18 @@ class _Absent:
         raise _unknown(instance, self._name)
 
 
-def hint_attributes(owner: type) -> None:
-    """Let the names of nats-py raise an error with a hint, in a class with slots."""
-    for name in ATTRIBUTES[owner.__name__]:
+def hint_attributes(owner: type[T]) -> type[T]:
+    """Let the names of nats-py raise an error with a hint; completion does not offer them."""
+    names = ATTRIBUTES[owner.__name__]
+    for name in names:
         setattr(owner, name, _Absent(name))
+    offered = owner.__dir__
+
+    def without(self: object) -> list[str]:
+        return [name for name in offered(self) if name not in names]
+
+    setattr(owner, "__dir__", without)  # noqa: B010  # type checkers refuse the assignment
+    return owner
 
 
 def hint_keywords(function: F) -> F:

@@ -11,7 +11,7 @@ from js_core.atomic_batch import MAX_MESSAGES
 from js_core.deadline import Seconds
 from js_core.errors import BadArgument
 from js_core.headers import HeaderValues
-from js_core.nats_py_names import NatsPyNames, hint_keywords
+from js_core.nats_py_names import hint_attributes, hint_keywords
 from js_core.publish import PublishRequest
 from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
 from js_core.subjects import ApiSubjects
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 __all__ = ["JetStream"]
 
 
-class JetStream(WatchCalls, CoordinationCalls, PublishCalls, NatsPyNames):
+@hint_attributes
+class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
 
     The `timeout` of a call is in seconds; its default is that of the context, also where the call

@@ -24,6 +24,7 @@ from js_sync.core_message import CoreMessage
 __all__ = ["Message", "message_of", "messages_of"]
 
 
+@hint_attributes
 class Message(CoreMessage):
     """One delivery of a stored message.
 
@@ -201,7 +202,6 @@ def _confirms(answer: Frame) -> bool:
     return len(answer[3]) == 2
 
 
-hint_attributes(Message)
 _bare: Final = cast("Callable[[], Any]", Message)
 
 
