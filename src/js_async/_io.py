@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 from asyncio import Lock
+from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -41,6 +42,7 @@ __all__ = [
     "Signal",
     "Stream",
     "Task",
+    "TimedLock",
     "aside",
     "call",
     "check_handler",
@@ -213,6 +215,50 @@ class Signal:
             if alarm is not None:
                 alarm.cancel()
         return self.raised
+
+
+class TimedLock:
+    """A lock that a caller waits for until a deadline. Callers get it in the order of asking."""
+
+    __slots__ = ("_held", "_waiting")
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: Final[deque[Signal]] = deque()
+
+    def try_acquire(self) -> bool:
+        """Acquire the lock if it is free; tell whether."""
+        if self._held:
+            return False
+        self._held = True
+        return True
+
+    async def acquire(self, deadline: Deadline) -> bool:
+        """Wait for the lock until the deadline; tell whether the caller holds it."""
+        if self.try_acquire():
+            return True
+        granted = Signal()
+        self._waiting.append(granted)
+        try:
+            await granted.sleep(deadline)
+        except BaseException:
+            self.release(self._is_granted(granted))
+            raise
+        return self._is_granted(granted)
+
+    def _is_granted(self, granted: Signal) -> bool:
+        if not granted.is_set():
+            self._waiting.remove(granted)
+        return granted.is_set()
+
+    def release(self, held: bool) -> None:
+        """Release the lock if `held` says that the caller holds it; it goes to the next one."""
+        if not held:
+            return
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._held = False
 
 
 Home = asyncio.AbstractEventLoop | None

@@ -28,7 +28,7 @@ from js_core.protocol import Frame
 from js_core.pull import PullEngine
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning
-from js_core.status import Kind, is_status, read_status
+from js_core.status import Kind, Status, is_status, read_status
 
 __all__ = ["Messages"]
 
@@ -80,6 +80,8 @@ class Messages(Iteration[Message]):
         """What is here or with the user, and kept alive."""
         self.late = 0
         """Messages that were dropped because the server had given up on this delivery of them."""
+        self.on_heartbeat: Callable[[Status, int], None] | None = None
+        """Called with each idle heartbeat, and how many messages before it are buffered."""
 
     @property
     def buffered(self) -> int:
@@ -105,6 +107,17 @@ class Messages(Iteration[Message]):
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
             self.held.hurry(ack_wait)
+
+    def note_break(self, reason: str) -> None:
+        """Have a `fragile` iteration end with `ConnectionLost` after what is buffered."""
+        self._decisions.note_break(reason)
+
+    async def probe(self, limits: PullLimits) -> bytes:
+        """Send one more pull request, which the engine does not count; return its token."""
+        channel, _ = await self._open()
+        token = channel.token()
+        await channel.pull(token, limits.max_messages, None, limits)
+        return token
 
     # ---- life
 
@@ -259,6 +272,20 @@ class Messages(Iteration[Message]):
         if taken is None:
             raise StopAsyncIteration
         return taken
+
+    def take_granted(self) -> Message | None:
+        """Return a buffered message that may be handed over without asking the engine, if any.
+
+        For iterations without an ack_wait.
+        """
+        if not self._granted:
+            return None
+        try:
+            message = self._ready.popleft()
+        except IndexError:
+            return None
+        self._granted -= 1
+        return message
 
     def _in_time(self, message: Message) -> bool:
         """Note that a granted message was taken; tell whether it is not late."""
@@ -429,6 +456,8 @@ class Messages(Iteration[Message]):
                 status = read_status(frame)
                 if status.kind is not Kind.NO_RESPONDERS:
                     self._decisions.doubt.clear()
+                if status.kind is Kind.HEARTBEAT and self.on_heartbeat is not None:
+                    self.on_heartbeat(status, len(self._ready))
                 engine.status(status, monotonic())
                 continue
             if not plain:

@@ -32,6 +32,7 @@ __all__ = [
     "Signal",
     "Stream",
     "Task",
+    "TimedLock",
     "aside",
     "call",
     "check_handler",
@@ -144,6 +145,38 @@ class Signal:
             with Gate(self) as gate:
                 gate.pause(deadline.remaining())
         return True
+
+
+class TimedLock:
+    """A lock that a caller waits for until a deadline.
+
+    An interrupt may come between acquiring it and noting that. So the lock knows its holder, and
+    releasing it does nothing for any other thread.
+    """
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock: Final = threading.RLock()
+
+    def try_acquire(self) -> bool:
+        """Acquire the lock if it is free; tell whether."""
+        return self._lock.acquire(blocking=False)
+
+    def acquire(self, deadline: Deadline) -> bool:
+        """Wait for the lock until the deadline; tell whether the caller holds it."""
+        while not self._lock.acquire(timeout=min(deadline.remaining(), LONGEST)):
+            if deadline.expired():
+                return False
+        return True
+
+    def release(self, held: bool) -> None:
+        """Release the lock if the caller holds it."""
+        try:
+            self._lock.release()
+        except RuntimeError:
+            # Another thread holds it, or no thread does.
+            pass
 
 
 Home = threading.Thread | None

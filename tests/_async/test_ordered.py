@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
-from js_async import ordered
+from js_async import _ordered_consumer
 from js_models import ConsumerConfig, ConsumerLimits, StreamConfig
 from tests._async.flow import eventually
 from tests._async.streams import filled
@@ -178,14 +178,14 @@ async def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         messages = stream.ordered()
-        own = ordered.create_consumer
+        own = _ordered_consumer.create_consumer
 
         async def closed_meanwhile(*args):
             info = await own(*args)
             await messages.close()
             return info
 
-        monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
+        monkeypatch.setattr(_ordered_consumer, "create_consumer", closed_meanwhile)
         assert [each async for each in messages] == []
         assert [each async for each in stream.consumer_names()] == []
 

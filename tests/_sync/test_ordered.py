@@ -9,7 +9,7 @@ import pytest
 
 import js_sync as js
 from js_models import ConsumerConfig, ConsumerLimits, StreamConfig
-from js_sync import ordered
+from js_sync import _ordered_consumer
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 
@@ -177,14 +177,14 @@ def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(opened, na
     with opened() as jet:
         stream = filled(jet, name, 3)
         messages = stream.ordered()
-        own = ordered.create_consumer
+        own = _ordered_consumer.create_consumer
 
         def closed_meanwhile(*args):
             info = own(*args)
             messages.close()
             return info
 
-        monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
+        monkeypatch.setattr(_ordered_consumer, "create_consumer", closed_meanwhile)
         assert [each for each in messages] == []
         assert [each for each in stream.consumer_names()] == []
 
