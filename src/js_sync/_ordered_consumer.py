@@ -10,9 +10,9 @@ from attrs import evolve
 
 from js_core.deadline import Deadline
 from js_core.errors import (
+    ConnectionClosed,
     ConnectionLost,
     ConsumerExists,
-    ConsumerNotFound,
     JetStreamError,
     NoResponders,
     RequestTimeout,
@@ -31,6 +31,9 @@ __all__ = ["TRANSIENT", "OrderedConsumer"]
 
 TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost)
 """What a later attempt may not meet."""
+
+# How long a deletion waits for a connection at the end of a read (seconds).
+_PATIENCE: Final = 1.0
 
 
 class OrderedConsumer:
@@ -118,18 +121,33 @@ class OrderedConsumer:
     def end(self) -> None:
         """Leave the present consumer and delete all that may be on the server.
 
-        Without a connection they stay, and vanish by themselves after `inactive_threshold`.
+        While there is no connection it waits for one, for a second at most. What cannot be deleted
+        then vanishes by itself after `inactive_threshold`.
         """
         self.leave()
         if self._unsure is not None:
             self._unwanted.append(self._unsure)
             self._unsure = None
-        while self._unwanted and self._api.transport.is_connected:
+        patience = Deadline.after(_PATIENCE)
+        for name in list(self._unwanted):
+            self._delete(name, patience)
+            self._unwanted = [each for each in self._unwanted if each != name]
+
+    def _delete(self, name: str, patience: Deadline) -> None:
+        transport = self._api.transport
+        while True:
             try:
-                _control.delete(self._api, self._stream, self._unwanted[-1])
-            except (ConsumerNotFound, *TRANSIENT, JetStreamError):
+                if not transport.is_connected:
+                    transport.ready(patience)
+                _control.delete(self._api, self._stream, name)
+            except ConnectionLost:
+                # Another connection may take it in time.
+                if not patience.expired():
+                    continue
+            except (*TRANSIENT, ConnectionClosed, JetStreamError):
+                # It is gone, or vanishes by itself.
                 pass
-            self._unwanted.pop()
+            return
 
     def _send_deletion(self, name: str) -> None:
         """Ask for the deletion of a consumer without waiting: its leader may not answer."""

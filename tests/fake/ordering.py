@@ -40,9 +40,7 @@ def deliver(peer: FakePeer, pull: Operation, consumer_seq: int, seq: int) -> Non
 
 def beat(peer: FakePeer, pull: Operation, sent: int, looked: int) -> None:
     """Send an idle heartbeat: so many messages were sent, and the stream was looked through."""
-    peer.status(
-        pull, 100, "Idle Heartbeat", **{"Nats_Last_Consumer": sent, "Nats_Last_Stream": looked}
-    )
+    peer.status(pull, 100, "Idle Heartbeat", Nats_Last_Consumer=sent, Nats_Last_Stream=looked)
 
 
 def leave(peer: FakePeer, name: str) -> None:
