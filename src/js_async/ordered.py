@@ -107,7 +107,7 @@ class OrderedMessages(Iteration[Message]):
         self._question: _Question | None = None
         self._taking: Final = TimedLock()
         self._ended: Final = Signal()
-        self._left = limits.stop_after
+        self._left: int | None = limits.stop_after
         # In order, but more than a fetch has bytes for.
         self._kept: Message | None = None
         self._draining = self._closed = self._began = self._has_rested = False
