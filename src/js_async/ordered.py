@@ -30,7 +30,7 @@ from js_core.errors import (
 )
 from js_core.fetch import frame_size
 from js_core.given import check_whole
-from js_core.ordered import OrderedRead
+from js_core.ordered import Mark, OrderedRead
 from js_core.probing import LIFE, Probing
 from js_core.pull_request import PullLimits, Wait, fetch_limits
 from js_core.reports import PullReport, PullWarning
@@ -181,7 +181,13 @@ class OrderedMessages(Iteration[Message]):
     def _at_hand(self) -> Message | None:
         """Return the next message if it is buffered and nothing else is to be done before it."""
         messages, read = self._consumer.messages, self._read
-        if messages is None or self._kept or self._left == 0 or self._closed or read.is_outdated:
+        if (
+            messages is None
+            or self._kept is not None
+            or self._left == 0
+            or self._closed
+            or read.is_outdated
+        ):
             return None
         message = messages.take_granted()
         if message is None:
@@ -266,14 +272,25 @@ class OrderedMessages(Iteration[Message]):
         """
         limits = fetch_limits(max_messages, max_bytes, timeout, wait)
         ends = self._api.deadline() if wait == "none" else Deadline.after(timeout)
-        held = False
+        held, begin = False, None
         try:
             held = await self._acquire(ends)
+            begin = self._read.mark(), self._left
             return await self._fetch(limits, ends, wait)
+        except BaseException:
+            if begin is not None:
+                # Cut short: what was taken comes again, to the next caller.
+                self._go_back(*begin)
+            raise
         finally:
             if held:
                 self._question = None
             self._taking.release(held)
+
+    def _go_back(self, mark: Mark, left: int | None) -> None:
+        if self._read.mark() != mark:
+            self._read.go_back(mark)
+            self._left = left
 
     async def _fetch(self, limits: PullLimits, deadline: Deadline, wait: Wait) -> Batch[Message]:
         messages: list[Message] = []

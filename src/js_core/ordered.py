@@ -57,7 +57,7 @@ from js_models import (
     Timestamp,
 )
 
-__all__ = ["OrderedRead", "ordered_config"]
+__all__ = ["Mark", "OrderedRead", "ordered_config"]
 
 # Long enough to survive a pause of the reader, short enough not to litter (ADR-17).
 _INACTIVE: Final = Duration(minutes=5)
@@ -122,6 +122,10 @@ def _idle(inactive_threshold: Seconds | None) -> Duration | None:
     return Duration(seconds=idle)
 
 
+Mark = tuple[Timestamp | None, int, int]
+"""Where a read stands: when its stream was created, its position, and what was looked through."""
+
+
 class OrderedRead:
     """The state of one ordered read.
 
@@ -144,6 +148,8 @@ class OrderedRead:
         self._most_idle: Duration | None = None
         self._consumer_seq = 0
         self._looked = 0
+        # Where the first consumer of the stream began.
+        self._before = 0
         # What the last heartbeat said, until the messages before it are handed over.
         self._sent = -1
         self._looked_then = 0
@@ -192,7 +198,7 @@ class OrderedRead:
         limits = stream.config.consumer_limits
         self._most_idle = limits.inactive_threshold if limits is not None else None
         if another:
-            self.position = self._looked = 0
+            self.position = self._looked = self._before = 0
             self._began = not self._is_snapshot
         if another or not self._began:
             self._last_seq = stream.state.last_seq
@@ -240,11 +246,26 @@ class OrderedRead:
         """Note that the consumer was made, and where it stands."""
         if not self._began and not self._is_snapshot and info.delivered is not None:
             # "new" and "last" begin after this; it replaces them from now on.
-            self.position = max(self.position, info.delivered.stream_seq)
+            self.position = self._before = max(self.position, info.delivered.stream_seq)
         self._began = self._is_made = True
         self.is_outdated = False
         self._consumer_seq = 0
         self._sent = -1
+
+    # ---- going back
+
+    def mark(self) -> Mark:
+        """Return where the read stands, for `go_back`."""
+        return self._created, self.position, self._looked
+
+    def go_back(self, mark: Mark) -> None:
+        """Have what was handed over since the mark delivered again, by another consumer."""
+        created, position, looked = mark
+        if created is not None and created != self._created:
+            position = looked = 0
+        self.position = max(position, self._before)
+        self._looked = looked
+        self.is_outdated = True
 
     # ---- messages and heartbeats
 

@@ -728,6 +728,29 @@ async def test_an_ordered_read_that_is_cancelled_while_it_begins_leaves_no_consu
         assert cuts > 2
 
 
+async def test_a_cancelled_fetch_of_an_ordered_read_loses_nothing(server):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        stream = await jet.create_stream(StreamConfig(name="REWOUND", subjects=["rewound"]))
+        for options, first in (({}, 1), ({"deliver_policy": "new"}, 4)):
+            async with stream.ordered(stop_after=4, **options) as messages:
+                fetching = asyncio.create_task(messages.fetch(5, timeout=60))
+                while messages.name is None:
+                    await asyncio.sleep(0)
+                for _ in range(3):
+                    await jet.publish("rewound")
+                while messages.position < first + 2:
+                    await asyncio.sleep(0)
+                fetching.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await fetching
+                assert messages.position == first - 1
+                batch = await messages.fetch(3, timeout=20)
+                assert [each.metadata.stream_seq for each in batch] == [first, first + 1, first + 2]
+                assert not messages.is_ended
+        assert [each async for each in stream.consumer_names()] == []
+
+
 async def test_tasks_that_are_cancelled_while_they_wait_for_their_turn_keep_nobody_waiting(server):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=20)

@@ -188,6 +188,40 @@ def test_a_consumer_that_was_not_made_is_asked_for_again_by_its_name() -> None:
     assert read.next_config().name == "x_3"
 
 
+def test_a_read_may_go_back_to_a_mark() -> None:
+    stream = ModelStream(0, "abcde")
+    read = OrderedRead(wants(), "x")
+    start = read.mark()
+    consumer = begun(read, stream)
+    for _ in range(3):
+        metadata = consumer.step()
+        assert metadata is not None
+        read.take(metadata)
+    middle = read.mark()
+    assert read.heard(beat(3, 900), 0) is None
+    read.go_back(middle)
+    assert read.is_outdated
+    assert begun(read, stream).config.opt_start_seq == 4
+    read.go_back(start)
+    assert (read.position, begun(read, stream).config.opt_start_seq) == (0, 1)
+    read.take(at(1, 1))
+    another = ModelStream(0, "a", day=2)
+    middle = read.mark()
+    begun(read, another)
+    read.go_back(middle)
+    assert (read.position, read.scanned) == (0, 0)
+
+
+def test_going_back_stops_where_the_read_began() -> None:
+    stream = ModelStream(0, "abcde")
+    read = OrderedRead(wants(DeliverPolicy.NEW), "x")
+    start = read.mark()
+    begun(read, stream)
+    read.go_back(start)
+    assert read.position == 5
+    assert begun(read, stream).config.opt_start_seq == 6
+
+
 # ---- heartbeats
 
 
