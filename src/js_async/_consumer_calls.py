@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING
 
 from js_async._api import ApiCalls
 from js_async.consumer import Consumer
+from js_async.stream import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from js_async.ordered import OrderedMessages
     from js_core.deadline import Seconds
-    from js_models import ConsumerConfig
+    from js_core.reports import PullReport
+    from js_models import ConsumerConfig, DeliverPolicy, DeliverPolicyWord, ReplayPolicy
 
 __all__ = ["ConsumerCalls"]
 
@@ -64,3 +70,44 @@ class ConsumerCalls(ApiCalls):
     ) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         await Consumer(self._api, stream, name, None).delete(timeout=timeout)
+
+    def ordered(
+        self,
+        stream: str,
+        *,
+        subjects: str | Sequence[str] | None = None,
+        deliver_policy: DeliverPolicy | DeliverPolicyWord | None = None,
+        start_seq: int | None = None,
+        start_time: datetime | None = None,
+        headers_only: bool = False,
+        replay_policy: ReplayPolicy | str | None = None,
+        stop_after: int | None = None,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+        expires: Seconds = 30.0,
+        heartbeat: Seconds | None = 5.0,
+        inactive_threshold: Seconds | None = None,
+        metadata: Mapping[str, str] | None = None,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> OrderedMessages:
+        """Return a read of a stream in order, without asking for it first; see `Stream.ordered`."""
+        return Stream(self._api, stream, None).ordered(
+            subjects=subjects,
+            deliver_policy=deliver_policy,
+            start_seq=start_seq,
+            start_time=start_time,
+            headers_only=headers_only,
+            replay_policy=replay_policy,
+            stop_after=stop_after,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            expires=expires,
+            heartbeat=heartbeat,
+            inactive_threshold=inactive_threshold,
+            metadata=metadata,
+            name_prefix=name_prefix,
+            max_reset_attempts=max_reset_attempts,
+            on_report=on_report,
+        )

@@ -30,6 +30,9 @@ from js_core.status import Kind
 
 __all__ = ["Decisions"]
 
+# Refusals of a request, with which nothing can have been lost.
+_HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
+
 
 class Decisions:
     """Carries out what the engine of one iteration decides.
@@ -79,7 +82,8 @@ class Decisions:
                 await self._pull(channel, token, batch, max_bytes)
             case PullWarning(text, status):
                 self.report(action)
-                self.note_break(text)
+                if status is None or status.kind not in _HARMLESS:
+                    self.note_break(text)
                 if status is not None and status.kind is Kind.NO_RESPONDERS:
                     await self._look_for_consumer(engine)
             case DropPin():

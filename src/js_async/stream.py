@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import js_models
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ConsumerConfig,
         DeliverPolicy,
         DeliverPolicyWord,
+        ReplayPolicy,
         StreamConfig,
         StreamInfo,
     )
@@ -387,22 +388,45 @@ class Stream(StreamConsumers):
         start_seq: int | None = None,
         start_time: datetime | None = None,
         headers_only: bool = False,
+        replay_policy: ReplayPolicy | str | None = None,
+        stop_after: int | None = None,
         max_messages: int | None = None,
         max_bytes: int | None = None,
         expires: Seconds = 30.0,
         heartbeat: Seconds | None = 5.0,
+        inactive_threshold: Seconds | None = None,
+        metadata: Mapping[str, str] | None = None,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> OrderedMessages:
-        """Return an endless read in order, each message once, through any trouble (ADR-17).
+        """Return a read in order, each message once, through any trouble (ADR-17).
 
         It reads all of the stream, or only `subjects` (filters), and starts at the beginning, or
-        where `deliver_policy`, `start_seq` or `start_time` say. Its `position` is where to resume.
-        Buffering is as in `Consumer.messages`.
+        where `deliver_policy`, `start_seq` or `start_time` say. It ends when it is closed, or after
+        `stop_after` messages. Its `position` is where to resume. With
+        `replay_policy="original"` messages come at the pace at which they were stored. Buffering is
+        as in `Consumer.messages`; with `last_per_subject`, on a stream that keeps more than one
+        message of each subject, the buffer is by count until the last messages are read.
+
+        Its consumers are named `name_prefix`, an id and a number. They carry `metadata` and vanish
+        after `inactive_threshold` seconds (5 minutes, or less if the stream says so) without this
+        program. When one is lost, the next one is created at the first of `max_reset_attempts`
+        attempts that succeeds (None: no limit); otherwise the error of the last one is raised.
         """
         from js_async.ordered import OrderedMessages
         from js_core.ordered import ordered_config
 
-        config = ordered_config(subjects, deliver_policy, start_seq, start_time, headers_only)
+        config = ordered_config(
+            subjects,
+            deliver_policy,
+            start_seq,
+            start_time,
+            headers_only,
+            replay_policy=replay_policy,
+            inactive_threshold=inactive_threshold,
+            metadata=metadata,
+        )
         limits = buffer_limits(
             max_messages=max_messages,
             max_bytes=max_bytes,
@@ -410,8 +434,11 @@ class Stream(StreamConsumers):
             heartbeat=heartbeat,
             threshold_messages=None,
             threshold_bytes=None,
+            stop_after=stop_after,
         )
-        return OrderedMessages(self._api, self._name, config, limits, on_report)
+        return OrderedMessages(
+            self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
+        )
 
     def subscribe(
         self,

@@ -47,6 +47,12 @@ _TABLE: Final = (
         " P.CONSUMER.MSG.NEXT.{stream}.* P.CONSUMER.DELETE.{stream}.*",
     ),
     Pattern(
+        "ordered_info",
+        "stream [filter]",
+        "P.STREAM.INFO.{stream} P.CONSUMER.CREATE.{stream}.*[.{filter}]"
+        " P.CONSUMER.MSG.NEXT.{stream}.* P.CONSUMER.DELETE.{stream}.* P.CONSUMER.INFO.{stream}.*",
+    ),
+    Pattern(
         "subscribe",
         "stream consumer [deliver_subject]",
         "P.CONSUMER.CREATE.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>"

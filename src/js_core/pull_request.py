@@ -17,6 +17,7 @@ from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
 
 __all__ = [
+    "DEFAULT_MESSAGES",
     "MANY",
     "UNBOUNDED",
     "OnRefused",

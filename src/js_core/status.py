@@ -21,6 +21,8 @@ __all__ = ["Kind", "Status", "is_status", "is_unserved", "read_status"]
 _NO_RESPONDERS: Final = 503
 PENDING_MESSAGES: Final = "Nats-Pending-Messages"
 PENDING_BYTES: Final = "Nats-Pending-Bytes"
+LAST_CONSUMER: Final = "Nats-Last-Consumer"
+LAST_STREAM: Final = "Nats-Last-Stream"
 
 
 class Kind(Enum):
@@ -89,6 +91,8 @@ class Status:
 
     `token` is the last token of the subject it came to, which names the request it answers.
     `pending_messages` and `pending_bytes` are what the request had left; None without headers.
+    A heartbeat says how many messages the consumer has sent (`last_consumer`) and up to which
+    sequence of the stream it has looked for them (`last_stream`).
     """
 
     kind: Kind
@@ -97,6 +101,8 @@ class Status:
     token: bytes
     pending_messages: int | None = None
     pending_bytes: int | None = None
+    last_consumer: int | None = None
+    last_stream: int | None = None
 
     @property
     def ends(self) -> bool:
@@ -141,7 +147,7 @@ def read_status(frame: Frame) -> Status:
     block = body[:header_size]
     code, text = parse_status(block)
     token = subject[subject.rfind(b".") + 1 :]
-    if block.find(b"Nats-Pending-") < 0:
+    if block.find(b"Nats-Pending-") < 0 and block.find(b"Nats-Last-") < 0:
         return Status(classify(code, text), code, text, token)
     headers = Headers.parse(block)
     return Status(
@@ -151,4 +157,6 @@ def read_status(frame: Frame) -> Status:
         token,
         natural(headers.get(PENDING_MESSAGES)),
         natural(headers.get(PENDING_BYTES)),
+        natural(headers.get(LAST_CONSUMER)),
+        natural(headers.get(LAST_STREAM)),
     )

@@ -31,6 +31,9 @@ from js_sync._pulls import PullChannel
 
 __all__ = ["Decisions"]
 
+# Refusals of a request, with which nothing can have been lost.
+_HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
+
 
 class Decisions:
     """Carries out what the engine of one iteration decides.
@@ -80,7 +83,8 @@ class Decisions:
                 self._pull(channel, token, batch, max_bytes)
             case PullWarning(text, status):
                 self.report(action)
-                self.note_break(text)
+                if status is None or status.kind not in _HARMLESS:
+                    self.note_break(text)
                 if status is not None and status.kind is Kind.NO_RESPONDERS:
                     self._look_for_consumer(engine)
             case DropPin():

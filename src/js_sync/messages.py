@@ -19,7 +19,7 @@ from js_core.protocol import Frame
 from js_core.pull import PullEngine
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning
-from js_core.status import Kind, is_status, read_status
+from js_core.status import Kind, Status, is_status, read_status
 from js_sync._decisions import Decisions
 from js_sync._delivery import AGE_SHARE, Delivery
 from js_sync._held import Held
@@ -91,6 +91,8 @@ class Messages(Iteration[Message]):
         self._missed = self._missed_known = 0
         self.late = 0
         """Messages that were dropped because the server had given up on this delivery of them."""
+        self._on_heartbeat: Callable[[Status, int], None] | None = None
+        """Called with each idle heartbeat, and how many messages before it are buffered."""
 
     @property
     def is_ended(self) -> bool:
@@ -126,6 +128,17 @@ class Messages(Iteration[Message]):
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
             self._held.hurry(ack_wait)
+
+    def _note_break(self, reason: str) -> None:
+        """Have a `fragile` iteration end with `ConnectionLost` after what is buffered."""
+        self._decisions.note_break(reason)
+
+    def _probe(self, limits: PullLimits) -> bytes:
+        """Send one more pull request, which the engine does not count; return its token."""
+        channel, _ = self._open()
+        token = channel.token()
+        channel.pull(token, limits.max_messages, None, limits)
+        return token
 
     # ---- life
 
@@ -298,6 +311,18 @@ class Messages(Iteration[Message]):
                     return message
                 self._note_late(granted=True)
         return super()._take(deadline)
+
+    def _take_granted(self) -> Message | None:
+        """Return a buffered message that may be handed over without asking the engine, if any.
+
+        For iterations without an ack_wait.
+        """
+        if len(self._ready) <= self._reserved:
+            return None
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            return None
 
     def _in_time(self, message: Message) -> bool:
         """Note that a granted message was taken; tell whether it is not late."""
@@ -481,6 +506,8 @@ class Messages(Iteration[Message]):
                 status = read_status(frame)
                 if status.kind is not Kind.NO_RESPONDERS:
                     self._decisions.doubt.clear()
+                if status.kind is Kind.HEARTBEAT and self._on_heartbeat is not None:
+                    self._on_heartbeat(status, len(self._ready))
                 engine.status(status, monotonic())
                 continue
             if not plain:

@@ -180,6 +180,12 @@ async def ordered(jet, stage, subject=None):
             assert (await messages.next(stage.short)).metadata.stream_seq == seq
 
 
+async def ordered_info(jet, stage):
+    async with jet.ordered(stage.stream) as messages:
+        assert (await messages.next(stage.short)).metadata.stream_seq == 1
+        assert (await messages.info()).name == messages.name
+
+
 async def ordered_filter(jet, stage):
     await ordered(jet, stage, stage.subject)
 
@@ -565,6 +571,7 @@ ACTS = {
     "consume_bound": (("c",), consume_bound, "2.11"),
     "ordered": ((), ordered, "2.11"),
     "ordered FILTER": (("p.{stream}.a",), ordered_filter, "2.11"),
+    "ordered_info": ((), ordered_info, "2.11"),
     "subscribe": (("made", "deliver.{stream}"), subscribe, "2.11"),
     "bind_push": (("push", "deliver.{stream}.push"), bind_push, "2.11"),
     "atomic_batch": ((), atomic_batch, "2.12"),

@@ -706,6 +706,69 @@ async def test_an_ordered_read_goes_on_though_its_reset_was_cancelled(server, wa
         assert messages.resets >= 11
 
 
+@WAYS
+async def test_an_ordered_read_that_is_cancelled_while_it_begins_leaves_no_consumer(server, way):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        subject = f"begun.{'waiting' if way == WAITING else 'ready'}"
+        name = subject.replace(".", "-")
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[subject]))
+        await jet.publish(subject)
+        await jet.publish(subject)
+        cuts = 0
+        for stop_at in range(1, 12):
+            for goes_on in (False, True):
+                messages = stream.ordered()
+                _, cancelled = await cancelled_at(messages.next(20), stop_at, way)
+                cuts += cancelled
+                if goes_on:
+                    seq = (await messages.next(20)).metadata.stream_seq
+                    assert seq == (1 if cancelled else 2)
+                await messages.close()
+                assert [each async for each in stream.consumer_names()] == []
+        assert cuts > 2
+
+
+async def test_a_cancelled_fetch_of_an_ordered_read_loses_nothing(server):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        stream = await jet.create_stream(StreamConfig(name="REWOUND", subjects=["rewound"]))
+        for options, first in (({}, 1), ({"deliver_policy": "new"}, 4)):
+            async with stream.ordered(stop_after=4, **options) as messages:
+                fetching = asyncio.create_task(messages.fetch(5, timeout=60))
+                while messages.name is None:
+                    await asyncio.sleep(0)
+                for _ in range(3):
+                    await jet.publish("rewound")
+                while messages.position < first + 2:
+                    await asyncio.sleep(0)
+                fetching.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await fetching
+                assert messages.position == first - 1
+                batch = await messages.fetch(3, timeout=20)
+                assert [each.metadata.stream_seq for each in batch] == [first, first + 1, first + 2]
+                assert not messages.is_ended
+        assert [each async for each in stream.consumer_names()] == []
+
+
+async def test_tasks_that_are_cancelled_while_they_wait_for_their_turn_keep_nobody_waiting(server):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        stream = await jet.create_stream(StreamConfig(name="TURNS", subjects=["turns"]))
+        async with stream.ordered() as messages:
+            tasks = [asyncio.create_task(messages.next(30)) for _ in range(10)]
+            while messages.name is None:
+                await asyncio.sleep(0)
+            for task in tasks[::2]:
+                task.cancel()
+            for _ in range(5):
+                await jet.publish("turns")
+            got = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(each, asyncio.CancelledError) for each in got[::2])
+            assert [each.metadata.stream_seq for each in got[1::2]] == [1, 2, 3, 4, 5]
+
+
 async def test_a_drain_that_is_cancelled_lets_go_of_the_outbox(server, tmp_path):
     claiming, go_on = threading.Event(), threading.Event()
 

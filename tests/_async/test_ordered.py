@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
+from attrs import evolve
 
 import js_async as js
-from js_async import ordered
+from js_async import _ordered_consumer
 from js_models import ConsumerConfig, ConsumerLimits, StreamConfig
-from tests._async.flow import eventually
+from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
 
 
 async def read(messages, count):
     """Return the stream sequences of the next messages."""
     return [(await messages.next(20)).metadata.stream_seq for _ in range(count)]
+
+
+async def keeping(jet, name, keeps, subjects, data=b""):
+    """Return a stream that keeps so many messages of each of its subjects, with one of each."""
+    config = StreamConfig(name=name, subjects=[f"{name}.>"], max_msgs_per_subject=keeps)
+    stream = await jet.create_stream(config)
+    requests = (js.PublishRequest(subject=f"{name}.{n}", data=data) for n in range(subjects))
+    async for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+    return stream
 
 
 async def test_everything_comes_once_and_in_order(opened, name):
@@ -178,14 +190,14 @@ async def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         messages = stream.ordered()
-        own = ordered.create_consumer
+        own = _ordered_consumer.create_consumer
 
         async def closed_meanwhile(*args):
             info = await own(*args)
             await messages.close()
             return info
 
-        monkeypatch.setattr(ordered, "create_consumer", closed_meanwhile)
+        monkeypatch.setattr(_ordered_consumer, "create_consumer", closed_meanwhile)
         assert [each async for each in messages] == []
         assert [each async for each in stream.consumer_names()] == []
 
@@ -216,3 +228,262 @@ async def test_a_read_without_a_consumer_in_time_tells_why(opened, name):
                 await messages.next(1)
         assert "maximum consumers limit reached" in str(caught.value.__cause__)
         assert "maximum consumers limit reached" in str(reports[-1])
+
+
+# ---- callers that share a read
+
+
+async def test_callers_that_share_a_read_leave_no_consumer(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 40)
+        async with stream.ordered() as messages:
+            got = await together(*(partial(messages.next, 20) for _ in range(20)))
+            assert sorted(each.metadata.stream_seq for each in got) == list(range(1, 21))
+            assert messages.resets == 0
+            assert len([each async for each in stream.consumer_names()]) == 1
+            assert await read(messages, 20) == list(range(21, 41))
+        assert [each async for each in stream.consumer_names()] == []
+
+
+async def test_a_read_may_be_closed_while_others_wait_for_it(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        messages = stream.ordered()
+
+        async def wait():
+            return [message async for message in messages]
+
+        async def close():
+            await eventually(made)
+            await messages.close()
+
+        async def made():
+            return messages.name is not None
+
+        assert (await together(*[wait] * 5, close))[:5] == [[]] * 5
+        assert [each async for each in stream.consumer_names()] == []
+
+
+# ---- streams that keep few messages of each subject
+
+
+async def test_messages_that_are_removed_before_they_come_cause_no_pause(opened, name):
+    """Without its heartbeats the consumer would wait for longer than the test does."""
+    async with opened() as jet:
+        stream = await keeping(jet, name, 5, 600)
+        options = {"deliver_policy": "last_per_subject", "expires": 120, "heartbeat": 30}
+        async with stream.ordered(**options) as messages:
+            assert await read(messages, 10) == list(range(1, 11))
+            for number in (*range(580, 590), 595, 599):
+                await stream.purge(subject=f"{name}.{number}")
+            rest = [*range(11, 581), *range(591, 596), *range(597, 600)]
+            assert await read(messages, len(rest)) == rest
+            with pytest.raises(js.RequestTimeout):
+                await messages.next(0.1)
+            assert messages.is_current
+            assert messages.resets == 0
+            await jet.publish(f"{name}.599")
+            assert await read(messages, 1) == [601]
+
+
+async def test_a_snapshot_by_bytes_is_whole(opened, name):
+    """Servers up to 2.15 forget a message of it that does not fit into a request."""
+    async with opened() as jet:
+        stream = await keeping(jet, name, 2, 200, b"x" * 1000)
+        options = {"deliver_policy": "last_per_subject", "max_bytes": 3500}
+        async with stream.ordered(**options) as messages:
+            assert await read(messages, 200) == list(range(1, 201))
+            await jet.publish(f"{name}.0")
+            await jet.publish(f"{name}.0")
+            assert await read(messages, 2) == [201, 202]
+            assert messages.resets == 0
+
+
+async def test_after_a_snapshot_nothing_is_skipped_however_it_was_compacted(opened, name):
+    """What was overwritten while the snapshot was read is not missing in it afterwards."""
+    async with opened() as jet:
+        stream = await keeping(jet, name, 1, 30)
+        async with stream.ordered(deliver_policy="last_per_subject", max_messages=2) as messages:
+            assert await read(messages, 3) == [1, 2, 3]
+            for number in range(10, 20):
+                await jet.publish(f"{name}.{number}")
+            assert await read(messages, 27) == [*range(4, 11), *range(21, 41)]
+            await stream.change(lambda config: evolve(config, max_msgs_per_subject=5))
+            await stream.delete_consumer(messages.name)
+            for _ in range(3):
+                await jet.publish(f"{name}.0")
+            assert await read(messages, 3) == [41, 42, 43]
+
+
+async def test_a_snapshot_that_is_cut_short_skips_nothing_that_came_since(opened, name):
+    async with opened() as jet:
+        stream = await keeping(jet, name, 3, 30)
+        async with stream.ordered(deliver_policy="last_per_subject", max_messages=2) as messages:
+            assert await read(messages, 10) == list(range(1, 11))
+            for _ in range(3):
+                await jet.publish(f"{name}.5")
+            await stream.delete_consumer(messages.name)
+            # The last message of the subject is the third; the two before it are there, too.
+            assert await read(messages, 23) == list(range(11, 34))
+            assert messages.resets == 1
+
+
+async def test_the_end_of_what_filters_let_through_is_known(opened, name):
+    """Although the last message of the stream is not among it."""
+    async with opened() as jet:
+        stream = await filled(jet, name, 40)
+        async with stream.ordered(subjects=f"{name}.3") as messages:
+            assert await read(messages, 1) == [4]
+            batch = await messages.fetch(5, wait="none")
+            assert (list(batch), batch.reason) == ([], js.BatchEnd.NO_MESSAGES)
+            assert (messages.position, messages.scanned) == (4, 40)
+            assert messages.is_current
+
+
+# ---- fetching, ending
+
+
+def seqs(batch):
+    return [message.metadata.stream_seq for message in batch]
+
+
+async def test_fetching_takes_turns_with_iterating(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 12)
+        async with stream.ordered() as messages:
+            batch = await messages.fetch(4, timeout=20)
+            assert (seqs(batch), batch.reason) == ([1, 2, 3, 4], js.BatchEnd.FILLED)
+            assert await read(messages, 2) == [5, 6]
+            batch = await messages.fetch(4, timeout=20, wait="first")
+            assert (seqs(batch), batch.reason) == ([7, 8, 9, 10], js.BatchEnd.FILLED)
+            batch = await messages.fetch(4, timeout=0.2)
+            assert (seqs(batch), batch.reason) == ([11, 12], js.BatchEnd.EXPIRED)
+            batch = await messages.fetch(4, timeout=0)
+            assert (seqs(batch), batch.reason) == ([], js.BatchEnd.EXPIRED)
+            assert len([each async for each in stream.consumer_names()]) == 1
+            assert messages.resets == 0
+
+
+async def test_a_fetch_that_does_not_wait_takes_all_that_is_stored(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        async with stream.ordered() as messages:
+            for number in range(30):
+                await jet.publish(f"{name}.x")
+                batch = await messages.fetch(5, wait="none")
+                assert (seqs(batch), batch.reason) == ([number + 1], js.BatchEnd.NO_MESSAGES)
+            batch = await messages.fetch(5, wait="none")
+            assert (seqs(batch), batch.reason) == ([], js.BatchEnd.NO_MESSAGES)
+            for _ in range(3):
+                await jet.publish(f"{name}.x")
+            batch = await messages.fetch(5, timeout=20, wait="first")
+            assert (seqs(batch), batch.reason) == ([31, 32, 33], js.BatchEnd.NO_MESSAGES)
+
+
+async def test_a_fetch_that_does_not_wait_passes_what_was_removed(opened, name):
+    async with opened() as jet:
+        stream = await keeping(jet, name, 5, 100)
+        options = {"deliver_policy": "last_per_subject", "expires": 120, "heartbeat": 30}
+        async with stream.ordered(max_messages=20, **options) as messages:
+            assert seqs(await messages.fetch(3, timeout=20)) == [1, 2, 3]
+            for number in range(80, 90):
+                await stream.purge(subject=f"{name}.{number}")
+            batch = await messages.fetch(200, wait="none")
+            assert seqs(batch) == [*range(4, 81), *range(91, 101)]
+            assert batch.reason is js.BatchEnd.NO_MESSAGES
+
+
+async def test_a_fetch_may_be_bounded_in_bytes(opened, name):
+    async with opened() as jet:
+        stream = await keeping(jet, name, -1, 5, b"x" * 1000)
+        async with stream.ordered() as messages:
+            batch = await messages.fetch(max_bytes=2500, timeout=20)
+            assert (seqs(batch), batch.reason) == ([1, 2], js.BatchEnd.BYTES_FILLED)
+            assert messages.position == 2
+            with pytest.raises(js.PullError, match="bigger than the 500 bytes"):
+                await messages.fetch(max_bytes=500, timeout=20)
+            assert await read(messages, 1) == [3]
+            batch = await messages.fetch(2, max_bytes=9000, timeout=20)
+            assert (seqs(batch), batch.reason) == ([4, 5], js.BatchEnd.FILLED)
+
+
+async def test_a_read_may_end_by_itself(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 12)
+        async with stream.ordered(stop_after=5) as messages:
+            assert [each.metadata.stream_seq async for each in messages] == [1, 2, 3, 4, 5]
+            assert messages.is_ended
+            # Its consumer is gone already.
+            assert [each async for each in stream.consumer_names()] == []
+        async with stream.ordered(stop_after=5) as messages:
+            assert await read(messages, 3) == [1, 2, 3]
+            await stream.delete_consumer(messages.name)
+            await messages.fetch(1, timeout=20)
+            batch = await messages.fetch(9, timeout=20)
+            assert (seqs(batch), batch.reason) == ([5], js.BatchEnd.NO_MESSAGES)
+            with pytest.raises(js.TwinstreamError, match="ended"):
+                await messages.fetch(1)
+
+
+async def test_a_drained_read_hands_over_what_is_buffered(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 20)
+        async with stream.ordered(max_messages=20) as messages:
+            assert await read(messages, 1) == [1]
+            await messages.drain()
+            rest = [each.metadata.stream_seq async for each in messages]
+            assert rest == list(range(2, len(rest) + 2))
+            assert messages.is_ended
+            assert [each async for each in stream.consumer_names()] == []
+        async with stream.ordered() as messages:
+            await messages.drain()
+            assert [each async for each in messages] == []
+        assert [each async for each in stream.consumer_names()] == []
+
+
+async def test_the_consumer_is_as_it_was_asked_for(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 3)
+        options = {"metadata": {"app": "test"}, "inactive_threshold": timedelta(seconds=70)}
+        async with jet.ordered(name, name_prefix="reader", **options) as messages:
+            assert messages.name is None
+            with pytest.raises(js.BadArgument, match="no consumer now"):
+                await messages.info()
+            assert await read(messages, 3) == [1, 2, 3]
+            info = await messages.info()
+            assert info.name == messages.name
+            assert info.name.startswith("reader_")
+            assert info.config.metadata["app"] == "test"
+            assert info.config.inactive_threshold == timedelta(seconds=70)
+            assert info.delivered.stream_seq == 3
+            # Another read with the same prefix is not in the way.
+            async with jet.ordered(name, name_prefix="reader") as other:
+                assert await read(other, 3) == [1, 2, 3]
+                assert other.name != messages.name
+
+
+async def test_arguments_that_make_no_sense(opened, name):
+    async with opened() as jet:
+        for options, text in (
+            ({"name_prefix": "a.b"}, "name_prefix name 'a.b' holds '.'"),
+            ({"stop_after": 0}, "stop_after"),
+            ({"max_reset_attempts": 0}, "max_reset_attempts"),
+            ({"inactive_threshold": 0}, "inactive_threshold"),
+            ({"metadata": {"a": 1}}, "metadata"),
+        ):
+            with pytest.raises(js.BadArgument, match=text):
+                jet.ordered(name, **options)
+
+
+async def test_the_pace_of_the_past_survives_silence(opened, name):
+    """The server sends no heartbeats while it waits for a message's time."""
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        await pause(1.5)
+        await jet.publish(f"{name}.x")
+        options = {"replay_policy": "original", "expires": 1, "heartbeat": 0.5}
+        async with stream.ordered(**options) as messages:
+            first = await messages.next(20)
+            second = await messages.next(20)
+            assert [first.metadata.stream_seq, second.metadata.stream_seq] == [1, 2]
+            assert messages.resets == 0

@@ -181,6 +181,12 @@ def ordered(jet, stage, subject=None):
             assert (messages.next(stage.short)).metadata.stream_seq == seq
 
 
+def ordered_info(jet, stage):
+    with jet.ordered(stage.stream) as messages:
+        assert (messages.next(stage.short)).metadata.stream_seq == 1
+        assert (messages.info()).name == messages.name
+
+
 def ordered_filter(jet, stage):
     ordered(jet, stage, stage.subject)
 
@@ -566,6 +572,7 @@ ACTS = {
     "consume_bound": (("c",), consume_bound, "2.11"),
     "ordered": ((), ordered, "2.11"),
     "ordered FILTER": (("p.{stream}.a",), ordered_filter, "2.11"),
+    "ordered_info": ((), ordered_info, "2.11"),
     "subscribe": (("made", "deliver.{stream}"), subscribe, "2.11"),
     "bind_push": (("push", "deliver.{stream}.push"), bind_push, "2.11"),
     "atomic_batch": ((), atomic_batch, "2.12"),

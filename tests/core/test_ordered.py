@@ -1,8 +1,8 @@
-"""Ordered reads: whatever is lost or restarted, each message once and in order."""
+"""Ordered reads: which consumer comes next, what is handed over, and what a heartbeat proves."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,64 +12,37 @@ from hypothesis import strategies as st
 from js_core.ack_reply import Metadata
 from js_core.errors import BadArgument
 from js_core.ordered import OrderedRead, ordered_config
-from js_models import ConsumerConfig, ConsumerInfo, DeliverPolicy, Timestamp, decode
+from js_core.status import Kind, Status
+from js_models import ConsumerConfig, DeliverPolicy
+from tests.core.ordered_model import ModelConsumer, ModelStream, info_of
 
 
-class Stream:
-    """Messages as (sequence, subject), and the consumers that the server would make."""
-
-    def __init__(self, subjects: list[str]) -> None:
-        self.messages = list(enumerate(subjects, 1))
-
-    def due(self, config: ConsumerConfig) -> list[int]:
-        """Return the sequences that a new consumer delivers."""
-        match config.deliver_policy:
-            case DeliverPolicy.BY_START_SEQUENCE:
-                start = config.opt_start_seq or 1
-                return [seq for seq, _ in self.messages if seq >= start]
-            case DeliverPolicy.LAST_PER_SUBJECT:
-                return sorted({subject: seq for seq, subject in self.messages}.values())
-            case DeliverPolicy.NEW:
-                return []
-            case _:
-                return [seq for seq, _ in self.messages]
-
-    def info(self, config: ConsumerConfig) -> ConsumerInfo:
-        due = self.due(config)
-        before = (min(due) if due else len(self.messages) + 1) - 1
-        members: dict[str, Any] = {
-            "stream_name": "S",
-            "name": config.name,
-            "created": "2024-01-01T00:00:00Z",
-            "config": {"deliver_policy": "all", "ack_policy": "none"},
-            "delivered": {"consumer_seq": 0, "stream_seq": before},
-            "ack_floor": {"consumer_seq": 0, "stream_seq": 0},
-            "num_ack_pending": 0,
-            "num_redelivered": 0,
-            "num_waiting": 0,
-            "num_pending": len(due),
-        }
-        return decode(members, ConsumerInfo)
-
-
-def read_all(stream: Stream, config: ConsumerConfig, losses: list[int]) -> list[int]:
+def read_all(stream: ModelStream, config: ConsumerConfig, losses: list[int]) -> list[int]:
     """Read with a consumer that loses the message at each of these places, then with another."""
     read = OrderedRead(config, "x")
     seen: list[int] = []
     places = iter(losses)
     for _ in range(len(losses) + 1):
-        wanted = read.next_config()
-        read.made(stream.info(wanted))
+        consumer = begun(read, stream)
         lost_at = next(places, None)
-        for number, seq in enumerate(stream.due(wanted), 1):
+        number = 0
+        while (metadata := consumer.step()) is not None:
+            number += 1
             if number - 1 == lost_at:
                 continue
-            metadata = Metadata("S", read.name, 1, seq, number, 0, 0)
             if not read.is_in_order(metadata):
                 break
             if read.take(metadata):
-                seen.append(seq)
+                seen.append(metadata.stream_seq)
     return seen
+
+
+def begun(read: OrderedRead, stream: ModelStream) -> ModelConsumer:
+    """Create the next consumer of a read."""
+    read.found_stream(stream.info())
+    consumer = ModelConsumer(stream, read.next_config())
+    read.made(consumer.info)
+    return consumer
 
 
 def wants(policy: DeliverPolicy = DeliverPolicy.ALL, **more: Any) -> ConsumerConfig:
@@ -83,50 +56,65 @@ def wants(policy: DeliverPolicy = DeliverPolicy.ALL, **more: Any) -> ConsumerCon
     return ordered_config(**(arguments | more))
 
 
-SUBJECTS = st.lists(st.sampled_from("abc"), max_size=20)
+def beat(sent: int, looked: int) -> Status:
+    return Status(
+        Kind.HEARTBEAT, 100, "Idle Heartbeat", b"t", last_consumer=sent, last_stream=looked
+    )
+
+
+def at(consumer_seq: int, stream_seq: int) -> Metadata:
+    return Metadata("S", "x_1", 1, stream_seq, consumer_seq, 0, 0)
+
+
+SUBJECTS = st.text("abc", max_size=20)
 # A loss of the last message shows only with the next one, so the last consumer loses nothing.
 LOSSES = st.lists(st.integers(0, 15), max_size=6)
 
 
 @given(SUBJECTS, LOSSES)
-def test_all_messages_once_and_in_order(subjects: list[str], losses: list[int]) -> None:
-    stream = Stream(subjects)
-    assert read_all(stream, wants(), losses) == [seq for seq, _ in stream.messages]
+def test_all_messages_once_and_in_order(subjects: str, losses: list[int]) -> None:
+    stream = ModelStream(0, subjects)
+    assert read_all(stream, wants(), losses) == list(stream.messages)
 
 
 @given(SUBJECTS, LOSSES, st.integers(1, 25))
-def test_from_a_sequence(subjects: list[str], losses: list[int], start: int) -> None:
-    stream = Stream(subjects)
+def test_from_a_sequence(subjects: str, losses: list[int], start: int) -> None:
+    stream = ModelStream(0, subjects)
     found = read_all(stream, wants(start_seq=start), losses)
-    assert found == [seq for seq, _ in stream.messages if seq >= start]
+    assert found == [seq for seq in stream.messages if seq >= start]
 
 
-@given(SUBJECTS, st.lists(st.integers(0, 2), max_size=6))
-def test_the_snapshot_of_last_messages_is_whole(subjects: list[str], losses: list[int]) -> None:
-    stream = Stream(subjects)
+@given(SUBJECTS, st.lists(st.integers(0, 2), max_size=6), st.integers(0, 2))
+def test_the_snapshot_of_last_messages_is_whole(
+    subjects: str, losses: list[int], keeps: int
+) -> None:
+    stream = ModelStream(keeps, subjects)
     found = read_all(stream, wants(DeliverPolicy.LAST_PER_SUBJECT), losses)
-    last = stream.due(wants(DeliverPolicy.LAST_PER_SUBJECT))
+    last = stream.last_per_subject(stream.last_seq)
     assert found[: len(last)] == last
     assert found == sorted(set(found))
 
 
 def test_new_is_remembered_as_a_position() -> None:
-    stream = Stream(["a", "b"])
+    stream = ModelStream(0, "ab")
     read = OrderedRead(wants(DeliverPolicy.NEW), "x")
-    first = read.next_config()
+    first = begun(read, stream).config
     assert first.deliver_policy == DeliverPolicy.NEW
-    read.made(stream.info(first))
-    stream.messages.append((3, "c"))
-    second = read.next_config()
-    assert (second.deliver_policy, second.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 3)
-    assert stream.due(second) == [3]
-    assert (first.name, second.name) == ("x_1", "x_2")
+    stream.store("c")
+    second = begun(read, stream)
+    assert second.config.deliver_policy == DeliverPolicy.BY_START_SEQUENCE
+    assert second.config.opt_start_seq == 3
+    found = second.step()
+    assert found is not None
+    assert found.stream_seq == 3
+    assert (first.name, second.config.name) == ("x_1", "x_2")
 
 
 def test_the_consumers_config() -> None:
     config = OrderedRead(wants(subjects="a.*", headers_only=True), "x").next_config()
     assert (config.ack_policy, config.mem_storage, config.num_replicas) == ("none", True, 1)
     assert (config.filter_subject, config.headers_only, config.max_deliver) == ("a.*", True, 1)
+    assert config.replay_policy == "instant"
     assert config.inactive_threshold is not None
     assert config.inactive_threshold.total_seconds() == 300
     assert wants(subjects=["a", "b"]).filter_subjects == ["a", "b"]
@@ -138,8 +126,21 @@ def test_the_consumers_config() -> None:
     late = wants(start_time=datetime.max.replace(tzinfo=UTC)).opt_start_time
     assert late is not None
     assert late.year == 2262
-    timed.made(Stream(["a"]).info(first))
+    timed.made(info_of(first))
     assert timed.next_config().opt_start_time is None
+
+
+def test_settings_that_are_given_are_those_of_each_consumer() -> None:
+    config = wants(
+        replay_policy="original", inactive_threshold=timedelta(minutes=1), metadata={"app": "x"}
+    )
+    read = OrderedRead(config, "x")
+    first = read.next_config()
+    read.made(info_of(first))
+    for each in (first, read.next_config()):
+        assert (each.replay_policy, each.metadata) == ("original", {"app": "x"})
+        assert each.inactive_threshold is not None
+        assert each.inactive_threshold.total_seconds() == 60
 
 
 def test_arguments_that_make_no_sense() -> None:
@@ -147,15 +148,220 @@ def test_arguments_that_make_no_sense() -> None:
         wants(start_seq=1, start_time=datetime(2024, 1, 1, tzinfo=UTC))
     with pytest.raises(BadArgument, match="subject"):
         wants(subjects=["a..b"])
+    with pytest.raises(BadArgument, match="inactive_threshold must be at least 1 s"):
+        wants(inactive_threshold=0.5)
+    with pytest.raises(BadArgument, match="inactive_threshold must be finite"):
+        wants(inactive_threshold=float("inf"))
+    with pytest.raises(BadArgument, match="metadata"):
+        wants(metadata={"a": 1})
 
 
 def test_another_stream_of_the_same_name_is_read_from_its_beginning() -> None:
     read = OrderedRead(wants(), "x")
-    old, new = (Timestamp.parse(f"2024-01-0{day}T00:00:00Z") for day in (1, 2))
-    assert not read.found_stream(old)
-    read.made(Stream(["a"]).info(read.next_config()))
-    read.take(Metadata("S", "x_1", 1, 7, 1, 0, 0))
-    assert not read.found_stream(old)
+    old, new = ModelStream(0, "a", day=1), ModelStream(0, "a", day=2)
+    assert not read.found_stream(old.info())
+    read.made(info_of(read.next_config()))
+    read.take(at(1, 7))
+    assert not read.found_stream(old.info())
     assert read.next_config().opt_start_seq == 8
-    assert read.found_stream(new)
+    assert read.found_stream(new.info())
     assert read.next_config().opt_start_seq == 1
+
+
+def test_another_stream_of_the_same_name_has_a_snapshot_of_its_own() -> None:
+    read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
+    consumer = begun(read, ModelStream(2, "ab"))
+    while (metadata := consumer.step()) is not None:
+        read.take(metadata)
+    assert read.is_current
+    consumer = begun(read, ModelStream(2, "aaaa", day=2))
+    assert consumer.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
+    assert not read.is_current
+
+
+def test_a_consumer_that_was_not_made_is_asked_for_again_by_its_name() -> None:
+    read = OrderedRead(wants(), "x")
+    assert (read.next_config().name, read.next_config().name) == ("x_1", "x_1")
+    read.made(info_of(read.next_config()))
+    assert (read.next_config().name, read.next_config().name) == ("x_2", "x_2")
+    read.rename()
+    assert read.next_config().name == "x_3"
+
+
+def test_a_read_may_go_back_to_a_mark() -> None:
+    stream = ModelStream(0, "abcde")
+    read = OrderedRead(wants(), "x")
+    start = read.mark()
+    consumer = begun(read, stream)
+    for _ in range(3):
+        metadata = consumer.step()
+        assert metadata is not None
+        read.take(metadata)
+    middle = read.mark()
+    assert read.heard(beat(3, 900), 0) is None
+    read.go_back(middle)
+    assert read.is_outdated
+    assert begun(read, stream).config.opt_start_seq == 4
+    read.go_back(start)
+    assert (read.position, begun(read, stream).config.opt_start_seq) == (0, 1)
+    read.take(at(1, 1))
+    another = ModelStream(0, "a", day=2)
+    middle = read.mark()
+    begun(read, another)
+    read.go_back(middle)
+    assert (read.position, read.scanned) == (0, 0)
+
+
+def test_going_back_stops_where_the_read_began() -> None:
+    stream = ModelStream(0, "abcde")
+    read = OrderedRead(wants(DeliverPolicy.NEW), "x")
+    start = read.mark()
+    begun(read, stream)
+    read.go_back(start)
+    assert read.position == 5
+    assert begun(read, stream).config.opt_start_seq == 6
+
+
+# ---- heartbeats
+
+
+def test_a_heartbeat_moves_the_start_of_the_next_consumer() -> None:
+    stream = ModelStream(0, "ab")
+    read = OrderedRead(wants(subjects="a"), "x")
+    begun(read, stream)
+    assert read.take(at(1, 1))
+    assert read.heard(beat(1, 900), 0) is None
+    assert (read.position, read.scanned) == (1, 900)
+    assert begun(read, stream).config.opt_start_seq == 901
+
+
+def test_a_heartbeat_counts_when_what_came_before_it_was_handed_over() -> None:
+    stream = ModelStream(0, "ab")
+    read = OrderedRead(wants(subjects="a"), "x")
+    begun(read, stream)
+    assert read.heard(beat(2, 900), 2) is None
+    assert read.take(at(1, 1))
+    assert read.scanned == 1
+    assert read.take(at(2, 5))
+    assert (read.position, read.scanned) == (5, 900)
+
+
+@pytest.mark.parametrize(("sent", "buffered"), [(3, 1), (1, 0), (1, 3), (0, 0)])
+def test_a_heartbeat_shows_that_messages_were_lost(sent: int, buffered: int) -> None:
+    read = OrderedRead(wants(), "x")
+    begun(read, ModelStream(0, "ab"))
+    if sent != 1 or buffered:
+        assert read.take(at(1, 1))
+    came = (sent != 1 or buffered > 0) + buffered
+    wrong = read.heard(beat(sent, 900), buffered)
+    assert wrong == f"the server has sent {sent} messages with the consumer, {came} came"
+    assert read.scanned < 900
+
+
+def test_a_heartbeat_without_positions_proves_nothing() -> None:
+    read = OrderedRead(wants(), "x")
+    begun(read, ModelStream(0, "ab"))
+    assert read.heard(Status(Kind.HEARTBEAT, 100, "Idle Heartbeat", b"t"), 3) is None
+    assert read.scanned == 0
+
+
+def test_a_heartbeat_ends_a_snapshot_whose_last_messages_were_removed() -> None:
+    stream = ModelStream(3, "abc")
+    read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
+    consumer = begun(read, stream)
+    stream.purge("b")
+    stream.purge("c")
+    metadata = consumer.step()
+    assert metadata is not None
+    assert read.take(metadata)
+    assert consumer.step() is None
+    assert read.heard(consumer.heartbeat(), 0) is None
+    assert read.has_list
+    assert not read.is_current
+    assert consumer.step() is None
+    assert read.heard(consumer.heartbeat(), 0) is None
+    assert not read.has_list
+    assert read.is_current
+
+
+# ---- snapshots that are cut short
+
+
+def test_after_the_snapshot_every_message_is_due() -> None:
+    """However many messages of it were overwritten before they came."""
+    stream = ModelStream(1, "aabbcc")
+    read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
+    consumer = begun(read, stream)
+    for subject in "abc":
+        stream.store(subject)
+    while (metadata := consumer.step()) is not None:
+        read.take(metadata)
+    assert read.position == 9
+    stream.keeps = 3
+    for subject in "aabb":
+        stream.store(subject)
+    assert begun(read, stream).config.opt_start_seq == 10
+
+
+def test_the_snapshot_of_a_stream_that_keeps_one_goes_on_after_the_position() -> None:
+    stream = ModelStream(1, "abc")
+    read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
+    begun(read, stream)
+    assert read.take(at(1, 1))
+    assert not read.has_list
+    again = begun(read, stream).config
+    assert (again.deliver_policy, again.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 2)
+    assert not read.is_bounded
+
+
+def test_a_snapshot_taken_again_is_good_for_the_snapshot_only() -> None:
+    """What was stored and overwritten since the read began is in none of its messages."""
+    stream = ModelStream(2, "abc")
+    read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
+    begun(read, stream)
+    assert read.take(at(1, 1))
+    stream.store("d")
+    stream.store("d")
+    consumer = begun(read, stream)
+    assert consumer.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
+    seen = []
+    while not read.is_outdated:
+        metadata = consumer.step()
+        assert metadata is not None
+        if read.take(metadata):
+            seen.append(metadata.stream_seq)
+    assert seen == [2, 3]
+    after = begun(read, stream).config
+    assert (after.deliver_policy, after.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 4)
+
+
+def test_the_heartbeat_at_the_end_of_a_snapshot_taken_again_proves_no_more_than_that() -> None:
+    stream = ModelStream(3, "ab")
+    read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
+    begun(read, stream)
+    stream.store("c")
+    stream.store("c")
+    consumer = begun(read, stream)
+    # The newest of c alone is gone: the one before it is in no snapshot, and is due.
+    stream.delete(4)
+    stream.purge("b")
+    while not read.is_outdated:
+        metadata = consumer.step()
+        if metadata is not None:
+            read.take(metadata)
+        else:
+            assert read.heard(consumer.heartbeat(), 0) is None
+    assert begun(read, stream).config.opt_start_seq == 3
+
+
+def test_a_snapshot_read_by_bytes_is_good_for_the_snapshot_only() -> None:
+    stream = ModelStream(2, "abc")
+    for by_bytes, keeps, bounded in ((True, 2, True), (False, 2, False), (True, 1, False)):
+        stream.keeps = keeps
+        config = wants(DeliverPolicy.LAST_PER_SUBJECT)
+        read = OrderedRead(config, "x", by_bytes=by_bytes)
+        begun(read, stream)
+        assert read.is_bounded == bounded
+    all_of_them = OrderedRead(wants(), "x", by_bytes=True)
+    begun(all_of_them, stream)
+    assert not all_of_them.is_bounded

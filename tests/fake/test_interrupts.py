@@ -27,7 +27,13 @@ from tests._sync.flow import eventually
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 MANY = ("js_sync/publish_many.py", "js_sync/_pipeline.py")
 PUBLISHER = ("js_sync/publisher.py", "js_sync/_pipeline.py", "js_sync/_under_way.py")
-MESSAGES = ("js_sync/messages.py", "js_sync/ordered.py", "js_sync/_held.py", "js_sync/_io.py")
+MESSAGES = (
+    "js_sync/messages.py",
+    "js_sync/ordered.py",
+    "js_sync/_ordered_consumer.py",
+    "js_sync/_held.py",
+    "js_sync/_io.py",
+)
 SEAM = ("js_sync/_link.py", "js_sync/_reader.py", "js_sync/_sender.py", "js_sync/_io.py")
 SESSION = (
     *SEAM,

@@ -1,0 +1,37 @@
+"""When an ordered read sends probes."""
+
+from __future__ import annotations
+
+from js_core.probing import LIFE, Probing
+
+
+def test_the_first_probe_is_due_after_a_moment_of_silence() -> None:
+    probing = Probing()
+    assert probing.due_at(5.0) == probing.due_at(5.005) == 5.01
+    probing.moved()
+    assert probing.due_at(7.0) == 7.01
+    probing.hurry(7.0)
+    assert probing.due_at(7.0) == 7.0
+
+
+def test_a_probe_lives_until_the_next_is_due() -> None:
+    probing = Probing()
+    assert probing.heartbeat(1.0, (1, 1)) == 0.001
+    assert probing.due_at(1.0) == 1.0 + LIFE * 0.001
+
+
+def test_probes_that_change_nothing_become_rare() -> None:
+    probing = Probing()
+    beats = [probing.heartbeat(float(number), (3, 9)) for number in range(12)]
+    assert beats[:4] == [0.001, 0.002, 0.004, 0.008]
+    assert beats[-1] == 0.25
+    assert probing.due_at(11.0) == 11.0 + LIFE * 0.25
+    assert probing.heartbeat(20.0, (3, 10)) == 0.001
+
+
+def test_without_heartbeats_they_are_rare() -> None:
+    probing = Probing(pause=10.0)
+    assert probing.due_at(1.0) == 11.0
+    assert probing.rare(11.0)
+    assert probing.due_at(11.0) == 21.0
+    assert not Probing().rare(1.0)

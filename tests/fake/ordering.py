@@ -1,0 +1,49 @@
+"""What a scripted server does for an ordered read: a stream, its consumers, what they deliver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from js_testing import FakePeer
+from js_testing.fake_wire import Operation
+from tests.fake.answers import CONSUMER
+
+__all__ = ["beat", "create", "deliver", "leave", "stream_info"]
+
+
+def stream_info(last_seq: int, keeps: int = -1) -> dict[str, Any]:
+    """Return the answer to STREAM.INFO of a stream that keeps so many messages of each subject."""
+    times = {"first_ts": "0001-01-01T00:00:00Z", "last_ts": "0001-01-01T00:00:00Z"}
+    counts = dict.fromkeys(("messages", "bytes", "first_seq", "consumer_count"), 0)
+    return {
+        "config": {"name": "S", "subjects": ["s.>"], "max_msgs_per_subject": keeps},
+        "created": "2026-01-01T00:00:00Z",
+        "state": {**counts, **times, "last_seq": last_seq},
+    }
+
+
+def create(peer: FakePeer, last_seq: int = 0, keeps: int = -1) -> dict[str, Any]:
+    """Answer until the next consumer is created; return its configuration."""
+    peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(last_seq, keeps))
+    request = peer.expect(r"CONSUMER\.CREATE\.S")
+    config: dict[str, Any] = request.json["config"]
+    peer.answer(request, {**CONSUMER, "name": config["name"], "config": config})
+    return config
+
+
+def deliver(peer: FakePeer, pull: Operation, consumer_seq: int, seq: int) -> None:
+    """Answer a pull with a message of the stream."""
+    stream, consumer = pull.subject.split(".")[-2:]
+    reply = f"$JS.ACK.{stream}.{consumer}.1.{seq}.{consumer_seq}.1700000000000000000.0"
+    peer.message(pull.reply, b"%d" % seq, subject="s.a", reply=reply)
+
+
+def beat(peer: FakePeer, pull: Operation, sent: int, looked: int) -> None:
+    """Send an idle heartbeat: so many messages were sent, and the stream was looked through."""
+    peer.status(pull, 100, "Idle Heartbeat", Nats_Last_Consumer=sent, Nats_Last_Stream=looked)
+
+
+def leave(peer: FakePeer, name: str) -> None:
+    """Answer the deletion of the consumer that is left, and see the client go."""
+    peer.answer(peer.expect(rf"CONSUMER\.DELETE\.S\.{name} \S+ 0"), {"success": True})
+    peer.until_left()
