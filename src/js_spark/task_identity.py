@@ -78,7 +78,10 @@ class TaskIdentity:
         if self.refusal is not None:
             raise OptionError("writeId", self.refusal)
 
-    def row(self, number: int) -> str:
-        """Return the identity of one row by its place. Raises what `check` does."""
+    def row(self, key: bytes, occurrence: int) -> str:
+        """Return the identity of one row by its content. Raises what `check` does.
+
+        ``occurrence`` counts the equal rows of the task before it.
+        """
         self.check()
-        return f"{self.write}-{self.batch}-{self.partition}-{number}"
+        return f"{self.write}-{self.batch}-{self.partition}-{key.hex()}-{occurrence}"
