@@ -170,7 +170,7 @@ class LedgerWriter:
                 f" {self._newest.rows} rows, {others} of which are not among the {count} rows of"
                 " this attempt. The query gives other rows on a repeat (rand(), the time of day, a"
                 " sum of floating point numbers), or gives rows to other tasks when the batch is"
-                " repeated (a sort, adaptive execution); use idempotence=msgId with idColumn instead"
+                " repeated (a sort, adaptive execution). Use msgId with idColumn instead"
             )
 
     def _store(self, waiting: RowQueue) -> int:
