@@ -22,9 +22,12 @@ KEY_SIZE: Final = 12
 
 def row_key(row: OutMessage) -> bytes:
     """Return the hash of a row's subject, headers, time to live and data."""
-    headers = json.dumps(row.headers, sort_keys=True) if row.headers else ""
-    head = f"{len(row.subject)}:{row.subject}{headers}{row.ttl}:"
-    return blake2b(head.encode("utf-8", "surrogatepass") + row.data, digest_size=KEY_SIZE).digest()
+    subject = row.subject.encode()
+    if row.headers is None and row.ttl is None:  # most rows
+        # A subject has no space and is not empty, so this begins in another way than the other.
+        return blake2b(b"%b %b" % (subject, row.data), digest_size=KEY_SIZE).digest()
+    rest = json.dumps([row.headers, row.ttl], sort_keys=True).encode()
+    return blake2b(b" %b %b %b" % (rest, subject, row.data), digest_size=KEY_SIZE).digest()
 
 
 class RowIds:
@@ -36,14 +39,17 @@ class RowIds:
 
     def __init__(self, identity: TaskIdentity) -> None:
         self._identity: Final = identity
+        self._prefix = ""
         self._seen: Final[set[bytes]] = set()
         self._repeated: Final[Counter[bytes]] = Counter()
 
     def next_id(self, row: OutMessage) -> str:
         """Return the id of the next row. Raises `OptionError` as `TaskIdentity.check` does."""
+        if not self._prefix:
+            self._prefix = self._identity.prefix()
         key = row_key(row)
         if key not in self._seen:
             self._seen.add(key)
-            return self._identity.row(key, 0)
+            return f"{self._prefix}{key.hex()}-0"
         self._repeated[key] += 1
-        return self._identity.row(key, self._repeated[key])
+        return f"{self._prefix}{key.hex()}-{self._repeated[key]}"

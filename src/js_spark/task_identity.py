@@ -78,10 +78,7 @@ class TaskIdentity:
         if self.refusal is not None:
             raise OptionError("writeId", self.refusal)
 
-    def row(self, key: bytes, occurrence: int) -> str:
-        """Return the identity of one row by its content. Raises what `check` does.
-
-        ``occurrence`` counts the equal rows of the task before it.
-        """
+    def prefix(self) -> str:
+        """Return what the ids of the task's rows begin with. Raises what `check` does."""
         self.check()
-        return f"{self.write}-{self.batch}-{self.partition}-{key.hex()}-{occurrence}"
+        return f"{self.write}-{self.batch}-{self.partition}-"

@@ -1,7 +1,7 @@
 """A program that writes rows behind a shuffle, round after round, while its tasks die.
 
 `python shuffled_writes.py SERVER SOURCE TARGET FOLDER MODE WAY ROUNDS SEED` runs on two executors.
-In each round the plan before the sink is the next of `PLANS`, and the first attempt of one task
+In each round the plan before the sink is the next of `PLANS`, and the task that first comes so far
 dies when it has published some of its rows: by an exception (``error``), or because the JVM of its
 executor is killed (``executor``), with the blocks of the shuffle that it holds. Rows of round N
 have the subjects ``<target>.N.<id>``. Prints a line for each round.
@@ -67,12 +67,12 @@ def main(
     connection = {"nats.servers": server}
     read = {**connection, "stream": source, "startingOffsets": "earliest", "minPartitions": "2"}
     for number in range(int(rounds)):
-        plan = PLANS[number % len(PLANS)]
+        plan = PLANS[(number + int(seed)) % len(PLANS)]
         sink = {**connection, "stream": target, "idempotence": mode, "maxInFlight": "100"}
         if mode == "ledger":
             sink["ledgerSubject"] = f"{target.lower()}.ledger"
-        sink |= {"way": way, "victim": str(dice.randrange(2)), "at": str(dice.randrange(200, 2400))}
-        sink["mark"] = str(Path(folder, f"{number}.died"))
+        mark = str(Path(folder, f"{number}.died"))
+        sink |= {"way": way, "at": str(dice.randrange(200, 2400)), "mark": mark}
         prefix = f"{target.lower()}.{number}"
         if plan == "aggregation":
             written = messages(counted(spark, read), prefix).writeStream.format("dying")
@@ -98,19 +98,15 @@ def dying_source() -> type:
         """What is mixed into both writers."""
 
         way = mark = ""
-        victim = at = 0
+        at = 0
 
         def write(self, iterator: Any) -> Any:
             return super().write(self.until(iterator))  # type: ignore[misc]
 
         def until(self, iterator: Any) -> Any:
-            from pyspark import TaskContext
-
-            context = TaskContext.get()
-            assert context is not None
             rows = 0
             for batch in iterator:
-                if context.partitionId() == self.victim and rows >= self.at and self.once():
+                if rows >= self.at and self.once():
                     self.die()
                 rows += batch.num_rows
                 yield batch
@@ -150,11 +146,10 @@ def dying_source() -> type:
 
         def _dying(self, kind: Any, schema: Any) -> Any:
             options = dict(self.options)
-            plan = {name: options.pop(name) for name in ("way", "victim", "at", "mark")}
+            plan = {name: options.pop(name) for name in ("way", "at", "mark")}
             options.pop("checkpointlocation", None)
             writer = kind(SinkOptions.parse(options), schema)
-            writer.way, writer.mark = plan["way"], plan["mark"]
-            writer.victim, writer.at = int(plan["victim"]), int(plan["at"])
+            writer.way, writer.mark, writer.at = plan["way"], plan["mark"], int(plan["at"])
             return writer
 
         def writer(self, schema: Any, overwrite: bool) -> Any:
