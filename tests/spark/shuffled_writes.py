@@ -44,12 +44,14 @@ def rows_of(spark: SparkSession, plan: str) -> DataFrame:
 
 
 def counted(spark: SparkSession, source: dict[str, str]) -> DataFrame:
-    """Return a streaming aggregation that gives each id once: its last row closes all windows."""
+    """Return a streaming aggregation that gives each id once: its last row closes the window."""
+    from pyspark.sql.functions import window
+
     rows = spark.readStream.format("jetstream").options(**source).load()
     rows = rows.selectExpr("CAST(CAST(data AS string) AS bigint) id")
-    rows = rows.selectExpr("id", f"timestamp_seconds(IF(id < {ROWS}, 0, 1000000)) at")
+    rows = rows.selectExpr("id", f"timestamp_seconds(IF(id < {ROWS}, 1, 1000000)) at")
     rows = rows.withWatermark("at", "0 seconds")
-    counts: DataFrame = rows.groupBy("at", "id").count()
+    counts: DataFrame = rows.groupBy(window("at", "1 hour"), "id").count()
     return counts
 
 
