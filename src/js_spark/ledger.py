@@ -168,9 +168,10 @@ class LedgerWriter:
             raise LedgerError(
                 f"{self._subject}: other attempts of batch {self._identity.batch} stored"
                 f" {self._newest.rows} rows, {others} of which are not among the {count} rows of"
-                " this attempt. The query gives other rows on a repeat (rand(), the time of day, a"
-                " sum of floating point numbers), or gives rows to other tasks when the batch is"
-                " repeated (a sort, adaptive execution). Use msgId with idColumn instead"
+                " this attempt. The query gives other rows on a repeat (rand(), a sum of floating"
+                " point numbers), its source has removed messages since, or rows go to other tasks"
+                " when the batch is repeated (a sort, adaptive execution). Use msgId with idColumn"
+                " instead"
             )
 
     def _store(self, waiting: RowQueue) -> int:
