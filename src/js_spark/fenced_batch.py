@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import evolve
+
 from js_core.answers import read_answer
 from js_core.errors import JetStreamError, NoResponders, TwinstreamError
 from js_core.headers import Headers
@@ -68,7 +70,7 @@ class FencedBatch:
         answer = _ask(nc, _request(rows[-1], commit), timeout)
         # The acknowledgement names the last message; the entry is the first of the batch.
         seq = int(answer["seq"]) - len(rows)
-        return Entry(self._entry.batch, self._entry.rows, self._entry.hash, seq)
+        return evolve(self._entry, seq=seq)
 
 
 def _ask(nc: Connection, request: PublishRequest, timeout: float) -> dict[str, Any]:

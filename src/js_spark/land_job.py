@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
+from js_spark.connect import is_connect
 from js_spark.continuity import Continuity
 from js_spark.leader import Leader
 from js_spark.mark import Mark
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["LandJob", "by_table", "ranges_of"]
+__all__ = ["LandJob", "by_table", "cores_of", "ranges_of"]
 
 _REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
 
@@ -89,6 +90,11 @@ class LandJob:
         return files.finish()
 
 
+def cores_of(spark: SparkSession) -> int | None:
+    """Return how many tasks the session runs at a time; None over Spark Connect."""
+    return None if is_connect(spark) else spark.sparkContext.defaultParallelism
+
+
 def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
     """Return the files of each table, in the order of the tables' names."""
     found: dict[str, list[Path]] = {}
@@ -98,11 +104,17 @@ def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
 
 
 def ranges_of(
-    leader: Leader, options: SourceOptions, start: int, end: Position, before: Mark | None = None
+    leader: Leader,
+    options: SourceOptions,
+    start: int,
+    end: Position,
+    before: Mark | None = None,
+    cores: int | None = None,
 ) -> list[SequenceRange]:
     """Split the planned range of a read's only stream; the list is empty if it holds nothing.
 
-    ``before`` is the last message that the stream had when the batch before was planned.
+    ``before`` is the last message that the stream had when the batch before was planned. ``cores``
+    is how many tasks run at a time.
 
     Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream has lost messages of
     the range, or is not the one that ``end`` describes: one that was made later, or put back to an
@@ -115,6 +127,6 @@ def ranges_of(
     low, high = max(start, state.first), min(end.next, state.next)
     if high <= low:
         return []
-    parts = partition_count(options, high - low)
+    parts = partition_count(options, high - low, cores)
     since = not_before(low, state, before)
     return split(state.name, low, high, parts, read_way(options, state), state.created, since)

@@ -13,7 +13,7 @@ from js_spark.errors import JournalError, OptionError
 from js_spark.filters import same_filter
 from js_spark.journal import Journal, Plan
 from js_spark.journaled import start_behind
-from js_spark.land_job import LandJob, ranges_of
+from js_spark.land_job import LandJob, cores_of, ranges_of
 from js_spark.leader import Leader
 from js_spark.lock import locked
 from js_spark.mark import Mark
@@ -130,7 +130,9 @@ class Landing:
         """Land the batch, and return how many messages the tasks found."""
         job = LandJob(self.options, self._names, tables.folder)
         with Leader(self.options) as leader:
-            ranges = ranges_of(leader, self.options, plan.start, plan.position, before)
+            ranges = ranges_of(
+                leader, self.options, plan.start, plan.position, before, cores_of(spark)
+            )
         landed = job.run(spark, ranges)
         put_landed(tables, job, landed)
         return sum(each.rows for each in landed)

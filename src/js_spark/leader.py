@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from js_core.errors import (
     ConnectionLost,
@@ -50,16 +50,25 @@ class Leader:
 
     def seq_at(self, stream: str, time: datetime) -> int | None:
         """Return the first sequence at or after a time; None when there is none."""
+        return self._next(stream, start_time=time)
 
+    def seq_from(self, stream: str, seq: int) -> int | None:
+        """Return the first sequence from one on that the read takes; None when there is none."""
+        found = [
+            self._next(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
+        ]
+        return min((each for each in found if each is not None), default=None)
+
+    def _next(self, stream: str, subject: str = ">", **start: Any) -> int | None:
         def question(jet: JetStream) -> int | None:
             handle = jet.bind_stream(stream)
             try:
-                return handle.get_next_message(start_time=time).seq
+                return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
                 # "None" may come from a server that does not lead any more.
                 handle.info(confirmed=True)
             try:
-                return handle.get_next_message(start_time=time).seq
+                return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
                 return None
 

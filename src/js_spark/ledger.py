@@ -4,33 +4,34 @@ Theory of operation
 -------------------
 Each partition of a write has a subject of its own in the stream, its ledger. Rows go out in
 atomic batches: the server stores all messages of a batch or none. The first message of every
-batch is a ledger entry ``{batch, rows, hash}``: how many rows of this micro-batch are stored once
-the atomic batch is, and the hash of them all. It is published with the sequence of the entry
-before it as ``Nats-Expected-Last-Subject-Sequence``, so it is stored only by whoever knows the
-newest entry.
+batch is a ledger entry ``{batch, rows, first, keys}``: the keys of the rows that are stored with
+it, how many rows of this micro-batch are stored by then, and where the entries of the micro-batch
+begin. It is published with the sequence of the entry before it as
+``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry stores it.
 
-An attempt first reads the last entry from the leader. If it is of the same micro-batch, the rows
-that it counts are skipped, and their hash must be the one in the entry: a query that gives other
-rows or another order on a repeat is found out, so that the two are not mixed. If the entry is of a
-later micro-batch, the checkpoint is an old one. A zombie attempt that goes on writing after a newer
-one began finds that the fence has moved, and stores nothing.
+An attempt first reads the newest entry from the leader. If it is of the same micro-batch, the keys
+of all its entries say which rows are stored. The attempt leaves these rows out, wherever they come:
+behind a shuffle, a repeated task gets its rows in another order. It stores nothing until it has met
+all of them, and fails if it does not: a query that gives other rows on a repeat is found out before
+the two are mixed. If the entry is of a later micro-batch, the checkpoint is an old one.
 
 An atomic batch that has no answer, or whose leader is lost, is sent again behind the same fence. If
-a batch is refused there, the ledger is read: the rows that its entry counts are stored, by an
-earlier try or by a zombie that is ahead, perhaps by several batches. If the attempt's own rows up
-to there have the hash of the entry, it goes on behind it.
+a batch is refused there, another attempt of the task stored rows meanwhile. The new entries are
+read, and their rows are left out like the others. So two attempts that run at the same time store
+each row once, in whatever order each of them has the rows.
 
-The promise lasts as long as the newest entry of each ledger: limits by age or size, purges and
-deletes that remove it open the door again.
+The promise lasts as long as the entries of each ledger: limits by age or size, purges and deletes
+that remove the newest open the door again. If older entries of a micro-batch are gone, a repeat
+cannot know which rows are stored, and fails.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from attrs import evolve
 
 from js_core.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
 from js_core.subject_match import matcher
@@ -39,18 +40,25 @@ from js_spark.errors import LedgerError, SchemaError
 from js_spark.fenced_batch import FencedBatch, may_be_sent_again
 from js_spark.ledger_entry import Entry
 from js_spark.passing import Patience, through
+from js_spark.row_key import KEY_SIZE, row_key
+from js_spark.row_queue import Keyed, RowQueue
 from js_spark.sink_options import SinkOptions
 from js_spark.sink_report import JetStreamCommit
 from js_spark.sink_rows import OutMessage
 from js_spark.task_identity import TaskIdentity
 
 if TYPE_CHECKING:
+    from js_models import StreamConfig
     from js_sync import Connection, Stream
 
 __all__ = ["CHUNK", "LedgerWriter"]
 
 #: Rows in one atomic batch. The server takes 1,000 messages, the ledger entry is one of them.
 CHUNK: Final = 999
+
+#: Bytes of an entry: those of a key, and of all else, with headers.
+_KEY_TEXT: Final = KEY_SIZE * 4 // 3
+_REST: Final = 600
 
 #: An attempt may wait for an answer for one of so many parts of the time for an atomic batch: the
 #: answer may be lost with a leader, and there must be time to send the batch again.
@@ -72,53 +80,79 @@ class LedgerWriter:
         self._options: Final = options
         self._identity: Final = identity
         self._subject: Final = f"{options.ledger_subject}.{identity.write}.{identity.partition}"
-        self._hash: Final = hashlib.sha256()
+        self._chunk: Final = _chunk_of(stream.config, nc.server_info.max_payload)
+        self._newest = Entry()
+        # Keys of rows that other attempts stored, and that this one has not met yet.
+        self._stored: Final[Counter[bytes]] = Counter()
 
     def write(self, rows: Iterator[OutMessage]) -> JetStreamCommit:
-        """Store the rows that no earlier attempt stored.
+        """Store the rows that no other attempt stored.
 
-        Raises `LedgerError` when the rows are not those of the earlier attempt, when the
-        checkpoint is older than the ledger, or when another attempt writes other rows meanwhile.
+        Raises `LedgerError` when another attempt stored rows that this one does not have, when the
+        checkpoint is older than the ledger, or when entries of the ledger are gone.
         """
-        entry = self._last()
-        if entry.batch > self._identity.batch:
+        self._follow(self._read_newest())
+        waiting = RowQueue()
+        count = stored = 0
+        try:
+            for row in rows:
+                count += 1
+                keyed = row_key(row), row
+                if not self._is_stored(keyed):
+                    waiting.put(keyed)
+                while len(waiting) >= self._chunk and not self._stored:
+                    stored += self._store(waiting)
+            while len(waiting) and not self._stored:
+                stored += self._store(waiting)
+        finally:
+            waiting.close()
+        self._refuse_other_rows(count)
+        return JetStreamCommit(stored, count - stored, self._subject, self._identity.batch)
+
+    def _is_stored(self, row: Keyed) -> bool:
+        """Tell whether another attempt stored a row. Each stored row answers for one row."""
+        key, _ = row
+        if key not in self._stored:
+            return False
+        self._stored[key] -= 1
+        if not self._stored[key]:
+            del self._stored[key]
+        return True
+
+    def _follow(self, found: Entry) -> None:
+        """Take note of the rows that other attempts stored up to an entry."""
+        if found.batch > self._identity.batch:
             raise LedgerError(
-                f"{self._subject}: the ledger is at batch {entry.batch}, this is batch"
+                f"{self._subject}: the ledger is at batch {found.batch}, this is batch"
                 f" {self._identity.batch}: the checkpoint is an old one, or a copy"
             )
-        present = 0
-        if entry.batch == self._identity.batch:
-            present = entry.rows
-            self._skip(rows, entry)
-        count = self._go_on(rows, entry, present)
-        return JetStreamCommit(count - present, present)
+        if found.batch == self._identity.batch:
+            known = self._newest.rows if self._newest.batch == found.batch else 0
+            for entry in self._entries(found):
+                self._stored.update(entry.each_key())
+                known += len(entry.keys) // KEY_SIZE
+            if known != found.rows:
+                raise LedgerError(
+                    f"{self._subject}: entries of batch {found.batch} are gone, which say which of"
+                    f" its {found.rows} rows are stored. Do not delete or purge entries of a"
+                    " ledger, and give the stream no limit that removes them so soon"
+                )
+        self._newest = found
 
-    def _go_on(self, rows: Iterator[OutMessage], entry: Entry, count: int) -> int:
-        """Store what follows the first ``count`` rows behind an entry; return how many all are."""
-        ahead: Entry | None = None
-        while chunk := list(islice(rows, CHUNK)):
-            count += len(chunk)
-            for row in chunk:
-                self._digest(row)
-            planned = Entry(self._identity.batch, count, self._hash.hexdigest())
-            if ahead is None:
-                ahead = self._store(planned, entry.seq, chunk)
-            # Another attempt is ahead: the rows that it stored must be those of this one.
-            if ahead.rows <= count:
-                self._compare(ahead, planned)
-                entry, ahead = ahead, None
-        if ahead is not None:
-            self._compare(ahead, Entry(self._identity.batch, count, self._hash.hexdigest()))
-        return count
+    def _entries(self, newest: Entry) -> list[Entry]:
+        """Read the entries of this micro-batch that are not known yet."""
+        start = max(self._newest.seq + 1, newest.begins)
+        if start == newest.seq:
+            return [newest]
+        subject, timeout = self._subject, self._options.ack_timeout
 
-    def _compare(self, found: Entry, planned: Entry) -> None:
-        if not found.says_as(planned):
-            raise LedgerError(
-                f"{self._subject}: another attempt of the same task wrote other rows meanwhile:"
-                f" {found.rows} are stored, which are not the first rows of this attempt"
-            )
+        def read() -> list[Entry]:
+            found = self._stream.read(start, newest.seq + 1, subjects=subject, timeout=timeout)
+            return [Entry.from_json(each.data, each.seq, subject) for each in found]
 
-    def _last(self) -> Entry:
+        return through(read, timeout)
+
+    def _read_newest(self) -> Entry:
         """Read the newest entry, from the leader."""
         try:
             message = through(
@@ -128,25 +162,38 @@ class LedgerWriter:
             return Entry()
         return Entry.from_json(message.data, message.seq, self._subject)
 
-    def _skip(self, rows: Iterator[OutMessage], entry: Entry) -> None:
-        skipped = 0
-        for row in islice(rows, entry.rows):
-            self._digest(row)
-            skipped += 1
-        if skipped < entry.rows or self._hash.hexdigest() != entry.hash:
+    def _refuse_other_rows(self, count: int) -> None:
+        others = self._stored.total()
+        if others:
             raise LedgerError(
-                f"{self._subject}: the {entry.rows} rows that an earlier attempt of batch"
-                f" {entry.batch} stored are not the first rows of this attempt. The query gives"
-                " other rows or another order on a repeat (a shuffle, rand(), current_timestamp());"
-                " use idempotence=msgId with idColumn instead"
+                f"{self._subject}: other attempts of batch {self._identity.batch} stored"
+                f" {self._newest.rows} rows, {others} of which are not among the {count} rows of"
+                " this attempt. The query gives other rows on a repeat (rand(), a sum of floating"
+                " point numbers), its source has removed messages since, or rows go to other tasks"
+                " when the batch is repeated (a sort, adaptive execution). Use msgId with idColumn"
+                " instead"
             )
 
-    def _digest(self, row: OutMessage) -> None:
-        headers = json.dumps(row.headers, sort_keys=True) if row.headers else ""
-        head = f"{len(row.subject)}:{row.subject}{headers}{row.ttl}:{len(row.data)}:"
-        self._hash.update(head.encode("utf-8", "surrogatepass") + row.data)
+    def _store(self, waiting: RowQueue) -> int:
+        """Store the first rows that wait, unless another attempt came first; return how many."""
+        rows, newest, batch = waiting.peek(self._chunk), self._newest, self._identity.batch
+        goes_on = newest.batch == batch
+        planned = Entry(
+            batch=batch,
+            rows=len(rows) + (newest.rows if goes_on else 0),
+            keys=b"".join(key for key, _ in rows),
+            first=newest.begins if goes_on else 0,
+        )
+        found = self._send(planned, newest.seq, [row for _, row in rows])
+        if evolve(found, seq=0) == planned:
+            self._newest = found
+            waiting.drop(len(rows))
+            return len(rows)
+        self._follow(found)
+        waiting.sift(lambda row: not self._is_stored(row))
+        return 0
 
-    def _store(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
+    def _send(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
         """Store an entry and its rows, all or nothing; return the newest entry of the ledger."""
         batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
         patience = Patience(self._options.ack_timeout)
@@ -156,7 +203,7 @@ class LedgerWriter:
             try:
                 return batch.send(self._nc, self._options.ack_timeout / _SHARE)
             except WrongLastSequence as error:
-                found = self._last()
+                found = self._read_newest()
                 if found.seq != before:
                     # An earlier try, or an attempt of the task that is not quite dead yet.
                     return found
@@ -177,6 +224,13 @@ class LedgerWriter:
                     f"a row has the subject {row.subject!r}, which stream {self._stream.name} does"
                     " not have; with idempotence=ledger all rows go into one stream"
                 )
+
+
+def _chunk_of(config: StreamConfig, max_payload: int) -> int:
+    """Return how many rows may go into an atomic batch, so that the stream takes its entry."""
+    limits = [max_payload, config.max_msg_size or -1]
+    most = min(each for each in limits if each > 0)
+    return max(1, min(CHUNK, (most - _REST) // _KEY_TEXT))
 
 
 def _is_of_another(error: TwinstreamError) -> bool:

@@ -21,6 +21,10 @@ Way: TypeAlias = Literal["direct", "consumer", "either"]
 #: milliseconds to start, in which one reader reads about as many messages.
 SMALL: Final = 20_000
 
+#: A task reads no more than this, some five seconds of work, however few cores there seem to be:
+#: sources are planned in a process that does not know how many the executors have.
+MOST: Final = 1_000_000
+
 #: From so many sequences on, a consumer is chosen where both could read a range. It costs the
 #: server about half the CPU of direct gets and sends two thirds of the bytes, but it must be made
 #: and deleted.
@@ -61,11 +65,15 @@ class SequenceRange(InputPartition):
         return f"SequenceRange({self.stream} [{self.start}, {self.end}))"
 
 
-def partition_count(options: SourceOptions, size: int) -> int:
-    """Return into how many ranges ``size`` sequences of one stream are split."""
+def partition_count(options: SourceOptions, size: int, cores: int | None = None) -> int:
+    """Return into how many ranges ``size`` sequences of one stream are split.
+
+    ``cores`` is how many tasks run at a time; by default it is the number of this machine's cores.
+    """
     wanted = options.min_partitions
     if wanted is None:
-        wanted = min(os.cpu_count() or 1, -(-size // SMALL))
+        wanted = min(cores or os.cpu_count() or 1, -(-size // SMALL))
+        wanted = max(wanted, -(-size // MOST))
     if options.max_messages_per_partition is not None:
         wanted = max(wanted, -(-size // options.max_messages_per_partition))
     return max(1, min(wanted, size))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from js_core.errors import MessageExists, MessageIdInProcess, OutcomeUnknown, WrongLastSequence
 from js_core.publish import PublishFailure, PublishRequest
 from js_spark.errors import SchemaError
+from js_spark.row_key import RowIds
 from js_spark.sink_options import SinkOptions
 from js_spark.sink_report import JetStreamCommit
 from js_spark.sink_rows import OutMessage
@@ -104,10 +105,10 @@ def _count(commit: JetStreamCommit, options: SinkOptions, outcome: PubAck | Publ
 def _requests(
     options: SinkOptions, rows: Iterator[OutMessage], identity: TaskIdentity
 ) -> Iterator[PublishRequest]:
-    numbered = options.idempotence == "msgId"
+    ids = RowIds(identity) if options.idempotence == "msgId" else None
     inserts = options.idempotence == "insert"
     seen: set[str] = set()
-    for number, row in enumerate(rows):
+    for row in rows:
         if inserts and row.subject in seen:
             raise SchemaError(
                 f"idempotence=insert keeps one message a subject, but {row.subject!r} comes twice"
@@ -119,7 +120,7 @@ def _requests(
             subject=row.subject,
             data=row.data,
             headers=row.headers,
-            msg_id=own or (identity.row(number) if numbered else None),
+            msg_id=own or (ids.next_id(row) if ids is not None else None),
             expected_stream=options.stream,
             expected_last_subject_seq=0 if inserts else None,
             ttl=row.ttl,

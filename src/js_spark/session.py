@@ -40,6 +40,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     # A handful of partitions: the default of 200 makes small jobs wait for empty tasks.
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Otherwise a micro-batch that is repeated may have other tasks, and the sink knows the rows of
+    # each task by the task.
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
 }
 
 

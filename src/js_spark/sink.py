@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from js_core.errors import StreamNotFound
 from js_spark.errors import OptionError
 from js_spark.ledger import LedgerWriter
+from js_spark.ledger_tasks import refuse_other_tasks
 from js_spark.passing import through
 from js_spark.publish_task import publish_rows
 from js_spark.sink_options import SinkOptions
@@ -27,7 +28,7 @@ from js_spark.task_identity import TaskIdentity
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from js_sync import JetStream, Stream
+    from js_sync import Connection, JetStream, Stream
 
 __all__ = ["JetStreamStreamWriter", "JetStreamWriter"]
 
@@ -52,14 +53,22 @@ class _Writing:
             identity.check()
         rows = self._rows.read(iterator)
         with options.connection.connect_in_task(options.ack_timeout) as nc:
-            settings = options.connection
-            jet = nc.jetstream(domain=settings.domain, prefix=settings.api_prefix)
+            jet = _jetstream(nc, options)
             stream = _promised(jet, options)
             if options.idempotence == "ledger" and stream is not None:
                 return LedgerWriter(nc, stream, options, identity).write(rows)
             held = None if stream is None else stream.config.duplicate_window
             window = None if held is None else held.total_seconds()
             return publish_rows(jet, options, rows, identity, window)
+
+    def _end(self, messages: list[Any]) -> None:
+        """Every row is acknowledged by now; look whether tasks of another attempt stored more."""
+        options = self._options
+        if options.idempotence == "ledger":
+            with options.connection.connect_in_task(options.ack_timeout) as nc:
+                stream = _promised(_jetstream(nc, options), options)
+                if stream is not None:
+                    refuse_other_tasks(stream, messages, options.ack_timeout)
 
 
 class JetStreamWriter(_Writing, DataSourceArrowWriter):
@@ -72,7 +81,8 @@ class JetStreamWriter(_Writing, DataSourceArrowWriter):
         return self._write(iterator)
 
     def commit(self, messages: list[Any]) -> None:
-        """Do nothing: every row is acknowledged by now."""
+        """Raise `LedgerError` if an earlier attempt had tasks that this one does not have."""
+        self._end(messages)
 
     def abort(self, messages: list[Any]) -> None:
         """Do nothing: what is stored stays, and a repeat does not store it again."""
@@ -90,10 +100,16 @@ class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
         return self._write(iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Do nothing: every row is acknowledged by now."""
+        """Raise `LedgerError` if an earlier attempt had tasks that this one does not have."""
+        self._end(messages)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Do nothing: what is stored stays, and a repeat does not store it again."""
+
+
+def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
+    settings = options.connection
+    return nc.jetstream(domain=settings.domain, prefix=settings.api_prefix)
 
 
 def _promised(jet: JetStream, options: SinkOptions) -> Stream | None:

@@ -30,7 +30,7 @@ class SinkOptions:
     - ``none``: stores its rows again (at least once);
     - ``msgId``: stores none twice within the stream's duplicate window;
     - ``insert``: stores no subject twice, so each row needs a subject of its own;
-    - ``ledger``: continues where the last attempt ended, without a limit in time. Rows go in
+    - ``ledger``: stores what other attempts have not stored, without a limit in time. Rows go in
       atomic batches whose first message is an entry in a ledger, fenced by its last sequence.
     """
 
@@ -40,7 +40,7 @@ class SinkOptions:
     """For rows without a subject of their own."""
     idempotence: Idempotence = "msgId"
     id_column: str | None = None
-    """Column that identifies a row; without it, its place in the write does."""
+    """Column that identifies a row; without it, its content and its task do."""
     write_id: str | None = None
     """Identity of a batch write, so that running it again is a repeated attempt."""
     ledger_subject: str | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from js_core.promises import write_holes
 from js_core.subject_match import matcher
 from js_models import RetentionPolicy, StreamConfig
@@ -9,6 +11,9 @@ from js_spark.errors import OptionError
 from js_spark.sink_options import SinkOptions
 
 __all__ = ["check_promise"]
+
+#: Entries of one task that a stream must keep; they are for 999 rows each.
+_ENTRIES: Final = 1000
 
 
 def check_promise(config: StreamConfig, options: SinkOptions) -> None:
@@ -52,6 +57,14 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
             f"stream {config.name} has retention={config.retention.value} and drops an entry of the"
             " ledger once a consumer has acknowledged it, or where none waits for it, so a repeat"
             " would store rows twice. Set retention=limits, or use msgId",
+        )
+    kept = config.max_msgs_per_subject or -1
+    if 0 < kept < _ENTRIES:
+        raise OptionError(
+            "idempotence",
+            f"stream {config.name} keeps {kept} messages a subject, so it drops entries of the"
+            " ledger that say which rows are stored, and a repeat could not go on. Set"
+            f" max_msgs_per_subject=-1, or to {_ENTRIES} or more; or use msgId",
         )
     # Where the entries of a task go: the name of the write and the task's number come behind it.
     entries = f"{options.ledger_subject}.write.0"

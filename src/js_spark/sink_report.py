@@ -8,11 +8,16 @@ __all__ = ["JetStreamCommit"]
 
 
 class JetStreamCommit(WriterCommitMessage):
-    """Rows that a task stored, and rows that an earlier attempt had stored (``present``)."""
+    """Rows that a task stored, and rows that another attempt had stored (``present``).
 
-    def __init__(self, stored: int, present: int) -> None:
+    With a ledger, also the subject of the task's ledger and the number of the micro-batch.
+    """
+
+    def __init__(self, stored: int, present: int, ledger: str = "", batch: int = 0) -> None:
         self.stored = stored
         self.present = present
+        self.ledger = ledger
+        self.batch = batch
 
     def __repr__(self) -> str:
         return f"JetStreamCommit(stored={self.stored}, present={self.present})"

@@ -96,7 +96,7 @@ class RowReader:
             raise SchemaError("a row has no subject; give every row one, or the option 'subject'")
         data = row["data"]
         identity, ttl = row.get(self._identity), row.get("ttl")
-        # To the server an empty identity is none, so such a row would be known by its place.
+        # To the server an empty identity is none, so its content would identify such a row.
         if identity in {None, ""} and self._must_identify:
             held = "null" if identity is None else "empty text"
             raise SchemaError(

@@ -7,7 +7,7 @@ exactly as it was, as long as the stream holds its messages.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -68,10 +68,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         admitted = self._admit(backlog, states, limit)
         if not any(admitted.values()):
             return start
+        gaps = self._gaps(begin, backlog, admitted)
+        if any(gaps.values()):
+            left = {name: count - gaps[name] for name, count in backlog.items()}
+            admitted = admit(self._options, left, _sizes(states))
         self._admitted_at = time.monotonic()
         return Offset(
             {
-                name: self._advance(begin[name], count, states[name])
+                name: self._advance(begin[name], gaps[name], count, states[name])
                 for name, count in admitted.items()
             }
         ).to_json()
@@ -138,16 +142,36 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         # A query that ends with what is there must not wait for more.
         if self._target is None and is_too_little(self._options, backlog, waited):
             return dict.fromkeys(backlog, 0)
-        return admit(self._options, backlog, {name: s.mean_size for name, s in states.items()})
+        return admit(self._options, backlog, _sizes(states))
 
-    def _advance(self, position: Position, count: int, state: StreamState) -> Position:
-        if not count:
+    def _gaps(
+        self, begin: Mapping[str, Position], backlog: Mapping[str, int], admitted: Mapping[str, int]
+    ) -> dict[str, int]:
+        """Return how many sequences without a message lie in front of each stream's next message.
+
+        A limit does not count them: batches of a sparse stream would be empty, one after another.
+        Streams whose backlog is read as a whole are not asked.
+        """
+        gaps = dict.fromkeys(backlog, 0)
+        for name, count in backlog.items():
+            if admitted[name] < count:
+                low = begin[name].next
+                found = self._leader.seq_from(name, low)
+                gaps[name] = count if found is None else min(count, found - low)
+        return gaps
+
+    def _advance(self, position: Position, gap: int, count: int, state: StreamState) -> Position:
+        if not gap + count:
             return position
         return Position(
-            position.next + count,
+            position.next + gap + count,
             position.created,
             self._filter,
             partition_count(self._options, count),
             position.since,
             state.mark,
         )
+
+
+def _sizes(states: Mapping[str, StreamState]) -> dict[str, float]:
+    return {name: state.mean_size for name, state in states.items()}

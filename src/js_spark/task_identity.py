@@ -78,7 +78,7 @@ class TaskIdentity:
         if self.refusal is not None:
             raise OptionError("writeId", self.refusal)
 
-    def row(self, number: int) -> str:
-        """Return the identity of one row by its place. Raises what `check` does."""
+    def prefix(self) -> str:
+        """Return what the ids of the task's rows begin with. Raises what `check` does."""
         self.check()
-        return f"{self.write}-{self.batch}-{self.partition}-{number}"
+        return f"{self.write}-{self.batch}-{self.partition}-"

@@ -127,7 +127,7 @@ def reported() -> Iterator[tuple[str, type]]:
                     continue
                 parts = ast.walk(node.annotation)
                 words = {each.id for each in parts if isinstance(each, ast.Name)}
-                # `on_deleted`, `on_refused` are choices; `OnCall` is a callable that takes a `Call`.
+                # `on_deleted`, `on_refused` are choices; `OnCall` takes a `Call`.
                 for word in words - {"Callable", "OnCall", "OnDeleted", "OnRefused"}:
                     for found in members(named(word)):
                         yield f"{path.name}: {node.arg}: {word}", found

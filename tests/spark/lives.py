@@ -110,9 +110,9 @@ class Life:
             time.sleep(0.02)
         return None
 
-    def wait(self) -> int:
-        """Return the exit code of the program."""
-        return self._process.wait(_PATIENCE)
+    def wait(self, patience: float = _PATIENCE) -> int:
+        """Return the exit code of the program, which ends within so many seconds."""
+        return self._process.wait(patience)
 
     def wait_for_all(self) -> None:
         """Return when no process is left: the others end by themselves when the program has."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from js_core.errors import (
 )
 from js_spark.errors import LedgerError, SchemaError
 from js_spark.ledger import CHUNK, LedgerWriter
+from js_spark.ledger_tasks import refuse_other_tasks
 from js_spark.sink_options import SinkOptions
 from js_spark.sink_report import JetStreamCommit
 from js_spark.sink_rows import OutMessage
@@ -32,6 +36,7 @@ class Troubled:
 
     def __init__(self, nc: Connection, *troubles: Callable[..., Any] | None) -> None:
         self._nc = nc
+        self.server_info = nc.server_info
         self._troubles = list(troubles)
         self.requests = 0
 
@@ -55,6 +60,19 @@ def lost_question(nc: Connection, subject: str, data: bytes, **options: Any) -> 
     raise RequestTimeout("the question was lost")
 
 
+class DiedError(Exception):
+    """The end of an attempt."""
+
+
+def death(nc: Connection, subject: str, data: bytes, **options: Any) -> Any:
+    raise DiedError
+
+
+def death_after(nc: Connection, subject: str, data: bytes, **options: Any) -> Any:
+    nc.request(subject, data, **options)
+    raise DiedError
+
+
 def nobody(nc: Connection, subject: str, data: bytes, **options: Any) -> Any:
     raise NoResponders("no leader")
 
@@ -65,12 +83,23 @@ def nc(server: NatsServer) -> Iterator[Connection]:
         yield connection
 
 
-def write(nc: Any, stream: Stream, rows: int, batch: int = 0, **options: Any) -> JetStreamCommit:
+def write(
+    nc: Any,
+    stream: Stream,
+    rows: int,
+    batch: int = 0,
+    partition: int = 0,
+    order: Callable[[list[int]], Iterable[int]] = list,
+    **options: Any,
+) -> JetStreamCommit:
+    """Write numbered rows, in an order that is theirs unless given."""
     prefix = stream.name.lower()
     given = {"nats.servers": "nats://127.0.0.1:1", "stream": stream.name, "idempotence": "ledger"}
     parsed = SinkOptions.parse({**given, "ledgerSubject": f"{prefix}.ledger", **options})
-    messages = (OutMessage(f"{prefix}.n", b"%d" % at, None, None, None) for at in range(rows))
-    return LedgerWriter(nc, stream, parsed, TaskIdentity("w", batch, 0)).write(messages)
+    messages = (
+        OutMessage(f"{prefix}.n", b"%d" % at, None, None, None) for at in order([*range(rows)])
+    )
+    return LedgerWriter(nc, stream, parsed, TaskIdentity("w", batch, partition)).write(messages)
 
 
 def stored(stream: Stream) -> list[int]:
@@ -106,24 +135,99 @@ def test_an_attempt_that_is_not_dead_yet_stores_nothing_twice(
         return own.request(subject, data, **options)
 
     report = write(Troubled(nc, *[None] * at, zombie), stream, ROWS)
-    assert (report.stored, report.present) == (ROWS, 0)
+    assert report.stored + report.present == ROWS
     assert stored(stream) == list(range(ROWS))
 
 
-@pytest.mark.parametrize("rows", [CHUNK - 1, CHUNK + 1, ROWS - 1, ROWS + 1])
-def test_a_quicker_attempt_with_other_rows_ends_this_one(
-    rows: int, nc: Connection, make_stream: Callable[..., Stream]
+ORDERS: dict[str, Callable[[list[int]], Iterable[int]]] = {
+    "backwards": lambda rows: reversed(rows),
+    "second half first": lambda rows: [*rows[len(rows) // 2 :], *rows[: len(rows) // 2]],
+    "at random": lambda rows: random.Random(7).sample(rows, len(rows)),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("batches", range(1, BATCHES + 1))
+def test_a_repeat_may_have_its_rows_in_another_order(
+    batches: int, order: str, nc: Connection, make_stream: Callable[..., Stream]
 ) -> None:
-    """Other rows, or cut into other batches: nothing is stored behind what was not compared."""
+    stream = make_stream(allow_atomic=True)
+    write(nc, stream, 5, batch=0)
+    with pytest.raises(DiedError):
+        write(Troubled(nc, *[None] * (2 * batches - 1), death_after), stream, ROWS, 1)
+    already = len(stored(stream)) - 5
+    report = write(nc, stream, ROWS, 1, order=ORDERS[order])
+    assert (report.stored, report.present) == (ROWS - already, already)
+    assert already == min(batches * CHUNK, ROWS)
+    assert sorted(stored(stream)[5:]) == list(range(ROWS))
+    assert stored(stream)[5 : 5 + already] == list(range(already)), "the first order stays"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("at", range(2 * BATCHES))
+@pytest.mark.parametrize("batches", range(1, BATCHES + 1))
+def test_an_attempt_in_another_order_that_is_not_dead_yet_stores_nothing_twice(
+    at: int, batches: int, order: str, nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    stream = make_stream(allow_atomic=True)
+
+    def zombie(own: Connection, subject: str, data: bytes, **options: Any) -> Any:
+        # It ends when it has sent some batches, or all.
+        with suppress(DiedError):
+            write(Troubled(nc, *[None] * (2 * batches), death), stream, ROWS, order=ORDERS[order])
+        return own.request(subject, data, **options)
+
+    write(Troubled(nc, *[None] * at, zombie), stream, ROWS)
+    assert sorted(stored(stream)) == list(range(ROWS))
+
+
+def test_equal_rows_are_counted(nc: Connection, make_stream: Callable[..., Stream]) -> None:
+    stream = make_stream(allow_atomic=True)
+    thrice: Callable[[list[int]], Iterable[int]] = lambda rows: [*rows, *rows, 0]  # noqa: E731
+    with pytest.raises(DiedError):
+        write(Troubled(nc, None, None, death), stream, CHUNK, order=thrice)
+    report = write(nc, stream, CHUNK, order=lambda rows: reversed([*thrice(rows)]))
+    assert (report.stored, report.present) == (CHUNK + 1, CHUNK)
+    expected = Counter(dict.fromkeys(range(CHUNK), 2))
+    expected[0] = 3
+    assert Counter(stored(stream)) == expected
+
+
+def test_small_messages_make_small_batches(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    """An entry has the keys of its rows, and must not be larger than the stream takes."""
+    stream = make_stream(allow_atomic=True, max_msg_size=1000)
+    assert write(nc, stream, 100).stored == 100
+    assert stored(stream) == list(range(100))
+    assert write(nc, stream, 100, order=lambda rows: reversed(rows)).present == 100
+
+
+def test_a_ledger_without_its_older_entries_is_refused(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    stream = make_stream(allow_atomic=True)
+    write(nc, stream, ROWS)
+    first, *_ = stream.read(subjects=f"{stream.name.lower()}.ledger.w.0")
+    stream.delete_message(first.seq)
+    with pytest.raises(LedgerError, match="entries of batch 0 are gone"):
+        write(nc, stream, ROWS)
+    assert stored(stream) == list(range(ROWS))
+
+
+def test_a_quicker_attempt_with_other_rows_ends_this_one(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    """Nothing is stored behind rows that this attempt does not have."""
     stream = make_stream(allow_atomic=True)
 
     def other_attempt(own: Connection, subject: str, data: bytes, **options: Any) -> Any:
-        write(nc, stream, rows)
+        write(nc, stream, ROWS + 1)
         return own.request(subject, data, **options)
 
-    with pytest.raises(LedgerError, match=f"other rows meanwhile: {rows} are stored"):
+    with pytest.raises(LedgerError, match=f"stored {ROWS + 1} rows, 1 of which are not among"):
         write(Troubled(nc, other_attempt), stream, ROWS)
-    assert stored(stream) == list(range(rows))
+    assert stored(stream) == list(range(ROWS + 1))
 
 
 def test_a_batch_whose_leader_went_is_sent_again(
@@ -190,16 +294,33 @@ def test_others_in_the_ledger_are_told(nc: Connection, make_stream: Callable[...
         return own.request(subject, data, **options)
 
     # The other one stored other rows behind the same fence.
-    with pytest.raises(LedgerError, match=r"another attempt .* other rows meanwhile: 5 are stored"):
-        write(Troubled(nc, other_attempt), stream, 10)
+    with pytest.raises(LedgerError, match=r"stored 5 rows, 1 of which are not among the 4 rows"):
+        write(Troubled(nc, other_attempt), stream, 4)
     assert stored(stream) == list(range(5))
-    with pytest.raises(LedgerError, match="the 5 rows that an earlier attempt"):
+    with pytest.raises(LedgerError, match="other attempts of batch 0 stored 5 rows, 2 of which"):
         write(nc, stream, 3)
     write(nc, stream, 3, batch=4)
     with pytest.raises(LedgerError, match="the ledger is at batch 4, this is batch 3"):
         write(nc, stream, 3, batch=3)
-    with pytest.raises(LedgerError, match="are not the first rows"):
+    with pytest.raises(LedgerError, match="stored 3 rows, 1 of which"):
         write(nc, stream, 2, batch=4)
     nc.request(f"{stream.name.lower()}.ledger.w.0", json.dumps({"other": 1}).encode())
     with pytest.raises(LedgerError, match="no ledger entry"):
         write(nc, stream, 3, batch=5)
+
+
+def test_tasks_that_a_repeat_does_not_have_are_told(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    """Fewer tasks, with the rows of all, compare nothing with the ledgers of the others."""
+    stream = make_stream(allow_atomic=True)
+    earlier = [write(nc, stream, 5, batch=3, partition=at) for at in range(3)]
+    refuse_other_tasks(stream, earlier, 10.0)
+    with pytest.raises(
+        LedgerError, match=r"ledger\.w\.2: an earlier attempt of batch 3 stored rows"
+    ):
+        refuse_other_tasks(stream, earlier[:2], 10.0)
+    # Entries of the batches before do not count, and neither do tasks without rows.
+    later = [write(nc, stream, rows, batch=4, partition=at) for at, rows in enumerate([5, 0])]
+    refuse_other_tasks(stream, later, 10.0)
+    refuse_other_tasks(stream, [], 10.0)

@@ -81,12 +81,20 @@ def test_ranges_cover_exactly(start: int, size: int, parts: int) -> None:
         ({"maxMessagesPerPartition": "10", "minPartitions": "2"}, 95, 10),
         ({}, 1, 1),
         ({}, 19_999, 1),
+        ({}, 100_000_000, 100),
+        ({"minPartitions": "4"}, 100_000_000, 4),
     ],
 )
 def test_the_number_of_partitions_follows_size_and_options(
     given_options: dict[str, str], size: int, parts: int
 ) -> None:
     assert partition_count(options(**given_options), size) == parts
+
+
+def test_the_number_of_partitions_follows_the_cores_of_the_session() -> None:
+    assert partition_count(options(), 10_000_000, cores=64) == 64
+    assert partition_count(options(), 40_000, cores=64) == 2
+    assert partition_count(options(), 10_000_000, cores=2) == 10
 
 
 def test_limits_are_shared_in_proportion() -> None:

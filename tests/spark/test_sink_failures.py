@@ -3,7 +3,7 @@
 Each write has two tasks, and each task dies twice: one before it publishes, the other one in the
 middle, then both when all their rows are stored and Spark does not know it yet. The third attempt
 ends well, and one is left for what a busy machine may do to a task. They die by an error or by
-`kill -9` of their Python worker.
+`kill -9` of their Python worker. Each attempt has its rows in another order, as behind a shuffle.
 """
 
 from __future__ import annotations
@@ -117,10 +117,18 @@ def dying_source() -> type:
             moment, *at, way = (ends[attempt] if attempt < len(ends) else "never -").split()
             if moment == "before":
                 self.die(way)
+            iterator = self.mixed(iterator, attempt)
             message = super().write(self.until(iterator, int(at[0]), way) if at else iterator)
             if moment == "after":
                 self.die(way)
             return message
+
+        def mixed(self, iterator: Any, attempt: int) -> Any:
+            import pyarrow as pa
+
+            table = pa.Table.from_batches(iterator)
+            order = random.Random(attempt).sample(range(table.num_rows), table.num_rows)
+            yield from table.take(pa.array(order)).to_batches(100)
 
         def until(self, iterator: Any, at: int, way: str) -> Any:
             rows = 0

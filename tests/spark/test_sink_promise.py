@@ -33,6 +33,7 @@ def check(config: dict[str, Any], **options: str) -> None:
         ({"allow_atomic": True, "retention": "workqueue"}, LEDGER, "retention=workqueue and drops"),
         ({"allow_atomic": True}, {**LEDGER, "ledgerSubject": "t"}, "'t.write.0'"),
         ({"allow_atomic": True, "subjects": ["s.*"]}, LEDGER, "'s.ledger.write.0'"),
+        ({"allow_atomic": True, "max_msgs_per_subject": 1}, LEDGER, "keeps 1 messages a subject"),
         ({"subject_transform": MOVED}, {"idempotence": "insert"}, "subject_transform is t.>"),
     ],
 )
@@ -48,6 +49,7 @@ def test_a_stream_that_breaks_the_promise_is_refused(
     [
         ({"allow_atomic": True}, LEDGER),
         ({"allow_atomic": True, "retention": "limits"}, LEDGER),
+        ({"allow_atomic": True, "max_msgs_per_subject": 1000}, LEDGER),
         ({"subjects": [">"], "allow_atomic": True}, {**LEDGER, "ledgerSubject": "t"}),
         ({"subject_transform": MOVED}, {"idempotence": "none"}),
         ({"duplicate_window": timedelta(minutes=2)}, {"idempotence": "msgId"}),

@@ -182,7 +182,7 @@ def test_an_id_column_has_no_null() -> None:
     batch = pa.RecordBatch.from_pylist([{"data": "x", "id": ""}])
     with pytest.raises(SchemaError, match="has empty text in column 'id', the option idColumn"):
         next(reader("data string, id string", idColumn="id").read(iter([batch])))
-    # Without the option the column is a wish: a row without one is known by its place.
+    # Without the option the column may be empty: its content identifies such a row.
     batch = pa.RecordBatch.from_pylist([{"data": "x", "msg_id": None}])
     assert next(reader("data string, msg_id string").read(iter([batch]))).identity is None
 

@@ -13,13 +13,13 @@ from js_spark.task_identity import TaskIdentity
 
 def test_two_writes_of_one_batch_have_names_of_their_own() -> None:
     one, two = (TaskIdentity.within("q", 3, 0, name) for name in ("one", "two"))
-    assert one.row(5) == "q-one-3-0-5"
-    assert two.row(5) == "q-two-3-0-5"
+    assert one.prefix() == "q-one-3-0-"
+    assert two.prefix() == "q-two-3-0-"
 
 
 def test_a_write_within_a_batch_needs_a_name() -> None:
     shared = TaskIdentity.within("q", 3, 0, None)
-    for ask in (shared.check, lambda: shared.row(0)):
+    for ask in (shared.check, shared.prefix):
         with pytest.raises(OptionError, match="'writeId': is required for a batch write within"):
             ask()
 
@@ -45,9 +45,9 @@ def here(monkeypatch: pytest.MonkeyPatch, properties: Mapping[str, str]) -> Task
 def test_a_write_whose_batch_nobody_tells_has_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     session = {"spark.sql.streaming.internal.stateStore.partitions": "2"}
     stray = here(monkeypatch, session)
-    for ask in (stray.check, lambda: stray.row(0)):
+    for ask in (stray.check, stray.prefix):
         with pytest.raises(OptionError, match="'writeId': does not identify a write within"):
             ask()
     told = {**session, "sql.streaming.queryId": "q", "streaming.sql.batchId": "3"}
-    assert here(monkeypatch, told).row(5) == "q-w-3-2-5"
-    assert here(monkeypatch, {}).row(5) == "w-0-2-5"
+    assert here(monkeypatch, told).prefix() == "q-w-3-2-"
+    assert here(monkeypatch, {}).prefix() == "w-0-2-"

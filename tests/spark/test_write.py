@@ -174,9 +174,45 @@ def test_a_write_with_an_identity_can_be_run_again(
     entries = read(stream.name, subject=f"{stream.name.lower()}.ledger.job-7.*").collect()
     assert len(entries) == 4, "two partitions of 1250 rows in chunks of 999"
     other = numbered(spark, stream, 2500).selectExpr("subject", "concat(data, ' ') data")
-    with pytest.raises(PySparkException, match="are not the first rows of this attempt"):
+    with pytest.raises(PySparkException, match="are not among the"):
         write(other, stream, writeId="job-7", **ledger)
     assert ids_of(read, stream, "n.*") == list(range(2500))
+
+
+@pytest.mark.parametrize("mode", ["msgId", "ledger"])
+def test_a_repeat_may_have_the_rows_of_its_tasks_in_another_order(
+    spark: SparkSession,
+    make_stream: Make,
+    write: Write,
+    read: Callable[..., DataFrame],
+    mode: str,
+) -> None:
+    """Every third row is equal to others, of its own task and of the other one."""
+    stream = make_stream(allow_atomic=True)
+    subject = stream.name.lower()
+    rows = spark.range(0, 5000, 1, 2).selectExpr(
+        f"'{subject}.n' subject", "to_json(struct(IF(id % 3 = 0, 0, id) AS id)) data", "id"
+    )
+    options = {"idempotence": mode, "writeId": "job"}
+    if mode == "ledger":
+        options["ledgerSubject"] = f"{subject}.ledger"
+    write(rows.drop("id"), stream, **options)
+    expected = sorted(0 if at % 3 == 0 else at for at in range(5000))
+    assert ids_of(read, stream, "n") == expected
+    write(rows.sortWithinPartitions(rows["id"].desc()).drop("id"), stream, **options)
+    assert ids_of(read, stream, "n") == expected
+
+
+def test_a_repeat_with_fewer_tasks_fails(
+    spark: SparkSession, make_stream: Make, write: Write
+) -> None:
+    """The rows of the task that is missing are in another one, which cannot know that."""
+    stream = make_stream(allow_atomic=True)
+    rows = numbered(spark, stream, 100).drop("id")
+    options = {"idempotence": "ledger", "ledgerSubject": f"{stream.name.lower()}.ledger"}
+    write(rows, stream, writeId="job", **options)
+    with pytest.raises(PySparkException, match=r"ledger\.job\.1: an earlier attempt of batch 0"):
+        write(rows.coalesce(1), stream, writeId="job", **options)
 
 
 def test_an_id_column_identifies_rows_whatever_their_place(

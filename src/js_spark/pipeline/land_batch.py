@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from js_spark.errors import CheckpointError, JournalError
-from js_spark.land_job import LandJob, ranges_of
+from js_spark.land_job import LandJob, cores_of, ranges_of
 from js_spark.leader import Leader
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog
 from js_spark.pipeline.checkpoint import Checkpoint
@@ -112,7 +112,9 @@ class BatchLander:
         job = LandJob(options, self._source.tables, tables.folder, entry.batch)
         last = self._log.known(entry.batch - 1)
         before = None if last is None else last.mark
-        ranges = ranges_of(self._leader, options, entry.start, entry.position, before)
+        ranges = ranges_of(
+            self._leader, options, entry.start, entry.position, before, cores_of(spark)
+        )
         landed = job.run(spark, ranges)
         put_landed(tables, job, landed)
         return sum(each.rows for each in landed)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from js_spark.errors import DataLossError, SparkSourceError
-from js_spark.land_job import LandJob, by_table, ranges_of
+from js_spark.land_job import LandJob, by_table, cores_of, ranges_of
 from js_spark.leader import Leader
 from js_spark.other_stream import why_other
 from js_spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
@@ -131,7 +131,7 @@ def _landed_aside(
     options = evolve(source.source_options, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
-        ranges = ranges_of(leader, options, entry.start, entry.position)
+        ranges = ranges_of(leader, options, entry.start, entry.position, cores=cores_of(spark))
     files = by_table(job.run(spark, ranges))
     return {table: Written(table, tuple(paths)) for table, paths in files.items()}
 
