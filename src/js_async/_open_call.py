@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from js_core.calls import Call
 from js_core.deadline import monotonic
 from js_core.errors import BadArgument, OutcomeUnknown, TwinstreamError
-from js_core.publish import PublishFailure, peek
+from js_core.publish import PublishFailure
 
 if TYPE_CHECKING:
     from js_async._under_way import Outcome, UnderWay
@@ -99,7 +99,7 @@ def telling(
 def _call_of(entry: UnderWay, outcome: Outcome) -> Call:
     stream, error = entry.request.expected_stream, None
     if isinstance(outcome, PublishFailure):
-        error = peek(outcome)
+        error = outcome.peek()
     else:
         stream = outcome.stream
     return Call(
