@@ -136,7 +136,7 @@ def hint_attributes(owner: type[T]) -> type[T]:
     names = ATTRIBUTES[owner.__name__]
     for name in names:
         setattr(owner, name, _Absent(name))
-    offered = owner.__dir__
+    offered: Any = owner.__dir__
 
     def without(self: object) -> list[str]:
         return [name for name in offered(self) if name not in names]

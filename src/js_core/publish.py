@@ -39,7 +39,6 @@ __all__ = [
     "check_data",
     "check_message_id",
     "check_size",
-    "peek",
     "publish_headers",
     "request_of",
     "several",
@@ -147,39 +146,6 @@ LISTED: Final = 100
 """Failures that a `PublishFailures` lists; it counts the others."""
 
 
-@frozen(repr=False, match_args=False)
-class PublishFailure:
-    """A message of a bulk writer that was not acknowledged, and why.
-
-    A program has looked at a failure once it reads `error`. The writer that handed it over raises
-    `PublishFailures` in the end for those that nothing has looked at.
-    """
-
-    request: PublishRequest
-    _error: TwinstreamError = field(alias="error")
-    # At most one: the writer's list, until the error is read. Taken out by one atomic step.
-    _unread: list[UnreadFailures] = field(init=False, factory=list, eq=False)
-
-    __match_args__ = ("request", "error")
-
-    @property
-    def error(self) -> TwinstreamError:
-        """Why the message was not acknowledged. Reading it counts as looking at the failure."""
-        try:
-            unread = self._unread.pop()
-        except IndexError:
-            pass
-        else:
-            unread.discard(self)
-        return self._error
-
-    def __repr__(self) -> str:
-        return f"PublishFailure(request={self.request!r}, error={self._error!r})"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (PublishFailure, (self.request, self._error))
-
-
 class UnreadFailures:
     """The failures of a bulk writer whose `error` the program has not read.
 
@@ -203,9 +169,7 @@ class UnreadFailures:
             self._listed[id(failure)] = failure
         else:
             self._unlisted.append(None)
-        # The frames of whoever read the answer refer to the writer, which could not be dropped.
-        _forget_frames(failure._error)
-        failure._unread.append(self)
+        failure.enter(self)
 
     def discard(self, failure: PublishFailure) -> None:
         """Remove a failure whose error is being read."""
@@ -222,6 +186,49 @@ class UnreadFailures:
         return PublishFailures(failures[:LISTED], count) if count else None
 
 
+@frozen(repr=False, match_args=False)
+class PublishFailure:
+    """A message of a bulk writer that was not acknowledged, and why.
+
+    A program has looked at a failure once it reads `error`. The writer that handed it over raises
+    `PublishFailures` in the end for those that nothing has looked at.
+    """
+
+    request: PublishRequest
+    _error: TwinstreamError = field(alias="error")
+    # At most one: the writer's list, until the error is read. Taken out by one atomic step.
+    _unread: list[UnreadFailures] = field(init=False, factory=list[UnreadFailures], eq=False)
+
+    __match_args__ = ("request", "error")
+
+    @property
+    def error(self) -> TwinstreamError:
+        """Why the message was not acknowledged. Reading it counts as looking at the failure."""
+        try:
+            unread = self._unread.pop()
+        except IndexError:
+            pass
+        else:
+            unread.discard(self)
+        return self._error
+
+    def peek(self) -> TwinstreamError:
+        """Return the error; this does not count as looking at the failure."""
+        return self._error
+
+    def enter(self, unread: UnreadFailures) -> None:
+        """Note in which list it is until its error is read; the writer calls it."""
+        # The frames of whoever read the answer refer to the writer, which could not be dropped.
+        _forget_frames(self._error)
+        self._unread.append(unread)
+
+    def __repr__(self) -> str:
+        return f"PublishFailure(request={self.request!r}, error={self._error!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (PublishFailure, (self.request, self._error))
+
+
 def _forget_frames(error: BaseException) -> None:
     chain = [error]
     for each in chain:
@@ -229,11 +236,6 @@ def _forget_frames(error: BaseException) -> None:
         for other in (each.__cause__, each.__context__):
             if other is not None and other not in chain:
                 chain.append(other)
-
-
-def peek(failure: PublishFailure) -> TwinstreamError:
-    """Return why a message failed; this does not count as looking at the failure."""
-    return failure._error
 
 
 def check_data(subject: str, data: object) -> None:

@@ -18,7 +18,6 @@ from js_core.publish import (
     PublishFailure,
     PublishRequest,
     UnreadFailures,
-    peek,
     publish_headers,
     several,
 )
@@ -206,7 +205,15 @@ def test_reading_the_error_is_what_counts_as_looking_at_a_failure() -> None:
     unread, given = UnreadFailures(is_wanted=True), [failure(n) for n in range(4)]
     for each in given:
         unread.add(each)
-    looks_of_nothing = (repr, str, peek, hash, copy.copy, copy.deepcopy, pickle.dumps)
+    looks_of_nothing = (
+        repr,
+        str,
+        PublishFailure.peek,
+        hash,
+        copy.copy,
+        copy.deepcopy,
+        pickle.dumps,
+    )
     assert [look(given[0]) is not None for look in looks_of_nothing] == [True] * 7
     assert given[0] == copy.copy(given[0])
     assert given[1].error is given[1].error
