@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Final
+from typing import Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +37,7 @@ _BEGINS: Final = {
 }
 """How a value of each of the reader's kinds begins."""
 
+_TEXTS: Final = pa.map_(pa.string(), pa.string())
 _FEW: Final = 64
 """A number of members that less than one message in so many has is unusual."""
 
@@ -118,8 +120,7 @@ class ArrowJson:
         for spec in self._columns:
             if spec.name in self._takes:
                 rows = members[spec.name].rows(_column(table, spec.name), text)
-                column = self._converted(spec, rows, members[spec.name].values, found)
-                made[spec.name] = pa.array(column, arrow_type(spec.dataType))
+                made[spec.name] = self._converted(spec, rows, members[spec.name].values, found)
         if found.bad:
             raise Refused(found.bad)
         shaped = self._rows(table, made)
@@ -129,9 +130,9 @@ class ArrowJson:
 
     def _converted(
         self, spec: StructField, rows: Sequence[int], values: list[object], found: _Found
-    ) -> list[object]:
+    ) -> pa.Array:
         """Return a column of values that were cut."""
-        take, name = self._takes[spec.name], spec.name
+        take, name, kind = self._takes[spec.name], spec.name, arrow_type(spec.dataType)
         column: list[object] = [None] * found.size
         if len(rows) < found.size and not _takes_nothing(take):
             found.bad.extend(set(range(found.size)).difference(rows))
@@ -142,7 +143,9 @@ class ArrowJson:
             except Misfit:
                 pass  # found below
             else:
-                return column
+                return pa.array(column, kind)
+        if kind.equals(_TEXTS) and (made := _text_maps(rows, values, found.size)) is not None:
+            return made
         inner: Extras = {}
         for row, value in zip(rows, values, strict=True):
             try:
@@ -152,7 +155,7 @@ class ArrowJson:
             if inner:
                 found.nested(row).update(inner)
                 inner = {}
-        return column
+        return pa.array(column, kind)
 
     def _refusal(self, error: str, payloads: pa.Array) -> Refused:
         """Return a refusal that points at the messages that the reader's error is about."""
@@ -210,6 +213,25 @@ class _Found:
         for row, text in zip(self._extras, made, strict=True):
             texts[row] = text
         return pa.array(texts, pa.string())
+
+
+def _text_maps(rows: Sequence[int], values: Sequence[object], size: int) -> pa.Array | None:
+    """Return maps of texts at once, or nothing if a value is anything else."""
+    maps = [cast(dict[str, object], each) for each in values if isinstance(each, dict)]
+    if len(maps) != len(values):
+        return None
+    starts: list[int | None] = [None] * (size + 1)
+    starts[size] = 0
+    for row, start in zip([*rows, size], accumulate(map(len, maps), initial=0), strict=True):
+        starts[row] = start
+    try:
+        return pa.MapArray.from_arrays(
+            pa.array(starts, pa.int32()),
+            pa.array(chain.from_iterable(maps), pa.string()),
+            pa.array(chain.from_iterable(each.values() for each in maps), pa.string()),
+        )
+    except (pa.ArrowException, UnicodeEncodeError):
+        return None
 
 
 def _has_text(value: object) -> bool:

@@ -11,19 +11,29 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
 
-from js_spark.json_text import value_at
+from js_spark.json_text import value_at, values_of
 from js_spark.misfit import Misfit
 from js_spark.refusal import Refused
 
 __all__ = ["CutMember", "Cutter", "can_cut"]
 
 _NAME: Final = re.compile(r"\w[\w .$@/-]*")
+_BLANK: Final = r"[ \t\r\n]*"
+_TEXT: Final = r'"[^"\\\n]*"'
+_FLAT: Final = r'[^][{}"]*'
+#: Texts without escapes, other scalars, and objects of nothing but such. None can end elsewhere
+#: than JSON ends it, so many can be read as one array.
+_SIMPLE: Final = (
+    rf"{_TEXT}|\{{{_FLAT}(?:{_TEXT}{_FLAT})*\}}"
+    r"|(?:-?[0-9]+(?:\.[0-9]+)?|true|false|null)(?=[ \t\r\n,}])"
+)
 _OPEN: Final = frozenset("{,")
 _SPACE: Final = " \t\r\n"
 
@@ -76,9 +86,9 @@ class Cutter:
 
     def __init__(self, names: Collection[str]) -> None:
         self._names: Final = tuple(names)
-        self._key: Final = re.compile(
-            r'"(%s)"[ \t\r\n]*:[ \t\r\n]*' % "|".join(map(re.escape, sorted(names)))
-        )
+        either = "|".join(map(re.escape, sorted(names)))
+        self._key: Final = re.compile(rf'"({either})"{_BLANK}:{_BLANK}')
+        self._simple: Final = re.compile(rf'("(?:{either})"{_BLANK}:{_BLANK})({_SIMPLE})?')
 
     def cut(self, text: str) -> tuple[bytes, dict[str, CutMember]]:
         """Return the text with numbers, and what was cut.
@@ -86,6 +96,34 @@ class Cutter:
         Raises :class:`~js_spark.refusal.Refused` for a value that Python cannot read.
         """
         members = {name: CutMember(secrets.randbits(60)) for name in self._names}
+        pieces = self._in_bulk(text, members) or self._one_by_one(text, members)
+        return "".join(pieces).encode(), members
+
+    def _in_bulk(self, text: str, members: dict[str, CutMember]) -> list[str] | None:
+        """Cut simple values at once; return nothing if one is not simple."""
+        pieces = self._simple.split(text)
+        befores, keys, raw = pieces[:-1:3], pieces[1::3], pieces[2::3]
+        if None in raw or not all(before[-1:] in _OPEN for before in befores):
+            return None
+        try:
+            values = values_of(raw)
+        except (Misfit, ValueError, RecursionError):
+            return None
+        starts = list(accumulate(map(len, pieces)))[::3]
+        if len(members) == 1:
+            (member,) = members.values()
+            member.values.extend(values)
+            member.starts.extend(starts[: len(values)])
+            pieces[2::3] = map(str, range(member.first, member.first + len(values)))
+            return pieces
+        for at, (key, value) in enumerate(zip(keys, values, strict=True)):
+            member = members[key[1 : key.rindex('"')]]
+            pieces[3 * at + 2] = str(member.first + len(member.values))
+            member.values.append(value)
+            member.starts.append(starts[at])
+        return pieces
+
+    def _one_by_one(self, text: str, members: dict[str, CutMember]) -> list[str]:
         pieces: list[str] = []
         add, search, end = pieces.append, self._key.search, 0
         match = search(text)
@@ -104,7 +142,7 @@ class Cutter:
                 place = end
             match = search(text, place)
         add(text[end:])
-        return "".join(pieces).encode(), members
+        return pieces
 
 
 def _is_key(text: str, start: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from js_spark.misfit import Misfit
 
-__all__ = ["parse", "to_json", "to_json_each", "value_at"]
+__all__ = ["parse", "to_json", "to_json_each", "value_at", "values_of"]
 
 #: Digits of a whole number that is surely converted: the least limit that Python can be given.
 _FEW_DIGITS: Final = 640
@@ -63,6 +63,18 @@ def value_at(text: str, place: int) -> tuple[object, int]:
     if text.count(":", place, end) != (len(value) if isinstance(value, dict) else 0):
         return _VALUES.raw_decode(text, place)
     return value, end
+
+
+def values_of(texts: Sequence[str]) -> list[object]:
+    """Return the values of texts that hold no object within another; raises as `value_at` does."""
+    whole = f"[{','.join(texts)}]"
+    values: list[object] = _LOOSE.decode(whole)
+    names = sum(len(each) for each in values if isinstance(each, dict))
+    if whole.count(":") != names:  # see value_at
+        values = _VALUES.decode(whole)
+    if len(values) != len(texts):
+        raise ValueError("a text that holds more than a value")
+    return values
 
 
 def to_json(value: object) -> str:
