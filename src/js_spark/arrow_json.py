@@ -43,8 +43,7 @@ _FEW: Final = 64
 
 
 class ArrowJson:
-    """Decodes blocks of messages; raises :class:`~js_spark.refusal.Refused` for one that it
-    cannot answer for.
+    """Decodes blocks of messages, or raises :class:`~js_spark.refusal.Refused`.
 
     The members named in ``cuts`` are cut out and converted alone: columns of any type, and members
     without a column, which are extras. Others without a column are refused with ``strict``, and
@@ -68,7 +67,9 @@ class ArrowJson:
         self._takes: Final[dict[str, Take]] = {
             f.name: member_converter(f, lenient=lenient) for f in columns if f.name in cuts
         }
-        self._others: Final = frozenset(cuts).difference(self._names) if keep_extras else frozenset()
+        self._others: Final = (
+            frozenset(cuts).difference(self._names) if keep_extras else frozenset()
+        )
         self._keep_extras: Final = keep_extras
         self._columns: Final = columns
         self._odd_integers: Final = _odd_integers(columns)
@@ -168,9 +169,7 @@ class ArrowJson:
             return Refused([min(int(row[1]), len(payloads) - 1)], first=True)
         if value := _VALUE.search(error):
             rows = _few(_matches(payloads, self._odd_integers)) if self._odd_integers else []
-            return Refused(
-                rows or _few(pc.match_substring(payloads, ":" + value[1]))
-            )
+            return Refused(rows or _few(pc.match_substring(payloads, ":" + value[1])))
         return Refused(_unusual(payloads))
 
     def _rows(self, table: pa.Table, made: Mapping[str, pa.Array]) -> pa.Array:
@@ -208,7 +207,9 @@ class _Found:
         try:
             made = to_json_each([*self._extras.values()])
         except Misfit:
-            raise Refused([row for row, each in self._extras.items() if not _has_text(each)]) from None
+            raise Refused(
+                [row for row, each in self._extras.items() if not _has_text(each)]
+            ) from None
         texts: list[str | None] = [None] * self.size
         for row, text in zip(self._extras, made, strict=True):
             texts[row] = text

@@ -26,12 +26,11 @@ __all__ = ["CutMember", "Cutter", "can_cut"]
 
 _NAME: Final = re.compile(r"\w[\w .$@/-]*")
 _BLANK: Final = r"[ \t\r\n]*"
-_TEXT: Final = r'"[^"\\\n]*"'
-_FLAT: Final = r'[^][{}"]*'
-#: Texts without escapes, other scalars, and objects of nothing but such. None can end elsewhere
-#: than JSON ends it, so many can be read as one array.
+#: Texts without escapes, objects without brackets inside, and other scalars. Of many that are
+#: joined to one array, only the commas between them can divide its items: so where there are as
+#: many items as texts, each text is one value.
 _SIMPLE: Final = (
-    rf"{_TEXT}|\{{{_FLAT}(?:{_TEXT}{_FLAT})*\}}"
+    r'"[^"\\\n]*"|\{[^][{}\\]*\}'
     r"|(?:-?[0-9]+(?:\.[0-9]+)?|true|false|null)(?=[ \t\r\n,}])"
 )
 _OPEN: Final = frozenset("{,")

@@ -176,4 +176,4 @@ def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array
 
 
 def _true(mask: pa.Array) -> list[int]:
-    return pc.indices_nonzero(mask.fill_null(False)).to_pylist()  # noqa: FBT003
+    return pc.indices_nonzero(mask.fill_null(False)).to_pylist()

@@ -1,36 +1,43 @@
 """``python -m tests.bench.spark_decode``: what unusual messages cost, as ratios to usual ones.
 
-``decode`` is the decoder alone, page by page. ``land`` is all that a task does with pages that it
-has read: columns beside the payload, the division among tables and the writing of Parquet. All
-cases take turns; the seconds are those of this process's CPU, which other work changes less.
+``decode`` is the decoder alone, page by page. ``land`` is all that a task does: it reads a stream,
+decodes it and writes Parquet; Spark takes no part. All cases take turns; the seconds are those of
+this process's CPU, which other work on the machine changes less.
 """
 
 from __future__ import annotations
 
-import io
 import json
+import tempfile
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 import click
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import frozen
 
+import js_sync
 from js_cli.screen import plain_table, results
-from js_core.arrow_page import ArrowPage
+from js_models import StreamConfig
 from js_spark.decode import JsonDecoder
 from js_spark.json_schema import struct_of
+from js_spark.land_job import LandJob
 from js_spark.options import SourceOptions
-from js_spark.split_tables import TableNames, TableSplit
+from js_spark.plan import SequenceRange
+from js_spark.split_tables import TableNames
+from js_testing import NatsServer
 from tests.bench.spark import SCHEMA, payload
 
 PAGE: Final = 20_000
 RARE: Final = 1000
 """One unusual message in so many."""
 
+PARTS: Final = ("decode", "land")
+
+Work = Callable[[], object]
 Change = Callable[[int, dict[str, Any]], object]
 
 
@@ -46,9 +53,10 @@ class Case:
         """Return the JSON Schema."""
         return {**SCHEMA, "properties": {**SCHEMA["properties"], **self.members}}
 
-    def page(self, start: int) -> pa.Array:
-        """Return the payloads of one page."""
-        return pa.array([self._payload(number) for number in range(start, start + PAGE)])
+    def pages(self) -> list[pa.Array]:
+        """Return the payloads of two pages."""
+        made = [self._payload(number) for number in range(2 * PAGE)]
+        return [pa.array(made[:PAGE], pa.binary()), pa.array(made[PAGE:], pa.binary())]
 
     def _payload(self, number: int) -> bytes:
         members = json.loads(payload(number))
@@ -69,6 +77,7 @@ def _with(**more: Any) -> Change:
 
 
 LABELS: Final = {"region": "eu", "shop": "17"}
+WIDE: Final = {"type": "integer", "minimum": 0, "maximum": 2**64 - 1}
 CASES: Final[Mapping[str, Case]] = {
     "clean": Case(_clean),
     "rarely an added member": Case(_rarely(_with(coupon="A17")), limit=2),
@@ -84,44 +93,52 @@ CASES: Final[Mapping[str, Case]] = {
         2.5,
     ),
     "a free-form member": Case(_with(labels=LABELS), {"labels": {}}, 2.5),
-    "a decimal": Case(lambda n, m: m.update(wide=n), {"wide": {"type": "integer"}}),
+    "a decimal": Case(lambda n, m: m.update(wide=n), {"wide": WIDE}),
     "half do not fit": Case(lambda n, m: n % 2 and m.update(amount="12")),
 }
 
 
-def decoding(case: Case) -> Callable[[pa.Array], object]:
-    """Return what decodes a page."""
-    return JsonDecoder(struct_of(case.schema())).decode
+def decoding(case: Case) -> Work:
+    """Return what decodes two pages."""
+    decoder, pages = JsonDecoder(struct_of(case.schema(), uint64="decimal")), case.pages()
+
+    def decode() -> None:
+        for page in pages:
+            decoder.decode(page)
+
+    return decode
 
 
-def landing(case: Case) -> Callable[[pa.Array], object]:
-    """Return what makes a page files of tables."""
+def landing(url: str, folder: Path, case: Case) -> Work:
+    """Return what lands a stream of two pages as one task does; the stream is made here."""
+    stream = f"CASE{list(CASES.values()).index(case)}"
+    with js_sync.connect(url) as nc:
+        jet = nc.jetstream(timeout=60)
+        jet.create_stream(StreamConfig(name=stream, subjects=[stream], allow_direct=True))
+        payloads = [each for page in case.pages() for each in page.to_pylist()]
+        requests = (js_sync.PublishRequest(subject=stream, data=each) for each in payloads)
+        for outcome in jet.publish_many(requests):
+            if isinstance(outcome, js_sync.PublishFailure):
+                raise outcome.error
     options = SourceOptions.parse(
         {
-            "nats.servers": "nats://127.0.0.1",
-            "stream": "ORDERS",
+            "nats.servers": url,
+            "stream": stream,
             "valueFormat": "json",
+            "uint64": "decimal",
             "jsonSchema": json.dumps(case.schema()),
         }
     )
-    split = TableSplit(options, TableNames(table="orders", dead_letters="dead_letters"), 1)
+    folder.joinpath(stream).mkdir()
+    job = LandJob(
+        options, TableNames(table="orders", dead_letters="dead_letters"), folder / stream, 1
+    )
+    part = SequenceRange(stream, 1, len(payloads) + 1, "direct")
 
-    def land(payloads: pa.Array) -> None:
-        size = len(payloads)
-        page = ArrowPage(
-            seqs=pa.array(range(1, size + 1), pa.int64()),
-            subjects=pa.array([b"orders.new"] * size),
-            times=pa.array(range(size), pa.int64()),
-            headers=pa.array([b""] * size),
-            payloads=payloads,
-        )
-        for _, rows in split.split(page, "ORDERS"):
-            pq.write_table(pa.Table.from_batches([rows]), io.BytesIO())
+    def land() -> None:
+        assert sum(each.rows for each in job.land(part)) == len(payloads)
 
     return land
-
-
-WORKS: Final = {"decode": decoding, "land": landing}
 
 
 @frozen
@@ -135,36 +152,41 @@ class Seconds:
         return median(a / b for a, b in zip(self.rounds, clean.rounds, strict=True))
 
 
-def measure(work: Callable[[Case], Callable[[pa.Array], object]], rounds: int) -> dict[str, Seconds]:
+def measure(works: Mapping[str, Work], rounds: int) -> dict[str, Seconds]:
     """Let all cases take turns."""
-    pages = {name: [case.page(0), case.page(PAGE)] for name, case in CASES.items()}
-    works = {name: work(case) for name, case in CASES.items()}
-    found = {name: Seconds([]) for name in CASES}
-    for name, (first, _) in pages.items():  # what is compiled and learned once
-        works[name](first)
+    found = {name: Seconds([]) for name in works}
+    for work in works.values():  # what is imported and compiled once is not counted
+        work()
     for _ in range(rounds):
-        for name, blocks in pages.items():
+        for name, work in works.items():
             start = time.process_time()
-            for block in blocks:
-                works[name](block)
+            work()
             found[name].rounds.append(time.process_time() - start)
     return found
 
 
 @click.command()
 @click.option("--rounds", default=5, show_default=True)
-@click.option("--only", type=click.Choice(list(WORKS)), multiple=True)
+@click.option("--only", type=click.Choice(PARTS), multiple=True)
 def main(rounds: int, only: tuple[str, ...]) -> None:
     """Print the cost of a message of each case, and its ratio to usual ones."""
-    for part in only or WORKS:
-        found = measure(WORKS[part], rounds)
+    for part in only or PARTS:
+        if part == "decode":
+            found = measure({name: decoding(case) for name, case in CASES.items()}, rounds)
+        else:
+            with NatsServer() as server, tempfile.TemporaryDirectory() as folder:
+                to = Path(folder)
+                works = {n: landing(server.url, to, case) for n, case in CASES.items()}
+                found = measure(works, rounds)
         numbers = ("us a message", "to clean", "at most")
         table = plain_table(part, *numbers, numbers=numbers)
         for name, seconds in found.items():
             cost = median(seconds.rounds) / (2 * PAGE) * 1e6
             limit = CASES[name].limit
             ratio = seconds.ratio(found["clean"])
-            table.add_row(name, f"{cost:.2f}", f"{ratio:.2f}", "" if limit is None else f"{limit:g}")
+            table.add_row(
+                name, f"{cost:.2f}", f"{ratio:.2f}", "" if limit is None else f"{limit:g}"
+            )
         results().print(table)
 
 
