@@ -136,10 +136,10 @@ class JsonDecoder:
             return usual
         odd = self._one_by_one(payloads.take(pa.array(sieve.odd)))
         places = [*sieve.left, *sieve.odd]
-        order = pa.array(sorted(range(len(places)), key=places.__getitem__))
+        order: list[int] = sorted(range(len(places)), key=lambda at: places[at])
         return Decoded(
-            pa.concat_arrays([usual.rows, odd.rows]).take(order),
-            pa.concat_arrays([usual.extras, odd.extras]).take(order),
+            pa.concat_arrays([usual.rows, odd.rows]).take(pa.array(order)),
+            pa.concat_arrays([usual.extras, odd.extras]).take(pa.array(order)),
             {sieve.odd[at]: reason for at, reason in odd.misfits.items()},
         )
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 import pyarrow as pa
@@ -51,7 +51,8 @@ class Case:
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema."""
-        return {**SCHEMA, "properties": {**SCHEMA["properties"], **self.members}}
+        known = cast(Mapping[str, Any], SCHEMA["properties"])
+        return {**SCHEMA, "properties": {**known, **self.members}}
 
     def pages(self) -> list[pa.Array]:
         """Return the payloads of two pages."""
