@@ -67,7 +67,7 @@ class ArrowJson:
         self._takes: Final[dict[str, Take]] = {
             f.name: member_converter(f, lenient=lenient) for f in columns if f.name in cuts
         }
-        self._others: Final = (
+        self._others: Final[frozenset[str]] = (
             frozenset(cuts).difference(self._names) if keep_extras else frozenset()
         )
         self._keep_extras: Final = keep_extras

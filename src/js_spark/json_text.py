@@ -58,18 +58,23 @@ def value_at(text: str, place: int) -> tuple[object, int]:
     Raises :class:`Misfit` or an error of the standard library for what `parse` refuses, and for a
     whole number of more digits than Python converts by itself.
     """
-    value, end = _LOOSE.raw_decode(text, place)
+    found: tuple[object, int] = _LOOSE.raw_decode(text, place)
+    value, end = found
     # No more colons than names that differ: then no name is there twice.
-    if text.count(":", place, end) != (len(value) if isinstance(value, dict) else 0):
+    if text.count(":", place, end) != _size(value):
         return _VALUES.raw_decode(text, place)
-    return value, end
+    return found
+
+
+def _size(value: object) -> int:
+    return len(cast(dict[str, object], value)) if isinstance(value, dict) else 0
 
 
 def values_of(texts: Sequence[str]) -> list[object]:
     """Return the values of texts that hold no object within another; raises as `value_at` does."""
     whole = f"[{','.join(texts)}]"
     values: list[object] = _LOOSE.decode(whole)
-    names = sum(len(each) for each in values if isinstance(each, dict))
+    names = sum(map(_size, values))
     if whole.count(":") != names:  # see value_at
         values = _VALUES.decode(whole)
     if len(values) != len(texts):

@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from js_spark import fields
 from js_spark.decode import Decoded, JsonDecoder
 
+Change = Callable[[int], dict[str, Any]]
 NAMES = ["a", "b", "to", "a.b", ":,", 'q"', "ü"]
 SCALARS: list[DataType] = [
     fields.STRING,
@@ -199,23 +200,21 @@ def counted(decoder: JsonDecoder, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda n: {"coupon": n},
-        lambda n: {"to": {"name": "x", "zip": 7}},
-        lambda n: {"id": f"{n}"},
-        lambda n: {"id": float(n)},
-        lambda n: {"id": 2**63 + n},
-        lambda n: {"id": None},
-        lambda n: {"note": [n]},
-        lambda n: {"at": f"in {n} days"},
-        lambda n: {"at": "9999-12-31T23:59:59-01"},
-    ],
-)
-def test_only_rare_messages_go_one_by_one(
-    change: Callable[[int], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+RARE: list[Change] = [
+    lambda n: {"coupon": n},
+    lambda n: {"to": {"name": "x", "zip": 7}},
+    lambda n: {"id": f"{n}"},
+    lambda n: {"id": float(n)},
+    lambda n: {"id": 2**63 + n},
+    lambda n: {"id": None},
+    lambda n: {"note": [n]},
+    lambda n: {"at": f"in {n} days"},
+    lambda n: {"at": "9999-12-31T23:59:59-01"},
+]
+
+
+@pytest.mark.parametrize("change", RARE)
+def test_only_rare_messages_go_one_by_one(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = JsonDecoder(ORDER)
     messages = [
         json.dumps({**usual(n), **(change(n) if n % 1000 == 500 else {})}).encode()
@@ -228,18 +227,16 @@ def test_only_rare_messages_go_one_by_one(
     assert_same(decoder, messages)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda n: {"coupon": n, "name": "also a member of to"},
-        lambda n: {"id": float(n)},
-        lambda n: {"to": {"name": "x", "zip": n}},
-        lambda n: {"labels": {"to": "a", "labels": f"{n}"}, "any": {"labels": n}, "price": 1.5},
-    ],
-)
-def test_what_all_messages_have_is_learned(
-    change: Callable[[int], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+COMMON: list[Change] = [
+    lambda n: {"coupon": n, "name": "also a member of to"},
+    lambda n: {"id": float(n)},
+    lambda n: {"to": {"name": "x", "zip": n}},
+    lambda n: {"labels": {"to": "a", "labels": f"{n}"}, "any": {"labels": n}, "price": 1.5},
+]
+
+
+@pytest.mark.parametrize("change", COMMON)
+def test_what_all_messages_have_is_learned(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = JsonDecoder(WIDE)
     messages = [json.dumps({**usual(n), **change(n)}).encode() for n in range(5000)]
     sizes = counted(decoder, monkeypatch)
@@ -258,7 +255,10 @@ def test_names_that_are_data_are_not_learned_without_end() -> None:
 
 
 def test_a_number_in_the_text_is_not_taken_for_a_cut_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("js_spark.cut.secrets.randbits", lambda bits: 1000)
+    def known(bits: int) -> int:
+        return 1000
+
+    monkeypatch.setattr("js_spark.cut.secrets.randbits", known)
     forged = b'{"id":1,"l\\u0061bels":1000,"to":{"labels":{}}}'
     honest = [json.dumps({**usual(n), "labels": {"k": "v"}}).encode() for n in range(20)]
     assert_same(JsonDecoder(WIDE), [*honest, forged, *honest])
