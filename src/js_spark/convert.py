@@ -7,7 +7,7 @@ refuses, and for schemas that it cannot serve (maps, decimals, JSON text).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from pyspark.sql.types import (
     ArrayType,
@@ -33,7 +33,12 @@ from js_spark import fields, scalars
 from js_spark.errors import SchemaError
 from js_spark.misfit import Converter, Extras, Misfit, unicode_text, wrong_kind
 
-__all__ = ["converter"]
+__all__ = ["Take", "converter", "member_converter"]
+
+Take: TypeAlias = Callable[[dict[str, object], Extras], object]
+"""Converts one member of a parsed object."""
+
+_MESSAGE: Final = "the message"
 
 _WIDTH: Final[Mapping[type[DataType], int]] = {
     ByteType: 8,
@@ -49,7 +54,12 @@ def converter(kind: DataType, *, lenient: bool = False) -> Converter:
     ``lenient`` lets text columns take any value as JSON text, as Spark's ``from_json`` does.
     Raises :class:`~js_spark.errors.SchemaError` for types that JSON has no value for.
     """
-    return _Compiler(lenient).compile(kind, "the message")
+    return _Compiler(lenient).compile(kind, _MESSAGE)
+
+
+def member_converter(spec: StructField, *, lenient: bool = False) -> Take:
+    """Return the function that converts one member of a message; see `converter`."""
+    return _Compiler(lenient).member(spec, _MESSAGE)
 
 
 class _Compiler:
@@ -86,7 +96,7 @@ class _Compiler:
                 )
 
     def _record(self, kind: StructType, where: str) -> Converter:
-        members = [self._member(field, where) for field in kind.fields]
+        members = [(field.name, self.member(field, where)) for field in kind.fields]
         known = frozenset(kind.names)
 
         def convert(value: object, extras: Extras) -> object:
@@ -102,15 +112,13 @@ class _Compiler:
 
         return convert
 
-    def _member(
-        self, field: StructField, where: str
-    ) -> tuple[str, Callable[[dict[str, object], Extras], object]]:
-        name, path = field.name, field.name if where == "the message" else f"{where}.{field.name}"
+    def member(self, field: StructField, where: str) -> Take:
+        name, path = field.name, field.name if where == _MESSAGE else f"{where}.{field.name}"
         convert = (
             scalars.json_column if fields.is_json(field) else self.compile(field.dataType, path)
         )
         needed, nullable = fields.is_required(field), fields.is_nullable(field)
-        nests = isinstance(field.dataType, StructType | ArrayType | MapType)
+        nests = _nests(field.dataType)
 
         def take(record: dict[str, object], extras: Extras) -> object:
             value = record.get(name)
@@ -128,16 +136,19 @@ class _Compiler:
                 extras[name] = inner
             return converted
 
-        return name, take
+        return take
 
     def _array(self, kind: ArrayType, where: str) -> Converter:
         convert = self.compile(kind.elementType, f"{where}[]")
+        nests = _nests(kind.elementType)
 
         def convert_all(value: object, extras: Extras) -> object:
             if value is None:
                 return None
             if not isinstance(value, list):
                 raise wrong_kind(where, "an array", value)
+            if not nests:
+                return [convert(each, extras) for each in cast(list[object], value)]
             return [
                 _nested(convert, each, extras, str(index))
                 for index, each in enumerate(cast(list[object], value))
@@ -149,6 +160,7 @@ class _Compiler:
         if not isinstance(kind.keyType, StringType):
             raise SchemaError(f"{where}: the keys of a map from JSON are text")
         convert = self.compile(kind.valueType, f"{where}.*")
+        nests = _nests(kind.valueType)
 
         def convert_all(value: object, extras: Extras) -> object:
             if value is None:
@@ -156,12 +168,19 @@ class _Compiler:
             if not isinstance(value, dict):
                 raise wrong_kind(where, "an object", value)
             pairs = cast(dict[str, object], value).items()
+            if not nests:
+                return [(unicode_text(key, where), convert(each, extras)) for key, each in pairs]
             return [
                 (unicode_text(key, where), _nested(convert, each, extras, key))
                 for key, each in pairs
             ]
 
         return convert_all
+
+
+def _nests(kind: DataType) -> bool:
+    """Tell whether values of the type may hold extras."""
+    return isinstance(kind, StructType | ArrayType | MapType)
 
 
 def _nested(convert: Converter, value: object, extras: Extras, key: str) -> object:

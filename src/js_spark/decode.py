@@ -1,43 +1,55 @@
-"""Decode JSON payloads to typed columns: vectorised first, message by message where that fails.
+"""Decode JSON payloads to typed columns: vectorised, and message by message where that fails.
 
 A block of messages is parsed in one go by Arrow's JSON reader, which is strict enough but refuses
-the whole block for one bad message. A refused block is cut into pieces, and only the
-pieces that are refused again are decoded message by message. A message that does not fit gets
-a reason instead of a row; nothing is dropped and nothing is guessed.
+the whole block for one unusual message. Then the unusual messages are found, set aside and decoded
+one by one, and the others are parsed without them. Where many messages are unusual in the same way,
+such as by a member that has no column, the decoder learns to cut that member out of the text and
+to convert it alone. Columns that Arrow cannot build are cut out from the start.
+
+A message that does not fit gets a reason instead of a row; nothing is dropped and nothing is
+guessed. Which way a message goes changes only the time that it takes.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json as pj
 from attrs import field, frozen
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    DecimalType,
-    MapType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StructType
 
-from js_spark import fields
+from js_spark.arrow_json import ArrowJson, member_names
 from js_spark.convert import converter
+from js_spark.cut import can_cut
 from js_spark.json_text import parse, to_json
 from js_spark.misfit import Extras, Misfit
-from js_spark.scalars import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT
+from js_spark.refusal import Refused
+from js_spark.shapes import arrow_type, is_plain
 
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 
-#: Pieces that a refused block is cut into. With few broken messages only a few percent of the block
-#: go the slow way; a block of nothing but unusual messages costs one more attempt in vain.
-_PIECES: Final = 16
+_WINDOW: Final = 2048
+"""Messages of a refused block that are looked at together."""
 
-_NANOSECONDS: Final = r"(\.\d{6})\d+"
+_PIECES: Final = 8
+"""Parts of a window in which no message stands out."""
+
+_SMALL: Final = 8
+"""Messages that are decoded one by one rather than in parts."""
+
+_DENSE: Final = 32
+"""One unusual message in so many is often enough to learn from them."""
+
+_LONGEST_SKIP: Final = 256
+"""Messages that are set aside at once where hardly one fits."""
+
+_ROUNDS: Final = 4
+"""Attempts at a whole block before it is looked at in windows."""
+
+_SAMPLES: Final = 4
+_MOST_LEARNED: Final = 32
+"""Names to learn at most: a producer may use names as data."""
 
 
 @frozen
@@ -53,15 +65,6 @@ class Decoded:
     misfits: dict[int, str] = field(factory=dict[int, str])
 
 
-def arrow_type(kind: DataType) -> pa.DataType:
-    """Return the Arrow type that Spark expects for a type of its own, timestamps in UTC."""
-    return to_arrow_type(kind, timezone="UTC")
-
-
-def _arrow_fields(kind: StructType) -> list[pa.Field]:
-    return [pa.field(each.name, arrow_type(each.dataType)) for each in kind]
-
-
 class JsonDecoder:
     """Decodes payloads to the given columns.
 
@@ -74,35 +77,71 @@ class JsonDecoder:
     ) -> None:
         self._convert = converter(columns, lenient=lenient)
         self._type = arrow_type(columns)
-        self._keep_extras = keep_extras
-        self._fast = _FastPath(columns, keep_extras) if _is_plain(columns) else None
+        self._columns: Final = columns
+        self._lenient: Final = lenient
+        self._keep_extras: Final = keep_extras
+        others = [spec.name for spec in columns if not is_plain(spec)]
+        self._strict: Final = keep_extras or bool(others)
+        self._cuts = self._closed(others)
+        self._fast = self._fast_path() if all(map(can_cut, self._cuts)) else None
 
     def decode(self, payloads: pa.Array) -> Decoded:
         """Decode a block; each payload has its outcome at its position."""
-        if self._fast is not None:
-            rows = self._fast.decode(payloads)
-            if rows is not None:
-                return Decoded(rows, pa.nulls(len(payloads), pa.string()))
-            if len(payloads) > _PIECES:
-                return self._in_pieces(payloads)
-        return self._one_by_one(payloads)
+        if self._fast is None or not len(payloads):
+            return self._one_by_one(payloads)
+        return self._sifted(payloads)
 
-    def _in_pieces(self, payloads: pa.Array) -> Decoded:
-        assert self._fast is not None
-        size = -(-len(payloads) // _PIECES)
+    def _in_parts(self, payloads: pa.Array, size: int) -> Decoded:
         parts: list[Decoded] = []
         misfits: dict[int, str] = {}
         for start in range(0, len(payloads), size):
-            piece = payloads.slice(start, size)
-            rows = self._fast.decode(piece)
-            if rows is None:
-                part = self._one_by_one(piece)
-            else:
-                part = Decoded(rows, pa.nulls(len(piece), pa.string()))
+            part = self._sifted(payloads.slice(start, size))
             parts.append(part)
             misfits.update((start + at, reason) for at, reason in part.misfits.items())
-        rows = pa.concat_arrays([part.rows for part in parts])
-        return Decoded(rows, pa.concat_arrays([part.extras for part in parts]), misfits)
+        return Decoded(
+            pa.concat_arrays([part.rows for part in parts]),
+            pa.concat_arrays([part.extras for part in parts]),
+            misfits,
+        )
+
+    def _sifted(self, payloads: pa.Array) -> Decoded:
+        """Decode a part of a block: most messages together, unusual ones one by one."""
+        sieve, large = _Sieve(len(payloads)), len(payloads) > _WINDOW
+        learns = True
+        while sieve.left:
+            assert self._fast is not None
+            try:
+                found = self._fast.decode(sieve.remaining(payloads))
+            except Refused as refused:
+                if len(payloads) <= _SMALL:
+                    break
+                sieve.set_aside(refused)
+                stuck = not refused.rows
+                narrow = stuck or (large and (refused.first or sieve.rounds > _ROUNDS))
+            else:
+                stuck = narrow = False
+                if sieve.passed():
+                    return self._merged(payloads, Decoded(*found), sieve)
+            if learns and (stuck or sieve.is_coarse):
+                learns = False
+                if self._learned(payloads.take(sieve.samples())):
+                    sieve = _Sieve(len(payloads))
+                    continue
+            if narrow:
+                return self._in_parts(payloads, _WINDOW if large else -(-len(payloads) // _PIECES))
+        return self._one_by_one(payloads)
+
+    def _merged(self, payloads: pa.Array, usual: Decoded, sieve: _Sieve) -> Decoded:
+        if not sieve.odd:
+            return usual
+        odd = self._one_by_one(payloads.take(pa.array(sieve.odd)))
+        places = [*sieve.left, *sieve.odd]
+        order: list[int] = sorted(range(len(places)), key=lambda at: places[at])
+        return Decoded(
+            pa.concat_arrays([usual.rows, odd.rows]).take(pa.array(order)),
+            pa.concat_arrays([usual.extras, odd.extras]).take(pa.array(order)),
+            {sieve.odd[at]: reason for at, reason in odd.misfits.items()},
+        )
 
     def _one_by_one(self, payloads: pa.Array) -> Decoded:
         rows: list[object] = []
@@ -127,135 +166,115 @@ class JsonDecoder:
         row = self._convert(value, found)
         return row, to_json(found) if found and self._keep_extras else None
 
-
-class _FastPath:
-    """Arrow's JSON reader, made to answer for each message or for none."""
-
-    def __init__(self, columns: StructType, keep_extras: bool) -> None:
-        self._columns = columns
-        self._parse = pj.ParseOptions(
-            explicit_schema=pa.schema([pa.field(f.name, _parsed(f.dataType)) for f in columns]),
-            # Never "infer": it builds a column for every unknown name, and a deeply nested value
-            # crashes the process.
-            unexpected_field_behavior="error" if keep_extras else "ignore",
+    def _fast_path(self) -> ArrowJson:
+        return ArrowJson(
+            self._columns,
+            self._cuts,
+            lenient=self._lenient,
+            strict=self._strict,
+            keep_extras=self._keep_extras,
         )
 
-    def decode(self, payloads: pa.Array) -> pa.Array | None:
-        """Return the rows, or ``None`` when any message needs a closer look."""
-        if not len(payloads):
-            return pa.array([], arrow_type(self._columns))
-        try:
-            table = self._read(payloads)
-            if table is None or table.num_rows != len(payloads):
-                return None
-            return _struct(
-                [table.column(name).combine_chunks() for name in self._columns.names],
-                self._columns,
-                None,
-            )
-        except (pa.ArrowInvalid, _CloserLook):
-            return None
+    def _closed(self, names: Sequence[str]) -> list[str]:
+        """Return names to cut, and those of columns with such a name inside.
 
-    def _read(self, payloads: pa.Array) -> pa.Table | None:
-        """Parse all payloads as one text of lines.
-
-        Every payload must begin with ``{`` and end with ``}``: then none can run over into the
-        next (the line break between them is neither valid inside a text nor a comma), each gives
-        at least one row, and as many rows as messages means one row each.
+        A name is found at all depths: it must not be left within a member that is not cut.
         """
-        framed = pc.and_(pc.starts_with(payloads, b"{"), pc.ends_with(payloads, b"}"))
-        if not pc.all(framed).as_py():
-            return None
-        payloads.cast(pa.string())  # refuses what is not UTF-8; the JSON reader does not look
-        text = _lines(payloads)
-        options = pj.ReadOptions(use_threads=False, block_size=text.size + 1)
-        return pj.read_json(pa.BufferReader(text), options, self._parse)
-
-
-def _lines(payloads: pa.Array) -> pa.Buffer:
-    """Return all payloads as one text, a line each."""
-    offsets = pa.array([0, len(payloads)], pa.int32())
-    whole = pa.ListArray.from_arrays(offsets, payloads, type=pa.list_(pa.binary()))
-    return pc.binary_join(whole, b"\n")[0].as_buffer()
-
-
-class _CloserLook(Exception):
-    """A block that parsed but holds something the columns alone cannot judge."""
-
-
-def _is_plain(kind: DataType) -> bool:
-    """Tell whether Arrow's JSON reader can build the type."""
-    match kind:
-        case StructType():
-            return not any(map(fields.is_json, kind)) and all(_is_plain(f.dataType) for f in kind)
-        case ArrayType():
-            return _is_plain(kind.elementType)
-        case MapType() | DecimalType() | BinaryType():
-            return False
-        case _:
-            return True
-
-
-def _parsed(kind: DataType) -> pa.DataType:
-    """Return the type to parse as: moments and days as text, which is exact to the last digit."""
-    match kind:
-        case StructType():
-            return pa.struct([pa.field(f.name, _parsed(f.dataType)) for f in kind])
-        case ArrayType():
-            return pa.list_(_parsed(kind.elementType))
-        case _:
-            target = arrow_type(kind)
-            return pa.string() if pa.types.is_temporal(target) else target
-
-
-def _struct(children: list[pa.Array], kind: StructType, absent: pa.Array | None) -> pa.Array:
-    columns = [_column(child, f, absent) for child, f in zip(children, kind, strict=True)]
-    return pa.StructArray.from_arrays(columns, fields=_arrow_fields(kind), mask=absent)
-
-
-def _column(array: pa.Array, spec: StructField, absent: pa.Array | None) -> pa.Array:
-    if fields.is_required(spec) and array.null_count:
-        missing = array.is_null() if absent is None else pc.and_not(array.is_null(), absent)
-        if pc.any(missing).as_py():
-            raise _CloserLook(spec.name)
-    return _shaped(array, spec.dataType)
-
-
-def _shaped(array: pa.Array, kind: DataType) -> pa.Array:
-    """Return a parsed array in the exact type that Spark expects."""
-    target = arrow_type(kind)
-    match kind:
-        case StructType():
-            absent = array.is_null() if array.null_count else None
-            return _struct(array.flatten(), kind, absent)
-        case ArrayType():
-            mask = array.is_null() if array.null_count else None
-            return pa.ListArray.from_arrays(
-                array.offsets, _shaped(array.values, kind.elementType), type=target, mask=mask
+        found = list(dict.fromkeys(names))
+        for name in found:  # which grows
+            found.extend(
+                spec.name
+                for spec in self._columns
+                if spec.name not in found and name in member_names(spec.dataType)
             )
-        case _ if pa.types.is_timestamp(target):
-            return _moments(array, target)
-        case _ if pa.types.is_date(target):
-            return _within(array.cast(target), pa.int32(), FIRST_DAY, LAST_DAY)
-        case _ if pa.types.is_floating(target):
-            if not pc.all(pc.is_finite(array)).as_py():
-                raise _CloserLook("a number that is not finite")
-            return array
-        case _:
-            return array.cast(target)
+        return found
+
+    def _learned(self, samples: pa.Array) -> bool:
+        """Cut out from now on what made these messages unusual; tell whether that is anything."""
+        new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
+        cuts = self._closed([*self._cuts, *sorted(new)])
+        if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:
+            return False
+        if not all(map(can_cut, cuts)):
+            return False
+        self._cuts = cuts
+        self._fast = self._fast_path()
+        return True
+
+    def _unusual_members(self, payload: bytes) -> list[str]:
+        if self._fast is None or _takes(self._fast, payload):
+            return []
+        try:
+            value = parse(payload)
+            self._convert(value, {})
+            return [
+                name
+                for name, each in cast(dict[str, object], value or {}).items()
+                if name not in self._cuts and can_cut(name) and self._is_unusual(name, each)
+            ]
+        except Misfit:
+            return []
+
+    def _is_unusual(self, name: str, value: object) -> bool:
+        if name not in self._columns.names:
+            return self._strict
+        alone = ArrowJson(StructType([self._columns[name]]), strict=self._strict)
+        return not _takes(alone, to_json({name: value}).encode())
 
 
-def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _takes(fast: ArrowJson, payload: bytes) -> bool:
     try:
-        found = array.cast(target)
-    except pa.ArrowInvalid:  # more digits than Spark keeps, mostly
-        found = pc.replace_substring_regex(array, _NANOSECONDS, r"\1").cast(target)
-    return _within(found, pa.int64(), FIRST_MOMENT, LAST_MOMENT)
+        fast.decode(pa.array([payload], pa.binary()))
+    except Refused:
+        return False
+    return True
 
 
-def _within(array: pa.Array, number: pa.DataType, first: int, last: int) -> pa.Array:
-    """Return moments or days unless Python cannot hold one, such as one before the year 1."""
-    ends = pc.min_max(array.cast(number)).as_py()
-    if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
-        raise _CloserLook("a moment or day before the year 1 or beyond 9999")
-    return array
+class _Sieve:
+    """The positions of a part's messages: the usual ones that are left, and the odd ones."""
+
+    def __init__(self, size: int) -> None:
+        self.left = list(range(size))
+        self.odd: list[int] = []
+        self.rounds = 0
+        self._size = size
+        self._parsed = 0  # messages at the front of `left` that are known to parse
+        self._skip = 1
+
+    def remaining(self, payloads: pa.Array) -> pa.Array:
+        """Return the messages to try."""
+        if not self.odd:
+            return payloads
+        return payloads.take(pa.array(self.left[self._parsed :], pa.int64()))
+
+    def samples(self) -> pa.Array:
+        """Return positions of messages to learn from."""
+        found = self.odd[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
+        return pa.array(found, pa.int64())
+
+    def set_aside(self, refused: Refused) -> None:
+        """Take the messages out that a refusal points at, and more where hardly one fits."""
+        self.rounds += 1
+        rows = {self._parsed + row for row in refused.rows}
+        if refused.first:
+            start = min(rows)
+            self._skip = self._skip if start - self._parsed < _PIECES else 1
+            rows = set(range(start, min(start + self._skip, len(self.left))))
+            self._skip = min(2 * self._skip, _LONGEST_SKIP)
+            self._parsed = start
+        self.odd.extend(self.left[row] for row in sorted(rows))
+        self.left = [each for row, each in enumerate(self.left) if row not in rows]
+        if self._parsed == len(self.left):
+            self._parsed = 0
+
+    def passed(self) -> bool:
+        """Note that what was tried is usual; tell whether that was all that is left."""
+        whole = self._parsed == 0
+        self._parsed = 0
+        return whole
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether so many are odd that it may be worth to learn from them."""
+        often = len(self.odd) >= _SAMPLES and len(self.odd) * _DENSE > self._size
+        return often or self._skip >= _PIECES

@@ -6,13 +6,14 @@ A number that a float would change comes as a `Decimal`, which keeps all its dig
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final, cast
 
 from js_spark.misfit import Misfit
 
-__all__ = ["parse", "to_json"]
+__all__ = ["parse", "to_json", "to_json_each", "value_at", "values_of"]
 
 #: Digits of a whole number that is surely converted: the least limit that Python can be given.
 _FEW_DIGITS: Final = 640
@@ -51,6 +52,36 @@ def _parsed(text: str, whole: Callable[[str], int | Decimal]) -> object:
     )
 
 
+def value_at(text: str, place: int) -> tuple[object, int]:
+    """Return the JSON value that begins at a place in a text, and where it ends.
+
+    Raises :class:`Misfit` or an error of the standard library for what `parse` refuses, and for a
+    whole number of more digits than Python converts by itself.
+    """
+    found: tuple[object, int] = _LOOSE.raw_decode(text, place)
+    value, end = found
+    # No more colons than names that differ: then no name is there twice.
+    if text.count(":", place, end) != _size(value):
+        return _VALUES.raw_decode(text, place)
+    return found
+
+
+def _size(value: object) -> int:
+    return len(cast(dict[str, object], value)) if isinstance(value, dict) else 0
+
+
+def values_of(texts: Sequence[str]) -> list[object]:
+    """Return the values of texts that hold no object within another; raises as `value_at` does."""
+    whole = f"[{','.join(texts)}]"
+    values: list[object] = _LOOSE.decode(whole)
+    names = sum(map(_size, values))
+    if whole.count(":") != names:  # see value_at
+        values = _VALUES.decode(whole)
+    if len(values) != len(texts):
+        raise ValueError("a text that holds more than a value")
+    return values
+
+
 def to_json(value: object) -> str:
     """Return JSON text of a parsed value, on one line, readable where it is valid Unicode.
 
@@ -69,9 +100,26 @@ def to_json(value: object) -> str:
     return text
 
 
+def to_json_each(values: Sequence[object]) -> list[str]:
+    """Return JSON text of each value as `to_json` does, much faster for many.
+
+    Raises :class:`Misfit` if one has none.
+    """
+    mark = secrets.token_hex(16)  # which no value holds, because it is younger
+    marked: list[object] = [mark] * (2 * len(values) + 1)
+    marked[1::2] = values
+    try:
+        text = _READABLE.encode(marked)
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
+        return [to_json(value) for value in values]
+    edge = len(mark) + len('["",')
+    return text[edge:-edge].split(f',"{mark}",') if values else []
+
+
 def _dumped(value: object, *, escaped: bool) -> str:
     try:
-        return json.dumps(value, ensure_ascii=escaped, separators=(",", ":"), allow_nan=False)
+        return (_ESCAPED if escaped else _READABLE).encode(value)
     except TypeError:  # a decimal, which the standard library has no text for
         return _written(value, escaped=escaped)
 
@@ -117,3 +165,11 @@ def _number(text: str) -> float | Decimal:
         return Decimal(text)
     except InvalidOperation:  # an exponent of more than 18 digits
         return number
+
+
+_VALUES: Final = json.JSONDecoder(
+    object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_number
+)
+_LOOSE: Final = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number)
+_READABLE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ESCAPED: Final = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)

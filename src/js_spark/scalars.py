@@ -20,6 +20,7 @@ __all__ = [
     "FIRST_MOMENT",
     "LAST_DAY",
     "LAST_MOMENT",
+    "MOMENT_PATTERN",
     "base64_bytes",
     "boolean",
     "day",
@@ -59,6 +60,8 @@ LAST_MOMENT: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 FIRST_DAY: Final = (date.min - _EPOCH.date()).days
 LAST_DAY: Final = (date.max - _EPOCH.date()).days
 """The same for days."""
+
+MOMENT_PATTERN: Final = f"^(?:{_MOMENT.pattern})$"
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 

@@ -1,0 +1,264 @@
+"""Every way through the decoder gives the columns, extras and reasons of the plain way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    StructField,
+    StructType,
+)
+
+from js_spark import fields
+from js_spark.decode import Decoded, JsonDecoder
+
+Change = Callable[[int], dict[str, Any]]
+NAMES = ["a", "b", "to", "a.b", ":,", 'q"', "ü"]
+SCALARS: list[DataType] = [
+    fields.STRING,
+    fields.LONG,
+    fields.DOUBLE,
+    fields.BOOLEAN,
+    fields.TIMESTAMP,
+    IntegerType(),
+    FloatType(),
+    DateType(),
+    DecimalType(6, 2),
+    BinaryType(),
+]
+
+
+@st.composite
+def members(draw: st.DrawFn, kinds: st.SearchStrategy[DataType]) -> StructField:
+    name = draw(st.sampled_from(NAMES))
+    if draw(st.integers(0, 5)) == 0:
+        return fields.json_text(name, must_exist=draw(st.booleans()))
+    kind = draw(kinds)
+    if draw(st.integers(0, 3)):
+        return fields.optional(name, kind)
+    return fields.required(name, kind, nullable=draw(st.booleans()))
+
+
+def records(kinds: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
+    each = st.lists(members(kinds), min_size=1, max_size=4, unique_by=lambda f: f.name)
+    return each.map(StructType)
+
+
+KINDS = st.recursive(
+    st.sampled_from(SCALARS),
+    lambda inner: inner.map(fields.array_of) | inner.map(fields.map_of) | records(inner),
+    max_leaves=4,
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.sampled_from([1.0, 1.5, 1e300, -0.25])
+    | st.sampled_from(["", "x:", "2020-02-29", "2020-02-29T01:02:03Z", "YQ==", "ü", '"a":1', "\n"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from([*NAMES, "x"]), inner)
+    ),
+    max_leaves=5,
+)
+
+
+def fitting(kind: DataType) -> st.SearchStrategy[Any]:
+    """Return values that a column takes, mostly."""
+    match kind.typeName():
+        case "struct":
+            return messages(kind)  # type: ignore[arg-type]
+        case "array":
+            return st.lists(fitting(kind.elementType), max_size=2)  # type: ignore[attr-defined]
+        case "map":
+            inner = fitting(kind.valueType)  # type: ignore[attr-defined]
+            return st.dictionaries(st.sampled_from(["a", "k"]), inner, max_size=2)
+        case "string":
+            return st.text(max_size=3)
+        case "double" | "float":
+            return st.sampled_from([0, 1, 0.5, 1e10])
+        case "boolean":
+            return st.booleans()
+        case "timestamp":
+            return st.sampled_from(["2020-02-29T01:02:03Z", "2020-02-29T01:02:03.1234567+01:00"])
+        case "date":
+            return st.just("2020-02-29")
+        case "binary":
+            return st.just("YQ==")
+        case _:
+            return st.integers(-100, 100) | st.just(3.0)
+
+
+def messages(columns: StructType, *, added: bool = False) -> st.SearchStrategy[dict[str, Any]]:
+    """Return messages of which most fit."""
+
+    def member(spec: StructField) -> st.SearchStrategy[Any]:
+        usual = VALUES if fields.is_json(spec) else fitting(spec.dataType)
+        return st.integers(0, 15).flatmap(lambda n: usual if n else VALUES)
+
+    given_ = {f.name: member(f) for f in columns if fields.is_required(f)}
+    others = {f.name: member(f) for f in columns if not fields.is_required(f)}
+    if added:
+        others |= {name: VALUES for name in ("x", "y") if name not in columns.names}
+    return st.fixed_dictionaries(given_, optional=others)
+
+
+def written(message: object, style: int) -> bytes:
+    """Return a message as text: with and without blanks, escapes and names that are there twice."""
+    if style == 1:
+        return json.dumps(message, indent=1).encode()
+    text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+    if style == 2:
+        return text.replace('"a":', '"\\u0061":').encode()
+    if style == 3:
+        return text[:-1].encode()
+    if style == 4:
+        return (text[:-1] + ',"a":1,"x":1}').encode()
+    return text.encode()
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[StructType, list[bytes], dict[str, bool]]:
+    columns = draw(records(KINDS))
+    each = st.builds(
+        written, messages(columns, added=draw(st.booleans())), st.integers(0, 30)
+    ) | st.sampled_from([b"null", b"\xff{}", b"{}", b'{"x":{"a":1}}', b'{"a":1e999}'])
+    patterns = draw(st.lists(each, min_size=1, max_size=8))
+    # More messages than one decodes one by one, so that many are unusual in the same way.
+    order = draw(st.lists(st.sampled_from(patterns), min_size=1, max_size=60))
+    options = {"lenient": draw(st.booleans())}
+    return columns, order, options
+
+
+def plain(decoder: JsonDecoder, payloads: pa.Array) -> Decoded:
+    return decoder._one_by_one(payloads)
+
+
+def assert_same(decoder: JsonDecoder, messages: list[bytes]) -> None:
+    payloads = pa.array(messages, pa.binary())
+    found, expected = decoder.decode(payloads), plain(decoder, payloads)
+    assert found.misfits == expected.misfits
+    assert found.extras.to_pylist() == expected.extras.to_pylist()
+    assert found.rows.type == expected.rows.type
+    assert found.rows.to_pylist() == expected.rows.to_pylist()
+    found.rows.validate(full=True)
+
+
+@settings(deadline=None, max_examples=400)
+@given(cases())
+def test_all_ways_agree(case: tuple[StructType, list[bytes], dict[str, bool]]) -> None:
+    columns, messages, options = case
+    decoder = JsonDecoder(columns, **options)
+    assert_same(decoder, messages)
+    assert_same(decoder, messages)  # with what the first block taught
+
+
+ORDER = fields.record(
+    fields.required("id", fields.LONG),
+    fields.optional("note", fields.STRING),
+    fields.optional("at", fields.TIMESTAMP),
+    fields.optional("to", fields.record(fields.optional("name", fields.STRING))),
+)
+WIDE = fields.record(
+    *ORDER,
+    fields.optional("labels", fields.map_of(fields.STRING)),
+    fields.json_text("any"),
+    fields.optional("price", DecimalType(10, 2)),
+)
+
+
+def usual(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "note": f'"labels":{number}',
+        "at": "2026-01-02T03:04:05Z",
+        "to": {"name": "x"},
+    }
+
+
+def counted(decoder: JsonDecoder, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets how many messages are decoded one by one."""
+    sizes: list[int] = []
+    slow = decoder._one_by_one
+
+    def counting(payloads: pa.Array) -> Decoded:
+        sizes.append(len(payloads))
+        return slow(payloads)
+
+    monkeypatch.setattr(decoder, "_one_by_one", counting)
+    return sizes
+
+
+RARE: list[Change] = [
+    lambda n: {"coupon": n},
+    lambda n: {"to": {"name": "x", "zip": 7}},
+    lambda n: {"id": f"{n}"},
+    lambda n: {"id": float(n)},
+    lambda n: {"id": 2**63 + n},
+    lambda n: {"id": None},
+    lambda n: {"note": [n]},
+    lambda n: {"at": f"in {n} days"},
+    lambda n: {"at": "9999-12-31T23:59:59-01"},
+]
+
+
+@pytest.mark.parametrize("change", RARE)
+def test_only_rare_messages_go_one_by_one(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = JsonDecoder(ORDER)
+    messages = [
+        json.dumps({**usual(n), **(change(n) if n % 1000 == 500 else {})}).encode()
+        for n in range(10_000)
+    ]
+    sizes = counted(decoder, monkeypatch)
+    decoder.decode(pa.array(messages))
+    assert sum(sizes) <= 20
+    monkeypatch.undo()
+    assert_same(decoder, messages)
+
+
+COMMON: list[Change] = [
+    lambda n: {"coupon": n, "name": "also a member of to"},
+    lambda n: {"id": float(n)},
+    lambda n: {"to": {"name": "x", "zip": n}},
+    lambda n: {"labels": {"to": "a", "labels": f"{n}"}, "any": {"labels": n}, "price": 1.5},
+]
+
+
+@pytest.mark.parametrize("change", COMMON)
+def test_what_all_messages_have_is_learned(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = JsonDecoder(WIDE)
+    messages = [json.dumps({**usual(n), **change(n)}).encode() for n in range(5000)]
+    sizes = counted(decoder, monkeypatch)
+    decoder.decode(pa.array(messages))
+    assert sum(sizes) <= 20
+    monkeypatch.undo()
+    assert_same(decoder, messages)
+
+
+def test_names_that_are_data_are_not_learned_without_end() -> None:
+    decoder = JsonDecoder(ORDER)
+    for start in range(0, 1000, 100):
+        names = range(start, start + 100)
+        assert_same(decoder, [json.dumps({**usual(n), f"n{n}": n}).encode() for n in names])
+    assert len(decoder._cuts) < 50
+
+
+def test_a_number_in_the_text_is_not_taken_for_a_cut_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    def known(bits: int) -> int:
+        return 1000
+
+    monkeypatch.setattr("js_spark.cut.secrets.randbits", known)
+    forged = b'{"id":1,"l\\u0061bels":1000,"to":{"labels":{}}}'
+    honest = [json.dumps({**usual(n), "labels": {"k": "v"}}).encode() for n in range(20)]
+    assert_same(JsonDecoder(WIDE), [*honest, forged, *honest])
