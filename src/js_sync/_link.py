@@ -304,9 +304,14 @@ class Link(Reader):
         """
         if self._forks != Forks.count:
             self.check_owner()
-        # Not asked for each of many: what waits for the keeper was written a moment ago.
-        alone = now or not (self._lingering and self._out)
-        paused = alone and monotonic() - self._sent_at > self._linger
+        if self._lingering and self._out and not now:
+            # One of many: the keeper is awake and sends within two milliseconds.
+            self._out.append(data)
+            self._out_size += len(data)
+            if self._out_size > _HIGH_WATER:
+                self._flush(block=True)
+            return True
+        paused = monotonic() - self._sent_at > self._linger
         if paused and self.is_at_end():
             return False
         if now and not self._out and self._send_past(data):
