@@ -155,3 +155,15 @@ def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
             assert rounds == sorted(rounds, reverse=True)
             assert max(message.seq for message in snapshot.values()) <= snapshot.seq
         assert [each.seq for each in snapshots] == sorted(each.seq for each in snapshots)
+
+
+@pytest.mark.parametrize("keeps", [-1, 3, 1])
+def test_a_snapshot_of_large_messages_is_whole(opened, name, keeps):
+    """Without direct gets: servers forget a message that does not fit into a request by bytes."""
+    with opened(timeout=20) as jet:
+        options = {"allow_direct": False, "max_msgs_per_subject": keeps}
+        stream = stored(jet, name, 0, **options)
+        for number in range(40):
+            jet.publish(f"{name}.{number}", b"x" * 500_000)
+        snapshot = stream.snapshot()
+        assert [message.seq for message in snapshot.values()] == list(range(1, 41))

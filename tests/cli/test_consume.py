@@ -238,7 +238,7 @@ def test_who_hears_nothing_any_more_does_not_end_well(
 
     def gone() -> None:
         stream = jet.get_stream(filled)
-        monkeypatch.setattr(js_sync.ordered, "create_consumer", refused)
+        monkeypatch.setattr(js_sync._ordered_consumer, "create_consumer", refused)
         for name in [info.name for info in stream.consumers()]:
             stream.delete_consumer(name)
 
