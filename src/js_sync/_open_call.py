@@ -11,7 +11,7 @@ from js_core.deadline import monotonic
 from js_core.errors import BadArgument, OutcomeUnknown, TwinstreamError
 from js_core.log import Log
 from js_core.log_events import CallbackFailed
-from js_core.publish import PublishFailure, peek
+from js_core.publish import PublishFailure
 
 if TYPE_CHECKING:
     from js_sync._under_way import Outcome, UnderWay
@@ -106,7 +106,7 @@ def telling(
 def _call_of(entry: UnderWay, outcome: Outcome) -> Call:
     stream, error = entry.request.expected_stream, None
     if isinstance(outcome, PublishFailure):
-        error = peek(outcome)
+        error = outcome.peek()
     else:
         stream = outcome.stream
     return Call(

@@ -39,6 +39,9 @@ __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 # held up longer gets a new one.
 _IDLE: Final = 60_000_000_000
 
+# How many messages the first page holds where pages have no limit of bytes.
+_FEW: Final = 32
+
 # Before, a consumer took no filters that may match the same subject.
 _CROSSING_SINCE: Final = (2, 12, 5)
 
@@ -139,6 +142,10 @@ class ConsumerPages:
     """Pages by pulls of an ephemeral consumer that wants no acknowledgements.
 
     The server filters. Where it refuses filters that cross, all comes and is filtered here.
+
+    With `last_per_subject` the pages have no limit of bytes: of a stream that keeps more than one
+    message of each subject, servers 2.11 to 2.15 forget a message that does not fit into a request.
+    Their number follows from the sizes so far.
     """
 
     def __init__(
@@ -155,6 +162,9 @@ class ConsumerPages:
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
+        # Whether the present consumer has that policy, and how many messages a page of it may hold.
+        self._has_list = False
+        self._few = _FEW
         self._bulk: Final = bulk
         self._inbox: Final = Inbox(api)
         self._asked: _Asked | None = None
@@ -174,7 +184,9 @@ class ConsumerPages:
         subject = self._api.subjects.next_message(self._stream, self._name).encode()
         box, reply = self._inbox.open(subject)
         body: dict[str, Any] = {"batch": ask.batch, "no_wait": True, "max_bytes": ask.max_bytes}
-        if self._whole:
+        if self._has_list:
+            body = {"batch": min(ask.batch, self._few), "no_wait": True}
+        elif self._whole:
             body = {"batch": 1, "no_wait": True}
         token = reply[reply.rfind(".") + 1 :].encode()
         bulk = None
@@ -202,6 +214,9 @@ class ConsumerPages:
             raise
         if end.failure:
             self._drop()
+        if self._has_list and page.payloads:
+            largest = max(map(len, page.payloads)) + max(map(len, page.headers))
+            self._few = min(self._few * 4, max(1, ask.max_bytes // max(1, largest)))
         # Nothing fitted into the bytes: the next message is larger, so ask for it without a limit.
         self._whole = end.more and read.next_seq == ask.seq
         return end
@@ -213,7 +228,7 @@ class ConsumerPages:
         name = transport.tokens.name()
         config, filters = self._config(name, seq)
         # Once: a consumer that takes its place gives all that came since, which is more.
-        self._last_per_subject = False
+        self._has_list, self._last_per_subject = self._last_per_subject, False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # Of a name that nobody else has.
         body = {"stream_name": self._stream, "config": config}
