@@ -106,6 +106,7 @@ OWN = {
     "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
     "JetStream.process",
     "JetStream.bind_stream",
+    "JetStream.ordered",  # reads on without limit
     "JetStream.bind_consumer",
     "Stream.read",
     "Stream.snapshot",
