@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -135,11 +135,16 @@ class Reading:
 
 
 @pytest.fixture
-def reading(server: NatsServer) -> Callable[..., Reading]:
-    def begin(stream: Stream, **given: str) -> Reading:
-        return Reading(options(server, stream, startingOffsets="earliest", **given))
+def reading(server: NatsServer) -> Iterator[Callable[..., Reading]]:
+    begun: list[Reading] = []
 
-    return begin
+    def begin(stream: Stream, **given: str) -> Reading:
+        begun.append(Reading(options(server, stream, startingOffsets="earliest", **given)))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.reader.stop()
 
 
 @pytest.mark.parametrize("kept", ["a", "old"])
@@ -159,7 +164,6 @@ def test_replaced_messages_are_no_loss_whichever_subject_is_kept(
     put(jet, stream, "a", "b", "c", "old")
     put(jet, stream, "a", "b", "c", "old")
     assert query.batch() == [13, 14, 15, 16], "the first sequence is behind what was read"
-    query.reader.stop()
 
 
 def test_messages_replaced_between_planning_and_reading_are_no_loss(
@@ -174,7 +178,6 @@ def test_messages_replaced_between_planning_and_reading_are_no_loss(
     put(jet, stream, "a", "b")
     assert query.read(parts) == [], "both were replaced"
     assert query.batch() == [4, 5]
-    query.reader.stop()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +199,6 @@ def test_limits_of_such_a_stream_still_lose_messages(
     with pytest.raises(DataLossError, match=f"its {limit} of .* may have removed them; set fail"):
         query.batch()
     assert reading(stream, failOnDataLoss="false").batch()
-    query.reader.stop()
 
 
 def test_a_purge_that_leaves_nothing_is_a_loss(
@@ -210,7 +212,6 @@ def test_a_purge_that_leaves_nothing_is_a_loss(
     stream.purge()
     with pytest.raises(DataLossError, match="a purge or deletes left it empty"):
         query.batch()
-    query.reader.stop()
 
 
 def test_a_rollup_replaces_messages(
@@ -223,7 +224,6 @@ def test_a_rollup_replaces_messages(
     put(jet, stream, "a", "b")
     put(jet, stream, "a", **{"Nats-Rollup": "all"})
     assert query.batch() == [5]
-    query.reader.stop()
 
 
 def test_messages_replaced_while_a_range_is_read_are_no_loss(
