@@ -26,7 +26,7 @@ def make_certificates(folder: Path, *names: str) -> Certificates:
     authority, stranger = trustme.CA(), trustme.CA()
     server = authority.issue_cert(*(names or ("127.0.0.1", "localhost")))
     client = authority.issue_cert("client@example.org")
-    made = Certificates(*(str(folder / name) for name in Certificates.__annotations__))
+    made = Certificates(*(str(folder / f"{name}.pem") for name in Certificates.__annotations__))
     authority.cert_pem.write_to_path(made.authority)
     stranger.cert_pem.write_to_path(made.stranger)
     server.cert_chain_pems[0].write_to_path(made.server)
