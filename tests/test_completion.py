@@ -58,7 +58,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "ordered": (
         "stream = await nc.jetstream().get_stream('S')\nasync with stream.ordered() as ordered:",
-        "buffered close is_ended next position resets",
+        "buffered close drain fetch info is_current is_ended name next position resets scanned",
     ),
     "events": (
         "async with nc.jetstream().events() as events:",

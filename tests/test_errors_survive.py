@@ -27,7 +27,7 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "NotPromised": (("S", "order", (Hole("max_age", "1 h", "it goes", "0"),)), {}),
     "PublishFailures": (([FAILURE], 3), {}),
     "JetStreamError": (("no",), {"code": 404, "err_code": 10059, "subject": "$JS.API.X"}),
-    "PullRefused": (("max_batch", 500, "100", "Exceeded"), {}),
+    "PullRefused": (("max_batch", 500, 100, "Exceeded"), {}),
     "AtomicBatchFailed": (("no", AtomicOutcome.REFUSED, "why"), {}),
     "TryLater": ((1.5, "later"), {}),
     "DecodeError": (("a config", [("ack_wait", "no number")]), {}),

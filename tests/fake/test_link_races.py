@@ -495,7 +495,7 @@ def test_a_signal_handler_wakes_the_thread_that_it_interrupts():
         before = signal.signal(signal.SIGALRM, lambda *_: subscription.close())
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         try:
-            with pytest.raises(js.ConnectionClosed):
+            with pytest.raises(js.IterationEnded):
                 subscription.next(timeout=15)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
