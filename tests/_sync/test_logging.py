@@ -48,7 +48,8 @@ def test_a_handler_that_fails_at_every_message_is_logged(opened, name, caplog):
             return message.data + 1
 
         worked(jet, name, handler, 3)
-    assert levels(caplog, "worker") == ["INFO", "WARNING", "ERROR", "ERROR", "ERROR", "INFO"]
+    # A thread may work before the start is logged.
+    assert sorted(levels(caplog, "worker")) == ["ERROR"] * 3 + ["INFO"] * 2 + ["WARNING"]
     given_up = [each for each in caplog.records if each.levelname == "ERROR"]
     assert {vars(each)["nats_seq"] for each in given_up} == {1, 2, 3}
     for each in given_up:
