@@ -43,15 +43,19 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         """
         lock, held = self._taking, False
         try:
-            held = lock.try_acquire() or await lock.acquire(deadline)
-            if not held and self.buffered:
-                # Another caller is just taking one: the next one is for this caller.
-                held = await lock.acquire(Deadline.after(_MOVING))
-            if not held:
-                raise RequestTimeout("nothing came in time: others wait for this iteration, too")
+            held = lock.try_acquire() or await self._acquire(deadline)
             return await self._take_next(deadline)
         finally:
             lock.release(held)
+
+    async def _acquire(self, deadline: Deadline) -> bool:
+        """Wait for the turn to take; raises `RequestTimeout`."""
+        if await self._taking.acquire(deadline):
+            return True
+        # Another caller may be just taking one: the next one is for this caller.
+        if self.buffered and await self._taking.acquire(Deadline.after(_MOVING)):
+            return True
+        raise RequestTimeout("nothing came in time: others wait for this iteration, too")
 
     @property
     def buffered(self) -> int:

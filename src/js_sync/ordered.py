@@ -170,19 +170,8 @@ class OrderedMessages(Iteration[Message]):
 
     # ---- iterating
 
-    def _take(self, deadline: Deadline) -> Message | None:
-        """Return the next message in order, or None when the read is over."""
-        held = False
-        try:
-            held = self._taking.try_acquire() or self._acquire(deadline)
-            return self._at_hand() or self._next(deadline)
-        finally:
-            self._taking.release(held)
-
-    def _acquire(self, deadline: Deadline) -> bool:
-        if self._taking.acquire(deadline):
-            return True
-        raise RequestTimeout("no message in time: others wait for this read, too")
+    def _take_next(self, deadline: Deadline) -> Message | None:
+        return self._at_hand() or self._next(deadline)
 
     def _at_hand(self) -> Message | None:
         """Return the next message if it is buffered and nothing else is to be done before it."""
