@@ -19,7 +19,7 @@ def _ignore(_: MessagesDropped) -> None:
 class FailedMessages:
     """Reports messages whose delivery raised.
 
-    Whoever may publish to a subject of the client must not be able to end its connection: an
+    A client that may publish to one of our subjects must not be able to end the connection: an
     error in the handling of one message concerns that message only.
     """
 
