@@ -22,7 +22,7 @@ import fronts
 import shapes
 from schemas import FOLDER, ROOT, Schemas
 
-MODELS = ROOT / "src" / "twinstream.models"
+MODELS = ROOT / "src" / "twinstream" / "models"
 GENERATED = MODELS / "generated"
 FRONT = ROOT / "src" / "js_async" / "__init__.py"
 OTHERS = ("twin.py", "spark_types.py")
@@ -71,7 +71,8 @@ def _models(schemas: Schemas, check: bool) -> bool:
         shutil.copy(ROOT / "pyproject.toml", aside)
         package = aside / MODELS.relative_to(ROOT)
         package.mkdir(parents=True)
-        (package / "__init__.py").touch()
+        for each in (package, package.parent):
+            (each / "__init__.py").touch()
         for path in schemas.files:
             # Only what defines models: the tool takes every file in the folder for a schema.
             (aside / "schema" / path).parent.mkdir(parents=True, exist_ok=True)

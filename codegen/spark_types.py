@@ -3,8 +3,9 @@
     python codegen/spark_types.py            write src/twinstream/spark/generated/events.py
     python codegen/spark_types.py --check    exit 1 with a diff when the file is stale
 
-The rules from JSON Schema to Spark are those of :mod:`twinstream.spark.decode.json_schema`, which serves users'
-own schemas as well; this program only adds references between files and the text of the module.
+The rules from JSON Schema to Spark are those of :mod:`twinstream.spark.decode.json_schema`, which
+serves users' own schemas as well; this program only adds references between files and the text of
+the module.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from twinstream.spark.decode.json_schema import struct_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "schema"
-OUTPUT = ROOT / "src" / "twinstream.spark" / "generated" / "events.py"
+OUTPUT = ROOT / "src" / "twinstream" / "spark" / "generated" / "events.py"
 
 HEAD = '''\
 """Generated from schema/advisory and schema/metric by codegen/spark_types.py.

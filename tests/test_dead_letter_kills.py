@@ -10,10 +10,10 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import js_sync
+from tests.soak import rounds, state
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
-from tests.soak import rounds, state
 
 VICTIM = """
 import sys

@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.examples import ROOT, blocks, check, run
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
-from tests.examples import ROOT, blocks, check, run
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 TEXTS = [*sorted(ROOT.glob("*.md")), ROOT / "schema" / "README.md", *PAGES]

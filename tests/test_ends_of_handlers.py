@@ -11,11 +11,11 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.models import ConsumerConfig, StreamConfig
 from js_sync.coordination.coordination import leader as leader_module
 from js_sync.runtime.concurrency import Task, spawn
-from twinstream.testing import NatsServer
 from tests._sync.flow import eventually
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 
 CONSUMER = ConsumerConfig(durable_name="c", ack_policy="explicit")
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-from twinstream.errors import JetStreamError, OutcomeUnknown
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.errors import JetStreamError, OutcomeUnknown
 from twinstream.models._document import Fault
 from twinstream.models.effective import ConfigError
 from twinstream.models.problem import Problem

@@ -24,7 +24,14 @@ ARROWS: dict[str, set[str]] = {
     "twinstream.spark": {"twinstream.models", "twinstream.core", "js_sync"},
     "pyspark_jetstream": {"twinstream.spark"},
     "twinstream.testing": set(),
-    "twinstream.cli": {"twinstream.models", "twinstream.core", "js_async", "js_sync", "twinstream.spark", "twinstream.testing"},
+    "twinstream.cli": {
+        "twinstream.models",
+        "twinstream.core",
+        "js_async",
+        "js_sync",
+        "twinstream.spark",
+        "twinstream.testing",
+    },
 }
 
 # Modules that do I/O, run things at once, read a clock or draw randomness.
@@ -51,7 +58,10 @@ OUTSIDE_WORLD = {
     "uuid",
 }
 # Only what the file's one job is.
-ALLOWED_OUTSIDE = {("twinstream.core", "deadline.py"): {"time"}, ("twinstream.core", "log.py"): {"logging"}}
+ALLOWED_OUTSIDE = {
+    ("twinstream.core", "deadline.py"): {"time"},
+    ("twinstream.core", "log.py"): {"logging"},
+}
 
 # What a bare install lacks.
 EXTRAS = {"click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
@@ -131,7 +141,9 @@ def loaded_by(package: str) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 
-@pytest.mark.parametrize("package", ["twinstream.models", "twinstream.core", "js_sync", "js_async", "twinstream.testing"])
+@pytest.mark.parametrize(
+    "package", ["twinstream.models", "twinstream.core", "js_sync", "js_async", "twinstream.testing"]
+)
 def test_an_import_pulls_in_no_extra(package: str) -> None:
     assert not loaded_by(package) & EXTRAS
 
@@ -150,7 +162,12 @@ def test_a_program_starts_without_what_it_does_not_use() -> None:
     assert "js_sync.connection" in found
     heavy = {"ssl", "sqlite3", "tempfile", "zoneinfo", "twinstream.models.generated.config.stream"}
     assert not found & heavy
-    features = {"js_sync.coordination.coordination", "js_sync.workers.dead_letters", "js_sync.workers.worker", "twinstream.core.api.health"}
+    features = {
+        "js_sync.coordination.coordination",
+        "js_sync.workers.dead_letters",
+        "js_sync.workers.worker",
+        "twinstream.core.api.health",
+    }
     assert not found & features
 
 

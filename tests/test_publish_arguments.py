@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from js_async import _publish_calls as async_calls
-from twinstream.core.publish.request import PublishRequest
 from js_sync import _publish_calls as sync_calls
+from twinstream.core.publish.request import PublishRequest
 
 ARGUMENTS: dict[str, Any] = {name: object() for name in PublishRequest._fields}
 

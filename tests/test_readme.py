@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from twinstream.testing import NatsServer
 from tests.examples import ROOT, URL, blocks, check, run
+from twinstream.testing import NatsServer
 
 README = ROOT / "README.md"
 NOT_RUN_HERE = {"make demo", "make test"}

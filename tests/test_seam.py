@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from tests._sync.flow import eventually
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, NatsServer
-from tests._sync.flow import eventually
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBERS = count(1)

@@ -14,10 +14,10 @@ from datetime import timedelta
 import pytest
 
 import js_sync
+from tests.soak import rounds, state
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
-from tests.soak import rounds, state
 
 BLOCKING = """
 import os, sys, time

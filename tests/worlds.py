@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 from attrs import frozen
 
+from tests.conftest import VERSION
 from twinstream.permissions import Permissions
 from twinstream.testing import NatsServer
 from twinstream.testing.ports import free_ports
-from tests.conftest import VERSION
 
 PREFIX = "JS.app.API"
 DOMAIN = "leaf"

@@ -12,57 +12,95 @@ from js_async._index import MODULES
 from twinstream.core.base.lazy_imports import on_demand
 
 if TYPE_CHECKING:
-    from js_async.backup.files import read_backup
-    from js_async.publish.atomic_batch import AtomicBatch
-    from js_async.connection import Connection, Stats, connect, connect_with
-    from js_async.client.connection_events import ConnectionEvents
-    from js_async.consumer import Consumer
-    from js_async.consume.consume import Consuming
-    from js_async.coordination.coordination import Coordination, Taken
-    from js_async.client.core_message import CoreMessage
-    from js_async.publish.counters import Counters
-    from js_async.workers.dead_letters import DeadLetters
-    from js_async.consume.advisories import Events
-    from js_async.publish.fast_ingest import FastIngest
-    from js_async.consume.fetch_messages import FetchMessages
-    from js_async.jetstream import JetStream
-    from js_async.coordination.leader import Leader
-    from js_async.coordination.lease import Lease
     from js_async.api.listing import Listing
-    from js_async.coordination.lock import Lock, Semaphore
+    from js_async.api.meta import Meta
+    from js_async.api.replicas import Replicas
+    from js_async.backup.files import read_backup
+    from js_async.client.connection_events import ConnectionEvents
+    from js_async.client.core_message import CoreMessage
+    from js_async.client.subscription import Subscription
+    from js_async.connection import Connection, Stats, connect, connect_with
+    from js_async.consume.advisories import Events
+    from js_async.consume.consume import Consuming
+    from js_async.consume.fetch_messages import FetchMessages
     from js_async.consume.message import Message
     from js_async.consume.messages import Messages
-    from js_async.api.meta import Meta
-    from js_async.nats_py.client import from_nats  # asyncio only
-    from js_async.coordination.once import Once, OnceResult
     from js_async.consume.ordered import OrderedMessages
+    from js_async.consume.push import PushMessages
+    from js_async.consumer import Consumer
+    from js_async.coordination.coordination import Coordination, Taken
+    from js_async.coordination.leader import Leader
+    from js_async.coordination.lease import Lease
+    from js_async.coordination.lock import Lock, Semaphore
+    from js_async.coordination.once import Once, OnceResult
+    from js_async.coordination.rate_limiter import Permit, RateLimiter
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
+    from js_async.exactly_once.sqlite_outbox import SqliteOutbox
+    from js_async.jetstream import JetStream
+    from js_async.nats_py.client import from_nats  # asyncio only
+    from js_async.publish.atomic_batch import AtomicBatch
+    from js_async.publish.counters import Counters
+    from js_async.publish.fast_ingest import FastIngest
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher, PublishHandle
-    from js_async.consume.push import PushMessages
-    from js_async.coordination.rate_limiter import Permit, RateLimiter
-    from js_async.api.replicas import Replicas
     from js_async.publish.schedules import Schedules
-    from js_async.exactly_once.sqlite_outbox import SqliteOutbox
-    from js_async.stream import Stream
     from js_async.read.stream_read import StreamRead
-    from js_async.client.subscription import Subscription
+    from js_async.stream import Stream
+    from js_async.workers.dead_letters import DeadLetters
     from js_async.workers.worker import Worker
-    from twinstream.core.consume.metadata import Metadata
     from twinstream.core.api.advisories import Event
-    from twinstream.core.read.arrow import arrow_schema
-    from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-    from twinstream.core.connect.auth import Credentials
-    from twinstream.core.backup.backup import Backup, TransferProgress
-    from twinstream.core.consume.batch import Batch, BatchEnd
+    from twinstream.core.api.health import Finding, Health, Thresholds
     from twinstream.core.api.instrumentation import Call
+    from twinstream.core.backup.backup import Backup, TransferProgress
+    from twinstream.core.connect.auth import Credentials
+    from twinstream.core.connect.connection_events import (
+        Closed,
+        Connected,
+        ConnectionEvent,
+        Disconnected,
+        LameDuck,
+        MessagesDropped,
+        ServerReported,
+        ServersDiscovered,
+    )
+    from twinstream.core.connect.handshake import ServerInfo
+    from twinstream.core.connect.options import ConnectOptions
+    from twinstream.core.connect.server_pool import ReconnectPolicy
+    from twinstream.core.connect.tls import TlsOptions
+    from twinstream.core.consume.batch import Batch, BatchEnd
+    from twinstream.core.consume.metadata import Metadata
+    from twinstream.core.consume.pull_request import Priority
+    from twinstream.core.consume.reports import (
+        HandlerFailed,
+        Pinned,
+        PullReport,
+        PullWarning,
+        Recreated,
+        Unpinned,
+        WorkReport,
+    )
     from twinstream.core.coordination.coordination import coordination_config
+    from twinstream.core.coordination.lease_record import SlotRecord
+    from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+    from twinstream.core.error_details.config_diff import Difference
+    from twinstream.core.error_details.guarantee_gap import Hole
+    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
+    from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
+    from twinstream.core.exactly_once.processing import ProcessReport, Reject
     from twinstream.core.publish.copied_headers import copied_headers
     from twinstream.core.publish.counters import Counter
+    from twinstream.core.publish.fast_ingest import Ingested
+    from twinstream.core.publish.request import PublishFailure, PublishRequest
+    from twinstream.core.publish.schedules import Schedule, StoredSchedule
+    from twinstream.core.read.arrow import arrow_schema
+    from twinstream.core.read.read_report import ReadEnd, ReadReport
+    from twinstream.core.read.snapshot import Snapshot
+    from twinstream.core.read.stream_message import StreamMessage
+    from twinstream.core.wire.headers import Headers
     from twinstream.core.workers.dead_letter import DeadLetter
-    from twinstream.core.error_details.config_diff import Difference
+    from twinstream.core.workers.retry import Retry, TryLater
     from twinstream.errors import (
         AcknowledgementError,
         AlreadyAcknowledged,
@@ -116,44 +154,6 @@ if TYPE_CHECKING:
         WrongOwner,
         WrongStream,
     )
-    from twinstream.core.connect.connection_events import (
-        Closed,
-        Connected,
-        ConnectionEvent,
-        Disconnected,
-        LameDuck,
-        MessagesDropped,
-        ServerReported,
-        ServersDiscovered,
-    )
-    from twinstream.core.publish.fast_ingest import Ingested
-    from twinstream.core.connect.handshake import ServerInfo
-    from twinstream.core.wire.headers import Headers
-    from twinstream.core.api.health import Finding, Health, Thresholds
-    from twinstream.core.error_details.guarantee_gap import Hole
-    from twinstream.core.coordination.lease_record import SlotRecord
-    from twinstream.core.connect.options import ConnectOptions
-    from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
-    from twinstream.core.exactly_once.processing import ProcessReport, Reject
-    from twinstream.core.publish.request import PublishFailure, PublishRequest
-    from twinstream.core.consume.pull_request import Priority
-    from twinstream.core.read.read_report import ReadEnd, ReadReport
-    from twinstream.core.consume.reports import (
-        HandlerFailed,
-        Pinned,
-        PullReport,
-        PullWarning,
-        Recreated,
-        Unpinned,
-        WorkReport,
-    )
-    from twinstream.core.workers.retry import Retry, TryLater
-    from twinstream.core.publish.schedules import Schedule, StoredSchedule
-    from twinstream.core.connect.server_pool import ReconnectPolicy
-    from twinstream.core.read.snapshot import Snapshot
-    from twinstream.core.read.stream_message import StreamMessage
-    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
-    from twinstream.core.connect.tls import TlsOptions
 
 __all__ = [
     "AcknowledgementError",

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from js_async.consume.ordered import OrderedMessages
-    from twinstream.core.deadline import Seconds
     from twinstream.core.consume.reports import PullReport
+    from twinstream.core.deadline import Seconds
     from twinstream.models import ConsumerConfig, DeliverPolicy, DeliverPolicyWord, ReplayPolicy
 
 __all__ = ["ConsumerCalls"]

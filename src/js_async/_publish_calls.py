@@ -9,15 +9,15 @@ from js_async.api.api import Api, ApiCalls
 from js_async.publish.publish import publish
 from js_async.publish.publish_many import PublishMany
 from js_async.publish.publisher import Publisher
+from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.publish.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
-from twinstream.core.wire.headers import HeaderValues
-from twinstream.core.base.nats_py_names import hint_keywords
-from twinstream.core.publish.request import Publishable, Rollup, request_of
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES, PublishLimits
+from twinstream.core.publish.request import Publishable, Rollup, request_of
 from twinstream.core.publish.retry import retry_policy
-from twinstream.core.wire.subjects import check_name
 from twinstream.core.publish.ttl import Ttl
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.core.wire.subjects import check_name
 from twinstream.models import PubAck
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
-from js_async.consumer import Consumer
 from js_async.api.listing import Listing
+from js_async.consumer import Consumer
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_name
 
@@ -68,12 +68,12 @@ class StreamConsumers:
 
         `timeout` is for each page.
         """
-        from js_async.api import pager as _paging
+        from js_async.api import pager
 
-        return _paging.ConsumerInfos(self._api, self._name, timeout)
+        return pager.ConsumerInfos(self._api, self._name, timeout)
 
     def consumer_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
         """Iterate over the names of all consumers; `timeout` is for each page."""
-        from js_async.api import pager as _paging
+        from js_async.api import pager
 
-        return _paging.ConsumerNames(self._api, self._name, timeout)
+        return pager.ConsumerNames(self._api, self._name, timeout)

@@ -12,15 +12,15 @@ from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.workers.retry import RETRY, Retry
 
 if TYPE_CHECKING:
-    from js_async.workers.settings import KeyOf
-    from js_async.workers.dead_letters import DeadLetters
     from js_async.consume.advisories import Events
-    from js_async.jetstream import JetStream
     from js_async.consume.message import Message
+    from js_async.jetstream import JetStream
+    from js_async.workers.dead_letters import DeadLetters
+    from js_async.workers.settings import KeyOf
     from js_async.workers.worker import Worker
     from twinstream.core.api.advisories import EventKind
-    from twinstream.core.connect.connection_events import MessagesDropped
     from twinstream.core.api.health import Health, Thresholds
+    from twinstream.core.connect.connection_events import MessagesDropped
     from twinstream.core.consume.pull_request import Priority
     from twinstream.core.consume.reports import PullReport, WorkReport
     from twinstream.models import ConsumerConfig

@@ -7,24 +7,24 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import twinstream.models
-from js_async.api import consumer_admin as _control
+from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import CreateAction, create_consumer
+from js_async.consume.consumer_recovery import Missing, OnDeleted
 from js_async.consume.delivery import ack_wait_of, is_for_nobody_else, pull_bounds
 from js_async.consume.fetch_calls import FetchCalls
-from js_async.runtime.concurrency import Handler
-from js_async.consume.consumer_recovery import Missing, OnDeleted
-from js_async.runtime.opening import Opening, opening
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
-from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.errors import BadArgument
+from js_async.runtime.concurrency import Handler
+from js_async.runtime.opening import Opening, opening
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.consume.reports import PullReport
+from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:
-    from js_async.consume.consume import Consuming, Order
     from js_async.consume.advisories import Events
+    from js_async.consume.consume import Consuming, Order
     from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
 __all__ = ["Consumer"]
@@ -75,7 +75,7 @@ class Consumer(FetchCalls):
 
     async def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Ask for configuration and state. Raises `ConsumerNotFound`."""
-        self.cached_info = await _control.info(
+        self.cached_info = await consumer_admin.info(
             self._api, self._stream, self._name, self._api.deadline(timeout)
         )
         return self.cached_info
@@ -83,7 +83,7 @@ class Consumer(FetchCalls):
     async def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the consumer. Raises `ConsumerNotFound`."""
         deadline = self._api.deadline(timeout)
-        await _control.delete(self._api, self._stream, self._name, deadline)
+        await consumer_admin.delete(self._api, self._stream, self._name, deadline)
 
     async def pause(
         self,
@@ -98,14 +98,14 @@ class Consumer(FetchCalls):
         Raises `BadArgument` when the pause is over by the server's clock already.
         """
         length = None if duration is None else finite_seconds(duration, "duration")
-        end = _control.pause_end(length, until)
+        end = consumer_admin.pause_end(length, until)
         deadline = self._api.deadline(timeout)
-        return await _control.pause(self._api, self._stream, self._name, end, deadline)
+        return await consumer_admin.pause(self._api, self._stream, self._name, end, deadline)
 
     async def resume(self, *, timeout: Seconds | None = None) -> None:
         """End a pause (server 2.11)."""
         deadline = self._api.deadline(timeout)
-        await _control.pause(self._api, self._stream, self._name, None, deadline)
+        await consumer_admin.pause(self._api, self._stream, self._name, None, deadline)
 
     async def reset(
         self, seq: int | None = None, *, timeout: Seconds | None = None
@@ -115,13 +115,15 @@ class Consumer(FetchCalls):
         What is pending and how often it was delivered is forgotten.
         """
         deadline = self._api.deadline(timeout)
-        self.cached_info = await _control.reset(self._api, self._stream, self._name, seq, deadline)
+        self.cached_info = await consumer_admin.reset(
+            self._api, self._stream, self._name, seq, deadline
+        )
         return self.cached_info
 
     async def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
         """Take the pin of a priority group from its client, so that another gets it (2.11)."""
         deadline = self._api.deadline(timeout)
-        await _control.unpin(self._api, self._stream, self._name, group, deadline)
+        await consumer_admin.unpin(self._api, self._stream, self._name, group, deadline)
 
     async def step_down(
         self,
@@ -133,12 +135,12 @@ class Consumer(FetchCalls):
     ) -> None:
         """Hand the consumer's leadership over, as `Replicas.step_down` does a stream's."""
         deadline = self._api.deadline(timeout)
-        await _control.step_down(
+        await consumer_admin.step_down(
             self._api, self._stream, self._name, preferred, cluster, tags, deadline
         )
 
     def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
-        """Iterate over sampled acknowledgements from now on, as `twinstream.models.ConsumerAck` records.
+        """Iterate over sampled acknowledgements from now on, as `ConsumerAck` records.
 
         Raises `BadArgument` when it is known that the consumer has no `sample_freq`.
         """

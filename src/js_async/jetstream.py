@@ -6,47 +6,52 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import twinstream.models
-from js_async.api.api import Api
 from js_async._coordination_calls import CoordinationCalls
-from js_async.api.create_update import check_config, create_or_update_stream, create_stream, update_stream
-from js_async.api.stream_lookup import name_by_subject
-from js_async.runtime.concurrency import Handler
 from js_async._publish_calls import PublishCalls
-from js_async.client.transport import Transport
 from js_async._watch_calls import WatchCalls
+from js_async.api.api import Api
+from js_async.api.create_update import (
+    check_config,
+    create_or_update_stream,
+    create_stream,
+    update_stream,
+)
 from js_async.api.listing import Listing
+from js_async.api.stream_lookup import name_by_subject
+from js_async.client.transport import Transport
+from js_async.runtime.concurrency import Handler
 from js_async.stream import Stream
-from twinstream.core.publish.atomic_batch import MAX_MESSAGES
-from twinstream.core.deadline import Seconds
-from twinstream.errors import BadArgument
-from twinstream.core.wire.headers import HeaderValues
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.deadline import Seconds
+from twinstream.core.publish.atomic_batch import MAX_MESSAGES
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
+from twinstream.core.wire.headers import HeaderValues
 from twinstream.core.wire.subjects import ApiSubjects
+from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from js_async.exactly_once.idempotent_writer import By
-    from js_async.exactly_once.conditional_writes import SubjectWrites
-    from js_async.publish.atomic_batch import AtomicBatch
-    from js_async.consumer import Consumer
-    from js_async.consume.consume import Order
-    from js_async.publish.counters import Counters
-    from js_async.consume.message import Message
     from js_async.api.meta import Meta
+    from js_async.consume.consume import Order
+    from js_async.consume.message import Message
+    from js_async.consumer import Consumer
+    from js_async.exactly_once.conditional_writes import SubjectWrites
+    from js_async.exactly_once.idempotent_writer import By
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
-    from js_async.read.range_reader import RangeReader
+    from js_async.publish.atomic_batch import AtomicBatch
+    from js_async.publish.counters import Counters
     from js_async.publish.schedules import Schedules
+    from js_async.read.range_reader import RangeReader
     from twinstream.core.backup.backup import TransferProgress
+    from twinstream.core.consume.pull_request import Priority
+    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
-    from twinstream.core.consume.pull_request import Priority
     from twinstream.core.read.read_request import Via
-    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.models import AccountInfo, StreamConfig, StreamInfo
 
 __all__ = ["JetStream"]
@@ -169,9 +174,9 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
 
         Its `missing` and `offline` tell of those that have no info now. `timeout` is for each page.
         """
-        from js_async.api import pager as _paging
+        from js_async.api import pager
 
-        return _paging.StreamInfos(self._api, subject, timeout)
+        return pager.StreamInfos(self._api, subject, timeout)
 
     def stream_names(
         self, subject: str | None = None, *, timeout: Seconds | None = None
@@ -180,9 +185,9 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
 
         `timeout` is for each page.
         """
-        from js_async.api import pager as _paging
+        from js_async.api import pager
 
-        return _paging.StreamNames(self._api, subject, timeout)
+        return pager.StreamNames(self._api, subject, timeout)
 
     async def restore(
         self,

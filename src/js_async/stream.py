@@ -6,21 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import twinstream.models
-from js_async.api import consumer_admin as _control
-from js_async.api import create_update as _create
+from js_async._stream_consumers import StreamConsumers
+from js_async.api import consumer_admin, create_update
 from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
+from js_async.api.replicas import Replicas
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
-from js_async._stream_consumers import StreamConsumers
-from js_async.api.replicas import Replicas
-from twinstream.core.deadline import Seconds, seconds
-from twinstream.errors import BadAnswer, BadArgument
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import buffer_limits
+from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.subjects import check_filter
+from twinstream.errors import BadAnswer, BadArgument
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from js_async.consume.push import PushMessages
     from js_async.read.stream_read import StreamRead
     from twinstream.core.backup.backup import Backup, TransferProgress
-    from twinstream.core.read.read_request import Via
     from twinstream.core.consume.reports import PullReport
+    from twinstream.core.read.read_request import Via
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
     from twinstream.models import (
@@ -108,10 +107,10 @@ class Stream(StreamConsumers):
         The server answers in pages of 100,000; `timeout` is for each. A change between two pages
         may move a subject from one to the other, so that it comes twice or not at all.
         """
-        from js_async.api import pager as _paging
+        from js_async.api import pager
 
         check_filter(filter_subject)
-        return _paging.subjects(self._api, self._name, filter_subject, timeout)
+        return pager.subjects(self._api, self._name, filter_subject, timeout)
 
     async def update(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
@@ -120,14 +119,16 @@ class Stream(StreamConsumers):
 
         The configuration needs no name.
         """
-        _create.check_config(config, twinstream.models.StreamConfig)
+        create_update.check_config(config, twinstream.models.StreamConfig)
         # The server refuses an empty name as it refuses none (10052).
         if not config.name:
             config = twinstream.models.evolve(config, name=self._name)
         elif config.name != self._name:
             raise BadArgument(f"the configuration is for {config.name}, the stream is {self._name}")
         deadline = self._api.deadline(timeout)
-        self._info = await _create.update_stream(self._api, self._name, config, pedantic, deadline)
+        self._info = await create_update.update_stream(
+            self._api, self._name, config, pedantic, deadline
+        )
         return self._info
 
     async def change(
@@ -143,8 +144,8 @@ class Stream(StreamConsumers):
         changed = edit(config)
         if not isinstance(changed, twinstream.models.StreamConfig):
             raise BadArgument(
-                "edit must return the changed configuration, as twinstream.models.evolve(config, ...) does;"
-                f" it returned {changed!r}"
+                "edit must return the changed configuration, as"
+                f" twinstream.models.evolve(config, ...) does; it returned {changed!r}"
             )
         if changed == config:
             return self.cached_info
@@ -186,7 +187,9 @@ class Stream(StreamConsumers):
         body = {name: value for name, value in body.items() if value is not None}
         target = self._api.subjects.stream("PURGE", self._name)
         deadline = self._api.deadline(timeout)
-        answer = await self._api.call(target, body or None, twinstream.models.StreamPurgeResponse, deadline)
+        answer = await self._api.call(
+            target, body or None, twinstream.models.StreamPurgeResponse, deadline
+        )
         return answer.purged or 0
 
     async def delete(self, *, timeout: Seconds | None = None) -> None:
@@ -475,7 +478,7 @@ class Stream(StreamConsumers):
 
         info = None
         if name is not None:
-            info = await _control.free_push(self._api, self._name, name)
+            info = await consumer_admin.free_push(self._api, self._name, name)
             config = info.config
         if config is None:
             raise BadAnswer(f"{self._name}/{name}: the server sent no configuration")

@@ -15,12 +15,12 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.errors import BadArgument
 from twinstream.core.connect.operation import Operation
 from twinstream.core.connect.operations import OPERATIONS, operation
 from twinstream.core.wire.subject_match import covers
 from twinstream.core.wire.subjects import ApiSubjects, check_prefix
 from twinstream.core.wire.tokens import INBOX
+from twinstream.errors import BadArgument
 
 __all__ = [
     "Permissions",

@@ -13,8 +13,8 @@ import nats
 import pytest
 
 import js_async
-from twinstream.testing import NatsServer
 from tests.soak import LONG
+from twinstream.testing import NatsServer
 
 _NUMBERS = count(1)
 # No test may hang the run; a scenario takes seconds, on a busy machine more.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 import js_async as js
-from twinstream.core.read.range_read import AskLeader, RangeRead
 from tests._async.flow import eventually
+from twinstream.core.read.range_read import AskLeader, RangeRead
 
 FAR = 0.1
 """Seconds from the last node to the others: its replica answers for itself, and lags behind."""

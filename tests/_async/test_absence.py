@@ -7,13 +7,12 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consume import ack_progress as _held
-from twinstream.core.deadline import monotonic
-from twinstream.core.consume.reports import PullWarning
-from twinstream.models import ConsumerConfig
-from twinstream.testing import Proxy
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
+from twinstream.core.consume.reports import PullWarning
+from twinstream.core.deadline import monotonic
+from twinstream.models import ConsumerConfig
+from twinstream.testing import Proxy
 
 COUNT = 6
 ACK_WAIT = 0.4
@@ -68,7 +67,7 @@ async def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limit
     ids=["delivered once", "not durable"],
 )
 async def test_what_nobody_else_would_get_is_kept(opened, name, monkeypatch, settings):
-    monkeypatch.setattr(_held, "_PATIENCE", 1)
+    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
     async with opened() as jet:
         stream = await filled(jet, name, COUNT)
         # Long enough for a machine that is busy elsewhere for a moment.
@@ -132,7 +131,7 @@ async def test_who_asks_now_and_then_is_not_away(opened, name):
 
 
 async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):
-    monkeypatch.setattr(_held, "_PATIENCE", 0.2)
+    monkeypatch.setattr(ack_progress, "_PATIENCE", 0.2)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=6)))
@@ -153,7 +152,7 @@ async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch)
 
 @pytest.mark.parametrize("end", ["close", "drain"])
 async def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
-    monkeypatch.setattr(_held, "_PATIENCE", 1)
+    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
     async with opened() as jet:
         stream = await filled(jet, name, COUNT)
         consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=2)))
@@ -171,7 +170,7 @@ async def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
 
 
 async def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, monkeypatch):
-    monkeypatch.setattr(_held, "_PATIENCE", 1)
+    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
     with Proxy(server.url) as proxy:
         policy = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
         async with js.connect(proxy.url, reconnect=policy) as connection:

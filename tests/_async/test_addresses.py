@@ -7,12 +7,12 @@ import socket
 import pytest
 
 import js_async as js
-from twinstream.core.deadline import monotonic
-from twinstream.testing import FakePeer, FakeServer, NatsCluster
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, resolving
 from tests.meddler import meddled
+from twinstream.core.deadline import monotonic
+from twinstream.testing import FakePeer, FakeServer, NatsCluster
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 

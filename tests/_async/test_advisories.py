@@ -8,6 +8,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually
+from tests._async.streams import filled
+from tests.logged import raised
 from twinstream.models import (
     ConsumerAck,
     ConsumerAction,
@@ -19,9 +22,6 @@ from twinstream.models import (
     Terminated,
     UnknownEvent,
 )
-from tests._async.flow import eventually
-from tests._async.streams import filled
-from tests.logged import raised
 
 
 async def taken(events, count):

@@ -29,22 +29,22 @@ import pytest
 
 import js_async as js
 import js_async.backup.files
-import js_async.runtime.socket_link
 import js_async.backup.restore
 import js_async.publish.publisher
+import js_async.runtime.socket_link
+from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.socket_link import Link, _Receiver
-from js_async.publish.pipeline import Pipeline
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
-from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.wire.protocol import Parser
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually
 from tests._async.streams import waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.wire.protocol import Parser
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer, Proxy
 
 COUNT = 5
 WAITING, READY = "while it waits", "when it may go on"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually, together
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
-from tests._async.flow import eventually, together
 
 pytestmark = pytest.mark.since("2.12")
 

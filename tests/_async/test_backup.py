@@ -11,10 +11,10 @@ import pytest
 
 import js_async as js
 from js_async.backup.files import BackupWriter
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually, together
 from tests.soak import rounds, state
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer, Proxy
 
 
 async def filled(jet, name, count=3000, size=512, **options):

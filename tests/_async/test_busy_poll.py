@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import pause, together
+from twinstream.models import ConsumerConfig, StreamConfig
 
 POLL = 0.002
 COUNT = 60

@@ -9,9 +9,9 @@ import pytest
 import js_async as js
 from js_async.client.instrumentation import telling
 from js_async.publish.inflight import under_way
+from tests.logged import raised
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
-from tests.logged import raised
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 
 import js_async as js
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import NatsCluster
 from tests._async.flow import eventually, together
 from tests.conftest import VERSION
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsCluster
 
 ACCOUNTS = """
 accounts {

@@ -7,10 +7,10 @@ import pickle
 import pytest
 
 import js_async as js
-from twinstream.core.deadline import monotonic
-from twinstream.core.connect.options import ConnectOptions
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
+from twinstream.core.connect.options import ConnectOptions
+from twinstream.core.deadline import monotonic
+from twinstream.models import ConsumerConfig, StreamConfig
 
 
 async def test_core_messages_and_requests(server, name):

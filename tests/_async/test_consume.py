@@ -12,12 +12,12 @@ from attrs import evolve
 import js_async as js
 from js_async.consume import consume as consuming
 from js_async.consume.messages import Messages
-from twinstream.core.deadline import Deadline
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
+from twinstream.core.deadline import Deadline
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 
 
 async def test_fetch_ends_when_it_is_full(opened, name):

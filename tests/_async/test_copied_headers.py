@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually
 from twinstream.core.publish.copied_headers import is_copied
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
-from tests._async.flow import eventually
 
 MINE = {"Mine": "1"}
 PAST = datetime(2020, 1, 1, tzinfo=UTC)

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from twinstream.core.workers.dead_letter import stored_reason
-from twinstream.models import ConsumerConfig, StreamConfig, evolve
-from twinstream.testing import Proxy
 from tests._async.broken import BEFORE, BEHIND, Killed, mortal
 from tests._async.flow import eventually
 from tests._async.streams import filled
+from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
+from twinstream.testing import Proxy
 
 FAST = timedelta(milliseconds=200)
 

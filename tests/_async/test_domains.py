@@ -10,12 +10,12 @@ import pytest
 import js_async as js
 from js_async.exactly_once.idempotent_writer import once_writer
 from js_async.exactly_once.stream_guarantees import PromisedStreams
+from tests._async.flow import eventually
+from tests.conftest import VERSION
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 from twinstream.testing.ports import free_ports
-from tests._async.flow import eventually
-from tests.conftest import VERSION
 
 ROUNDS = 5
 

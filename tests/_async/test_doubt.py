@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from twinstream.permissions import consume, operation, permissions
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests.worlds import plain
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.permissions import consume, operation, permissions
 
 CONFIG = ConsumerConfig(durable_name="c")
 PUSH = ConsumerConfig(
@@ -67,7 +67,9 @@ async def test_nobody_answering_for_long_ends_the_iteration(world, short):
 
 @pytest.mark.parametrize("policy", ["raise", "wait"])
 async def test_a_consumer_that_comes_in_time_is_waited_for(world, policy, monkeypatch):
-    monkeypatch.setattr("twinstream.core.consume.absence_timer.BOUND", 60.0 if policy == "raise" else 0.0)
+    monkeypatch.setattr(
+        "twinstream.core.consume.absence_timer.BOUND", 60.0 if policy == "raise" else 0.0
+    )
     async with user(world, "admin") as admin, user(world, "bound") as connection:
         stream = await stage(admin)
         reports = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests.dropping import let_go
 from tests.logged import raised
+from twinstream.testing import FakePeer, FakeServer
 
 
 async def test_the_life_of_a_link_is_told(server_factory):

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import js_async as js
-from twinstream.models import ConsumerConfig, ConsumerLimits, Placement, StreamConfig, StreamSource
 from tests.conftest import VERSION
+from twinstream.models import ConsumerConfig, ConsumerLimits, Placement, StreamConfig, StreamSource
 
 SECOND = timedelta(seconds=1)
 CONSUMERS = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from tests.fake.answers import CONSUMER
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
-from tests.fake.answers import CONSUMER
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)

@@ -7,10 +7,10 @@ from contextlib import suppress
 import pytest
 
 import js_async as js
-from twinstream.testing import FakePeer, FakeServer
-from twinstream.testing.fake_script import ScriptError
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES
+from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing.fake_script import ScriptError
 
 CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")
 

@@ -8,9 +8,9 @@ import pytest
 
 import js_async as js
 from js_async.consume.push import PushMessages
+from tests._async.flow import eventually, pause, together
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
-from tests._async.flow import eventually, pause, together
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 

@@ -9,13 +9,13 @@ import pytest
 import js_async as js
 from js_async.consume.consumer_recovery import DELETION
 from js_async.consume.pull_subscription import PullChannel
-from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.consume.pin import Pins
-from twinstream.core.consume.reports import PullWarning
-from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
+from twinstream.core.consume.pin import Pins
+from twinstream.core.consume.reports import PullWarning
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.testing import FakePeer, FakeServer
 
 CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

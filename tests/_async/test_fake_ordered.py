@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 import js_async as js
-from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests.fake.ordering import beat, create, deliver, leave, stream_info
+from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 SLOW = {"expires": 120, "heartbeat": 30}

@@ -9,12 +9,12 @@ import pytest
 
 import js_async as js
 from js_async.publish.pipeline import Pipeline
-from twinstream.core.wire.bulk_acks import AckCutter
+from tests._async.flow import ended, eventually
 from twinstream.core.deadline import Deadline
+from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.models import PubAck
 from twinstream.testing import FakePeer, FakeServer, ScriptError
 from twinstream.testing.fake_wire import message_frame
-from tests._async.flow import ended, eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 ORDERS = r"^H?PUB orders "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from tests._async.flow import ended, eventually
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
-from tests._async.flow import ended, eventually
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 SUBJECT = "orders"

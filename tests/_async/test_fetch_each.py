@@ -7,12 +7,11 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consume import fetch_rounds as _fetch_rounds
-from twinstream.models import ConsumerConfig
-from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
 from tests.dropping import let_go
+from twinstream.models import ConsumerConfig
+from twinstream.testing import FakePeer, FakeServer
 
 
 async def test_messages_of_a_fetch_come_before_its_end(opened, name):
@@ -135,7 +134,7 @@ async def test_a_fetch_that_is_dropped_before_its_end_warns(opened, name):
 
 
 async def test_a_fetch_may_wait_without_limit(opened, name, monkeypatch):
-    monkeypatch.setattr(_fetch_rounds, "ROUND", 0.2)
+    monkeypatch.setattr(fetch_rounds, "ROUND", 0.2)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -162,7 +161,7 @@ async def test_a_fetch_may_wait_without_limit(opened, name, monkeypatch):
 
 
 async def test_rounds_of_a_fetch_without_limit(monkeypatch):
-    monkeypatch.setattr(_fetch_rounds, "_PAUSE", 0.0)
+    monkeypatch.setattr(fetch_rounds, "_PAUSE", 0.0)
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

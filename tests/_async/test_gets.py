@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer
-from tests._async.flow import eventually
 
 BOTH = pytest.mark.parametrize("direct", [False, True])
 

@@ -9,10 +9,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consume import ack_progress as _held
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
+from twinstream.models import ConsumerConfig, StreamConfig
 
 
 class Meter:
@@ -191,7 +190,7 @@ async def test_a_long_handler_keeps_its_message(opened, name):
 
 async def test_what_comes_behind_a_very_long_handler_is_delivered_once(opened, name, monkeypatch):
     # A handler that takes longer than the patience with who takes no message.
-    monkeypatch.setattr(_held, "_PATIENCE", 0)
+    monkeypatch.setattr(ack_progress, "_PATIENCE", 0)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from tests._async.streams import filled
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
-from tests._async.streams import filled
 
 SOON = 0.05
 CREATED = "2026-01-01T00:00:00Z"

@@ -7,10 +7,10 @@ from contextlib import suppress
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually, together
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, ScriptError
-from tests._async.flow import eventually, together
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 LONG_STATUS = b"NATS/1.0 " + b"5" * 5000 + b"\r\n\r\n"

@@ -14,12 +14,12 @@ from attrs import evolve
 import js_async as js
 from js_async.read.page_sources import DirectPages
 from js_async.read.range_reader import RangeReader
-from twinstream.core.deadline import Deadline
-from twinstream.models import StreamConfig
-from twinstream.testing import NatsCluster
 from tests._async.flow import eventually, pause, together
 from tests._async.lagging import FAR, Believing, lead_near, placed
 from tests.conftest import VERSION
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsCluster
 
 ROUNDS = 6
 PATIENCE = 60.0

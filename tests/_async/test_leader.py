@@ -7,9 +7,9 @@ import pytest
 
 import js_async as js
 from js_async.runtime.concurrency import Signal
-from twinstream.core.deadline import NEVER, Deadline
 from tests._async.flow import eventually
 from tests.dropping import let_go
+from twinstream.core.deadline import NEVER, Deadline
 
 
 class Candidate:

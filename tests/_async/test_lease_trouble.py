@@ -8,11 +8,11 @@ from contextlib import ExitStack
 import pytest
 
 import js_async as js
-from twinstream.core.deadline import monotonic
-from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually, pause, together
 from tests._async.leaders import step_down
 from tests.soak import rounds, state
+from twinstream.core.deadline import monotonic
+from twinstream.testing import FakePeer, FakeServer, Proxy
 
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
 

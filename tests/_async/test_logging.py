@@ -7,11 +7,11 @@ import logging
 import pytest
 
 import js_async as js
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from tests.logged import levels, texts
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 
 POLICY = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 ONCE = js.Retry(attempts=2, first=0.01, factor=1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
-from tests._async.flow import eventually
 
 MESSAGES = 60
 ROUNDS = 12

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from twinstream.models import ConsumerConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
+from twinstream.models import ConsumerConfig
 
 # A deletion is told by a status, or else by silence for two heartbeats: soon here.
 BRISK = {"expires": 4, "heartbeat": 1}

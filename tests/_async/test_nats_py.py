@@ -11,13 +11,13 @@ import pytest
 from nats.js import api
 
 import js_async as js
-from twinstream.permissions import consume, permissions
-from twinstream.models import ConsumerConfig, StreamConfig, decode
-from twinstream.testing import FakeServer
 from tests._async.flow import eventually, together
 from tests._async.operations import ACTS
 from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world
 from tests.worlds import users
+from twinstream.models import ConsumerConfig, StreamConfig, decode
+from twinstream.permissions import consume, permissions
+from twinstream.testing import FakeServer
 
 __all__ = ["world"]
 

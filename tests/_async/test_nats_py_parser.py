@@ -11,8 +11,8 @@ from nats.protocol.parser import Parser as TheirParser
 
 import js_async as js
 from js_async.nats_py.parser import OwnParser, take_over
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests.odd_messages import publish_raw
+from twinstream.models import ConsumerConfig, StreamConfig
 
 COUNT = 300
 

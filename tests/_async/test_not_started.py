@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from twinstream.models import AckPolicy, ConsumerConfig
 from tests._async.streams import filled
+from twinstream.models import AckPolicy, ConsumerConfig
 
 EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)
 

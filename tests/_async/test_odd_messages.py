@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 import js_async as js
-from twinstream.core.read.arrow import header_pairs
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually
 from tests.odd_messages import ODD_MESSAGES, publish_raw
+from twinstream.core.read.arrow import header_pairs
+from twinstream.models import ConsumerConfig, StreamConfig
 
 pytest.importorskip("pyarrow")
 

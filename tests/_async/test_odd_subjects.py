@@ -7,9 +7,9 @@ import json
 import pytest
 
 import js_async as js
-from twinstream.permissions import permissions, publish
-from twinstream.models import ConsumerConfig, StreamConfig, validate_consumer, validate_stream
 from tests.conftest import VERSION
+from twinstream.models import ConsumerConfig, StreamConfig, validate_consumer, validate_stream
+from twinstream.permissions import permissions, publish
 
 # nats-py's parser splits lines at a vertical tab, too, so that one is tried in the last tests.
 ODD = [*map(chr, range(0x1C, 0x20)), "\x85", "\xa0", "\u2009", "\u2028", "\u3000"]

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
+from tests._async.streams import filled
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import FakePeer, FakeServer
-from tests._async.streams import filled
 
 
 async def test_a_stream_is_found_by_a_subject(opened, name):

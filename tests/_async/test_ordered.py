@@ -9,10 +9,10 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async.consume import ordered_consumer as _ordered_consumer
-from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
+from js_async.consume import ordered_consumer
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
+from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 
 
 async def read(messages, count):
@@ -190,14 +190,14 @@ async def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         messages = stream.ordered()
-        own = _ordered_consumer.create_consumer
+        own = ordered_consumer.create_consumer
 
         async def closed_meanwhile(*args):
             info = await own(*args)
             await messages.close()
             return info
 
-        monkeypatch.setattr(_ordered_consumer, "create_consumer", closed_meanwhile)
+        monkeypatch.setattr(ordered_consumer, "create_consumer", closed_meanwhile)
         assert [each async for each in messages] == []
         assert [each async for each in stream.consumer_names()] == []
 

@@ -14,12 +14,12 @@ from functools import partial
 import pytest
 
 import js_async as js
-from twinstream.core.connect.server_pool import ServerPool
-from twinstream.models import StreamConfig
-from twinstream.testing import Proxy
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests.soak import LONG, rounds, state
+from twinstream.core.connect.server_pool import ServerPool
+from twinstream.models import StreamConfig
+from twinstream.testing import Proxy
 
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
 SUBJECTS = 300

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 import js_async as js
-from js_async.exactly_once import outbox_relay
-from js_async.exactly_once import sqlite_outbox
-from twinstream.core.deadline import Deadline
-from twinstream.models import StreamConfig, evolve
+from js_async.exactly_once import outbox_relay, sqlite_outbox
 from tests._async.flow import eventually
 from tests.dropping import let_go
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig, evolve
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
 

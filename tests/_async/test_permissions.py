@@ -6,12 +6,12 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from twinstream.core.connect.operations import OPERATIONS, operation
-from twinstream.permissions import Permissions, consume, permissions, publish
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.operations import ACTS, PROOFS, Stage
 from tests.conftest import VERSION
 from tests.worlds import WORLDS, plain, users
+from twinstream.core.connect.operations import OPERATIONS, operation
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.permissions import Permissions, consume, permissions, publish
 
 RELEASE = tuple(map(int, (VERSION or "99.0").split(".")))
 POSSIBLE = {

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually, together
+from tests._async.streams import filled, waiting
 from twinstream.core.consume.fetch import frame_size
 from twinstream.core.consume.pin import pin_size
 from twinstream.models import ConsumerConfig, StreamConfig
-from tests._async.flow import eventually, together
-from tests._async.streams import filled, waiting
 
 
 async def test_overflow_waits_for_its_threshold(opened, name):

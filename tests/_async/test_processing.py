@@ -8,11 +8,11 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async.exactly_once import stored_results as _known_results
-from twinstream.core.exactly_once.processing import results_of
-from twinstream.models import ConsumerConfig, StreamConfig
+from js_async.exactly_once import stored_results
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
+from twinstream.core.exactly_once.processing import results_of
+from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
 WORKER = ConsumerConfig(durable_name="w", ack_policy="explicit")
@@ -208,15 +208,15 @@ async def test_results_beyond_the_window_are_looked_up(opened, name):
 
 async def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch):
     # Everything counts as older than the window, which is far from over.
-    monkeypatch.setattr(_known_results, "_SKEW", timedelta(hours=1))
+    monkeypatch.setattr(stored_results, "_SKEW", timedelta(hours=1))
     looks = []
-    look = _known_results.stored_ids
+    look = stored_results.stored_ids
 
     async def noted(*arguments):
         looks.append(arguments)
         return await look(*arguments)
 
-    monkeypatch.setattr(_known_results, "stored_ids", noted)
+    monkeypatch.setattr(stored_results, "stored_ids", noted)
     async with opened() as jet:
         stream = await filled(jet, name, 20)
         results = await output(jet, name)
@@ -274,7 +274,7 @@ async def test_results_that_limits_took_are_not_stored_again(opened, name):
 
 
 async def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, monkeypatch):
-    monkeypatch.setattr(_known_results, "_SKEW", timedelta())
+    monkeypatch.setattr(stored_results, "_SKEW", timedelta())
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         results = await output(jet, name, duplicate_window=timedelta(seconds=1))

@@ -11,8 +11,8 @@ from itertools import chain
 import pytest
 
 import js_async as js
-from twinstream.models import PubAck, StreamConfig
 from tests._async.flow import ended, eventually, together
+from twinstream.models import PubAck, StreamConfig
 
 
 async def test_an_acknowledgement_names_stream_and_sequence(opened, name):

@@ -7,14 +7,14 @@ from collections import Counter
 import pytest
 
 import js_async as js
-from js_async.publish import publisher
 from js_async.api.api import Api
+from js_async.publish import publisher
 from js_async.publish.verify_stored import prove
+from tests._async.flow import pause, together
+from tests._async.leaders import step_down
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.models import StreamConfig
-from tests._async.flow import pause, together
-from tests._async.leaders import step_down
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 

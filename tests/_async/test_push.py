@@ -8,9 +8,9 @@ import pytest
 
 import js_async as js
 from js_async.consume import push
-from twinstream.models import ConsumerConfig
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
+from twinstream.models import ConsumerConfig
 
 
 async def test_messages_are_pushed_and_acknowledged(opened, name):

@@ -8,10 +8,10 @@ import pytest
 
 import js_async as js
 import js_async.read.page_sources
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import Proxy
 from tests._async.flow import eventually, together
 from tests._async.streams import filled
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import Proxy
 
 WAYS = pytest.mark.parametrize("via", ["direct", "consumer", "leader"])
 

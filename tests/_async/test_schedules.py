@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import js_async as js
+from tests._async.flow import eventually
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.testing import FakePeer, FakeServer
-from tests._async.flow import eventually
 
 pytestmark = pytest.mark.since("2.12")
 

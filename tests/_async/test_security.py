@@ -11,12 +11,12 @@ import nkeys
 import pytest
 
 import js_async as js
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import NatsCluster, Proxy
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
 from tests.meddler import meddled
 from tests.operators import make_operator
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsCluster, Proxy
 
 
 def tls_config(certificates, more=""):

@@ -7,10 +7,10 @@ from itertools import chain
 import pytest
 
 import js_async as js
-from twinstream.core.connect.connection_events import Closed
-from twinstream.models import ConsumerConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled
+from twinstream.core.connect.connection_events import Closed
+from twinstream.models import ConsumerConfig
 
 ROUNDS = 20
 COUNT = 2000

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from twinstream.models import StreamConfig
 from tests._async.flow import pause, together
+from twinstream.models import StreamConfig
 
 FEW, MANY = 40, 1500
 

@@ -14,13 +14,13 @@ from datetime import timedelta
 from functools import partial
 
 import js_async as js
-from twinstream.core.deadline import monotonic
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import Proxy
 from tests._async.flow import eventually, pause, together
 from tests._async.leaders import step_down
 from tests._async.streams import filled, waiting
 from tests.soak import rounds, state
+from twinstream.core.deadline import monotonic
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import Proxy
 
 # How long a server may need to settle after trouble (seconds).
 CALM = 3.0

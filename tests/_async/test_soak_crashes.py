@@ -11,11 +11,11 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.crashing import Crashed, Crashing, CrashingStore, Fate
 from tests._async.flow import eventually
 from tests._async.streams import settled
 from tests.soak import rounds, state
+from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
 # Events of a round: two of one key, and one without.

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from twinstream.models import StreamConfig
 from tests._async.flow import pause, together
 from tests._async.lossy import Lossy
+from twinstream.models import StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
 FORMS = pytest.mark.parametrize(

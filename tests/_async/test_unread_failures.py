@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 import js_async as js
-from twinstream.models import StreamConfig
 from tests._async.flow import ended, eventually
+from twinstream.models import StreamConfig
 
 WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
 UNREAD = "2 messages were not acknowledged: .*wrong last sequence"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from tests._async.flow import pause
+from tests.conftest import VERSION
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
-from tests._async.flow import pause
-from tests.conftest import VERSION
 
 CONFIG = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "allow_direct": True}
 SECOND = 1_000_000_000

@@ -10,14 +10,14 @@ import pytest
 
 import js_async as js
 from js_async.consume.delivery import Delivery
-from js_async.workers.jobs import Job, JobsHere
 from js_async.consume.message import message_of
-from twinstream.core.deadline import Deadline, monotonic
-from twinstream.models import ConsumerConfig, StreamConfig, evolve
-from twinstream.testing import Proxy
+from js_async.workers.jobs import Job, JobsHere
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 from tests.dropping import let_go
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
+from twinstream.testing import Proxy
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
 QUICK = js.Retry(attempts=3, first=0.02, factor=1)

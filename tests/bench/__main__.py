@@ -19,9 +19,9 @@ from statistics import median
 
 import click
 
-from twinstream.cli.screen import notes, plain_table, results
 from tests.bench.job import LATENCIES, RATES, TITLES
 from tests.bench.suite import ALL, CLIENTS, Failed, Measured, Run, circumstances, suite
+from twinstream.cli.screen import notes, plain_table, results
 
 
 @click.command()

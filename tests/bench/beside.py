@@ -25,12 +25,12 @@ from attrs import frozen
 
 import js_async
 import js_sync
-from twinstream.testing import NatsServer
 from tests.bench.clients.nats_py_bridge import Bridge
 from tests.bench.clients.raw import Socket
 from tests.bench.job import Job, percentiles
 from tests.bench.page import show
 from tests.bench.suite import ROOT
+from twinstream.testing import NatsServer
 
 CALLS: Final = 500
 ALONE: Final = 1.0

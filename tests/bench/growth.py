@@ -22,12 +22,12 @@ from typing import Any, Final
 import click
 
 import js_sync
-from twinstream.cli.screen import notes
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import NatsServer
 from tests.bench.page import DOCS, show
 from tests.bench.plot import line_plot
 from tests.bench.suite import ROOT
+from twinstream.cli.screen import notes
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 
 SIZES: Final = [16, 128, 1024, 8192, 65_536, 262_144, 1_048_576]
 Figures = dict[int, dict[str, float]]

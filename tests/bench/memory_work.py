@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import js_async
 import js_sync
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests.bench.job import STREAM, resident
+from twinstream.models import ConsumerConfig, StreamConfig
 
 MIB: Final = 2**20
 UNDER_WAY: Final = 10_000

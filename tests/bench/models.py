@@ -20,9 +20,9 @@ import attrs
 import cattrs
 import click
 
+from tests.bench.start import interpreter
 from twinstream.models import ConsumerInfo, Model, decode, validate_consumer
 from twinstream.models._open_enum import OpenEnum
-from tests.bench.start import interpreter
 
 GOLDEN = Path(__file__).parents[1] / "models" / "golden" / "2.15.1" / "single"
 CONFIG = {

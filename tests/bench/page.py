@@ -9,8 +9,8 @@ from typing import Final
 
 import click
 
-from twinstream.cli.screen import notes, plain_table, results
 from tests.bench.suite import ROOT, circumstances
+from twinstream.cli.screen import notes, plain_table, results
 
 DOCS: Final = ROOT / "docs"
 PAGE: Final = DOCS / "speed.md"

@@ -25,14 +25,14 @@ import click
 import pyarrow.parquet as pq
 
 import js_sync
+from tests.bench.processes import cpu_seconds
+from tests.bench.spark_reader import STREAM
+from tests.bench.suite import ROOT
 from twinstream.cli.screen import plain_table, results
 from twinstream.models import StreamConfig
 from twinstream.spark import local_session
 from twinstream.spark.pipeline import land
 from twinstream.testing import NatsServer
-from tests.bench.processes import cpu_seconds
-from tests.bench.spark_reader import STREAM
-from tests.bench.suite import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,16 +20,16 @@ import pyarrow as pa
 from attrs import frozen
 
 import js_sync
+from tests.bench.spark import SCHEMA, payload
 from twinstream.cli.screen import plain_table, results
 from twinstream.models import StreamConfig
 from twinstream.spark.decode.decode import JsonDecoder
 from twinstream.spark.decode.json_schema import struct_of
 from twinstream.spark.landing.land_job import LandJob
+from twinstream.spark.landing.split_tables import TableNames
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
-from twinstream.spark.landing.split_tables import TableNames
 from twinstream.testing import NatsServer
-from tests.bench.spark import SCHEMA, payload
 
 PAGE: Final = 20_000
 RARE: Final = 1000

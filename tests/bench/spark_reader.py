@@ -11,13 +11,13 @@ import os
 import sys
 from typing import Final
 
+from tests.bench.clients.raw import Socket, request
+from tests.bench.job import Job, Meter
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, Way
 from twinstream.spark.source.range_task import read_batches
-from tests.bench.clients.raw import Socket, request
-from tests.bench.job import Job, Meter
 
 STREAM: Final = "ORDERS"
 PAGE: Final = 20_000

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import js_sync
+from tests.bench.processes import family
 from twinstream.cli.screen import notes, plain_table, results
 from twinstream.models import StreamConfig
 from twinstream.spark import local_session
 from twinstream.testing import NatsServer
-from tests.bench.processes import family
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

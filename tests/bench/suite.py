@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import js_sync
-from twinstream.core.connect.tls import TlsOptions
-from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import NatsServer
 from tests.bench.job import (
     LATENCIES,
     RATES,
@@ -27,6 +24,9 @@ from tests.bench.job import (
     TICKS_SUBJECT,
     Job,
 )
+from twinstream.core.connect.tls import TlsOptions
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 
 ROOT: Final = Path(__file__).parents[2]
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import js_sync
+from tests.cli.output import Run
 from twinstream.cli.groups import twinstream
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
-from tests.cli.output import Run
 
 _numbers = itertools.count(1)
 

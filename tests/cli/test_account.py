@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 
 import js_sync
+from tests.cli.output import Run
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
-from tests.cli.output import Run
 
 TIERS = """
 accounts { A: {

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import twinstream.cli.message.consume
 import js_sync
-from twinstream.cli.message import message_source
+import twinstream.cli.message.consume
+from tests._sync.flow import eventually
+from tests.cli.output import Run, json_lines
 from twinstream.cli.groups import twinstream
+from twinstream.cli.message import message_source
 from twinstream.cli.message.reconnects import LinkWatch
 from twinstream.models import ConsumerConfig, ConsumerInfo, StreamConfig
 from twinstream.testing import NatsServer
-from tests._sync.flow import eventually
-from tests.cli.output import Run, json_lines
 
 
 @pytest.fixture
@@ -438,7 +438,16 @@ def test_a_pause_is_told(run: Run, filled: str) -> None:
 
 
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
-    command = [sys.executable, "-m", "twinstream.cli.main", "consume", filled, "tail", "--create", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "twinstream.cli.main",
+        "consume",
+        filled,
+        "tail",
+        "--create",
+        "--json",
+    ]
     with subprocess.Popen(
         [*command, "--server", server.url],
         stdout=subprocess.PIPE,

@@ -7,9 +7,9 @@ import json
 import pytest
 
 import js_sync
-from twinstream.models import ConsumerConfig, PriorityPolicy
 from tests.cli.output import Run, json_lines
 from tests.cli.streams import fill
+from twinstream.models import ConsumerConfig, PriorityPolicy
 
 
 @pytest.fixture

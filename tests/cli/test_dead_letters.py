@@ -7,9 +7,9 @@ import signal
 import pytest
 
 import js_sync
+from tests.cli.output import Run, json_lines
 from twinstream.models import ConsumerConfig, evolve
 from twinstream.testing import NatsServer
-from tests.cli.output import Run, json_lines
 
 
 def fail(server: NatsServer, stream: str, *data: bytes) -> None:

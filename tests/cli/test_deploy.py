@@ -14,13 +14,13 @@ import yaml
 from click.testing import CliRunner, Result
 
 import js_sync
+from tests.cli.output import Run
+from tests.operators import make_operator
 from twinstream.cli.deploy.carry_out import carry_out
 from twinstream.cli.deploy.step import Step
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig, StreamConfig, decode, encode
 from twinstream.testing import FakePeer, FakeServer, NatsServer
-from tests.cli.output import Run
-from tests.operators import make_operator
 
 MINUTE = 60_000_000_000
 

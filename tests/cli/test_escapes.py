@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
+from tests.cli.output import Run
 from twinstream.cli.escapes import harmless, json_line
 from twinstream.cli.screen import notes, progress, results
 from twinstream.testing import FakePeer, FakeServer
-from tests.cli.output import Run
 
 CONTROLS = {
     "CSI": "\x1b[2J",

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import twinstream.cli.server.events
 import js_sync
-from twinstream.cli.server.event_view import describe
-from twinstream.cli.groups import twinstream
-from twinstream.models import ConsumerConfig, decode
-from twinstream.testing import NatsServer, Proxy
+import twinstream.cli.server.events
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
+from twinstream.cli.groups import twinstream
+from twinstream.cli.server.event_view import describe
+from twinstream.models import ConsumerConfig, decode
+from twinstream.testing import NatsServer, Proxy
 
 GOLDEN = Path(__file__).parents[1] / "models" / "golden"
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import js_sync
-from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 from tests.odd_messages import publish_raw
+from twinstream.testing import NatsServer
 
 
 @pytest.fixture

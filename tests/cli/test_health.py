@@ -10,12 +10,12 @@ from contextlib import nullcontext
 import pytest
 from click.testing import CliRunner
 
-import twinstream.cli.server.health
 import js_sync
+import twinstream.cli.server.health
+from tests.cli.output import Run, json_lines
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig
 from twinstream.testing import NatsServer
-from tests.cli.output import Run, json_lines
 
 
 def test_a_finding_is_shown_and_sets_the_exit_code(
@@ -83,7 +83,9 @@ def test_a_watch_whose_first_or_last_look_fails_ends_with_1(
         stop = threading.Event()
         monkeypatch.setattr(stop, "wait", lambda _: stop.set())
         monkeypatch.setattr(twinstream.cli.server.health, "_show", show)
-        monkeypatch.setattr(twinstream.cli.server.health, "asked_to_stop", lambda: nullcontext(stop))
+        monkeypatch.setattr(
+            twinstream.cli.server.health, "asked_to_stop", lambda: nullcontext(stop)
+        )
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5", "--json"]
         result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url])
     assert result.exit_code == 1

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
+from tests.cli.output import Run
 from twinstream.cli.failures import Failure, reported
 from twinstream.cli.groups import COMMANDS, twinstream
 from twinstream.errors import JetStreamNotEnabled
-from tests.cli.output import Run
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
 
@@ -169,7 +169,9 @@ def test_a_word_that_is_no_subcommand_is_answered_with_those_that_are(
 
 
 def test_without_the_extra_the_command_says_how_to_get_it() -> None:
-    program = "import sys; sys.modules['click'] = None; from twinstream.cli.main import main; main()"
+    program = (
+        "import sys; sys.modules['click'] = None; from twinstream.cli.main import main; main()"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "in a clone: pip install '.[cli]'" in done.stderr
@@ -203,7 +205,8 @@ main()
 
 def test_help_imports_no_large_package() -> None:
     program = (
-        "import sys; from click.testing import CliRunner; from twinstream.cli.groups import twinstream\n"
+        "import sys\nfrom click.testing import CliRunner\n"
+        "from twinstream.cli.groups import twinstream\n"
         "assert CliRunner().invoke(twinstream, ['--help']).exit_code == 0\n"
         "assert not {'pyspark', 'pyarrow', 'jsonschema'} & set(sys.modules)\n"
     )

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import js_sync
+from tests.cli.output import Run, json_lines
 from twinstream.cli.failures import Failure
 from twinstream.cli.pipeline.spark_words import SparkWords
 from twinstream.models import StreamConfig
@@ -24,7 +25,6 @@ from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Failed, Happening
 from twinstream.testing import NatsServer
-from tests.cli.output import Run, json_lines
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from tests.cli.output import Run, json_lines
 from twinstream.cli.message.payloads import at_rate
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
-from tests.cli.output import Run, json_lines
 
 
 def stored(server: NatsServer, stream: str) -> list[js_sync.StreamMessage]:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from tests.cli.output import Run, json_lines
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
-from tests.cli.output import Run, json_lines
 
 pytestmark = pytest.mark.since("2.14")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from tests.cli.output import Run
 from twinstream.cli.screen import counted
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
-from tests.cli.output import Run
 
 MARKUP = "[/y] [red]x :smile:"
 ESCAPE = "\x1b[31m"

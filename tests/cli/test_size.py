@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import js_sync
+from tests.cli.output import Run
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
-from tests.cli.output import Run
 
 _numbers = itertools.count(1)
 

@@ -9,10 +9,10 @@ import time
 import pytest
 
 import js_sync
-from twinstream.cli.stream.subjects import SHOWN
-from twinstream.models import StreamConfig, StreamSource
 from tests.cli.output import Run, json_lines
 from tests.cli.streams import fill
+from twinstream.cli.stream.subjects import SHOWN
+from twinstream.models import StreamConfig, StreamSource
 
 
 def test_ls_shows_what_a_stream_holds(run: Run, stream: str) -> None:

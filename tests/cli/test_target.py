@@ -9,9 +9,9 @@ from pathlib import Path
 import nkeys
 import pytest
 
-from twinstream.testing import NatsServer
 from tests.certificates import make_certificates
 from tests.cli.output import Run
+from twinstream.testing import NatsServer
 
 Factory = Callable[..., NatsServer]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from twinstream.cli.groups import COMMANDS
 from tests.cli.output import Run
+from twinstream.cli.groups import COMMANDS
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
 ROOT = Path(__file__).parents[2]

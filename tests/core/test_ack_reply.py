@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.consume.acks import ACK, IN_PROGRESS, nak, term
+from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.errors import BadArgument
 
 V1 = b"$JS.ACK.ORDERS.worker.2.17.5.1700000000123456789.3"

@@ -8,8 +8,8 @@ import pytest
 
 import twinstream.models
 from twinstream.core.api.advisories import event_subjects, read_event
-from twinstream.errors import BadArgument
 from twinstream.core.wire.protocol import Frame
+from twinstream.errors import BadArgument
 from twinstream.models import ConsumerAck, MaxDeliver, StreamAction, Terminated, UnknownEvent
 from twinstream.models.event_subjects import EVENT_SUBJECTS
 

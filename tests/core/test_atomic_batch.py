@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from twinstream.core.error_details.atomic_outcome import AtomicOutcome
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     commit_seq,
@@ -14,7 +15,9 @@ from twinstream.core.publish.atomic_batch import (
     read_batch_ack,
     read_staged,
 )
-from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
     AtomicBatchFailed,
     AtomicBatchUnknown,
@@ -23,9 +26,6 @@ from twinstream.errors import (
     JetStreamError,
     Unsupported,
 )
-from twinstream.core.wire.headers import Headers
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.publish.request import PublishRequest
 from twinstream.models import StreamConfig, StreamInfo, StreamState, Timestamp
 
 

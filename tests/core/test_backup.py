@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.backup.backup import Backup, SnapshotChunks
-from twinstream.errors import BadAnswer, JetStreamError
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.backup.s2_frames import S2Frames
-from twinstream.models import StreamConfig, StreamState
 from tests.core.wire import status_frame
+from twinstream.core.backup.backup import Backup, SnapshotChunks
+from twinstream.core.backup.s2_frames import S2Frames
+from twinstream.core.wire.protocol import Frame
+from twinstream.errors import BadAnswer, JetStreamError
+from twinstream.models import StreamConfig, StreamState
 
 BEGIN = b"\xff\x06\x00\x00S2sTwO"
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from twinstream.core.read import arrow_columns
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.bulk_page import BulkAnswer, DirectBulk, PullBulk
-from twinstream.core.wire.protocol import Frame, Parser
-from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.wire.protocol import Frame, Parser
 
 SID, INBOX, NAME = b"7", b"_INBOX.Q2xh.4.9", "Zm9vYmFy"
 STORED = b"Nats-Msg-Id: 1\r\nA: b\r\n"

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.publish.counters import Counter, check_counters, counter_of, from_decimal, to_decimal
-from twinstream.errors import BadAnswer, BadArgument
-from twinstream.core.wire.headers import Headers
+from twinstream.core.publish.counters import (
+    Counter,
+    check_counters,
+    counter_of,
+    from_decimal,
+    to_decimal,
+)
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.headers import Headers
+from twinstream.errors import BadAnswer, BadArgument
 from twinstream.models import StreamConfig, Timestamp
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from attrs import evolve as changed
 
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.headers import Headers, encode_headers
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
     Failure,
@@ -23,8 +25,6 @@ from twinstream.core.workers.dead_letter import (
     too_large,
 )
 from twinstream.errors import BadArgument, api_error
-from twinstream.core.wire.headers import Headers, encode_headers
-from twinstream.core.read.stream_message import StreamMessage
 from twinstream.models import Timestamp, evolve
 
 NAMES = Names.of("S", None, None, None, None)

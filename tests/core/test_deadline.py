@@ -10,12 +10,12 @@ import pytest
 
 from twinstream.core import deadline
 from twinstream.core.consume.acks import nak
-from twinstream.core.deadline import NEVER, Deadline, seconds
-from twinstream.errors import BadArgument
 from twinstream.core.coordination.lease_engine import Terms
+from twinstream.core.deadline import NEVER, Deadline, seconds
 from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.workers.retry import TryLater
 from twinstream.core.publish.schedules import Schedule
+from twinstream.core.workers.retry import TryLater
+from twinstream.errors import BadArgument
 
 
 @pytest.fixture

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from twinstream.core.wire.response import read_answer
-from twinstream.core.publish.atomic_batch import commit_seq
-from twinstream.core.coordination.coordination import CoordinationSubjects
 from twinstream.core.base.digits import natural
-from twinstream.core.read.direct_get import from_direct
-from twinstream.errors import BadAnswer
-from twinstream.core.publish.fast_ingest import FastBatch
 from twinstream.core.connect.handshake import ServerInfo
-from twinstream.core.wire.headers import Headers
-from twinstream.core.coordination.lease_record import read_slot
-from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.consume.pin import pin_of
+from twinstream.core.coordination.coordination import CoordinationSubjects
+from twinstream.core.coordination.lease_record import read_slot
+from twinstream.core.publish.atomic_batch import commit_seq
+from twinstream.core.publish.fast_ingest import FastBatch
+from twinstream.core.read.direct_get import from_direct
+from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.response import read_answer
+from twinstream.errors import BadAnswer
 from twinstream.models import Timestamp
 
 LONG = "9" * 5000

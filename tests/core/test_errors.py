@@ -8,9 +8,9 @@ import pickle
 import pytest
 
 from twinstream import errors
+from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import JetStreamError, PullRefused, api_error
-from twinstream.core.consume.pull_error import of_consumer
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,6 @@ import json
 
 import pytest
 
-from twinstream.errors import (
-    BadAnswer,
-    BadArgument,
-    JetStreamError,
-    NoResponders,
-    RequestTimeout,
-    TwinstreamError,
-)
 from twinstream.core.publish.fast_ingest import (
     FastBatch,
     Fate,
@@ -25,6 +17,14 @@ from twinstream.core.publish.fast_ingest import (
 )
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+    TwinstreamError,
+)
 from twinstream.models import StreamConfig
 
 START, APPEND, COMMIT, PING = 0, 1, 3, 4

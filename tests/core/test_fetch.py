@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.wire import block, delivery, status_frame
+from tests.fake.statuses import STATUSES
 from twinstream import errors
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.fetch import GRACE, Fetch, frame_size
 from twinstream.core.consume.pull_request import Priority, fetch_limits
-from tests.core.wire import block, delivery, status_frame
-from tests.fake.statuses import STATUSES
 
 TABLE = [(row.code, row.text, row.empty, row.some) for row in STATUSES]
 CASES = pytest.mark.parametrize(("code", "text", "empty", "some"), TABLE)

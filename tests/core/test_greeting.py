@@ -12,7 +12,6 @@ import pytest
 
 from twinstream import errors
 from twinstream.core.connect.auth import Credentials
-from twinstream.errors import AuthenticationFailed, BadArgument, ProtocolError
 from twinstream.core.connect.handshake import (
     Denied,
     ServerInfo,
@@ -25,6 +24,7 @@ from twinstream.core.connect.handshake import (
 from twinstream.core.connect.options import ConnectOptions
 from twinstream.core.connect.server_pool import ServerAddress
 from twinstream.core.connect.tls import TlsOptions
+from twinstream.errors import AuthenticationFailed, BadArgument, ProtocolError
 
 SEED = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER).decode()
 FILE = f"""-----BEGIN NATS USER JWT-----

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import BadArgument
 from twinstream.core.api.health import THRESHOLDS, Finding, Health, Sample, Thresholds, judge, stuck
+from twinstream.errors import BadArgument
 from twinstream.models import ConsumerInfo, StreamInfo, decode
 
 AT = "2026-01-02T03:04:05Z"

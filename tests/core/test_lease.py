@@ -8,18 +8,26 @@ from math import inf
 import pytest
 from attrs import evolve
 
+from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
     check_coordination,
     check_count,
     coordination_config,
 )
-from twinstream.errors import BadArgument, NotPromised
-from twinstream.core.wire.headers import Headers
-from twinstream.core.coordination.lease_engine import FOREVER, Drop, LeaseEngine, Look, Phase, Put, Terms
+from twinstream.core.coordination.lease_engine import (
+    FOREVER,
+    Drop,
+    LeaseEngine,
+    Look,
+    Phase,
+    Put,
+    Terms,
+)
 from twinstream.core.coordination.lease_record import LeaseRecord, SlotRecord, read_slot
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.wire.headers import Headers
+from twinstream.errors import BadArgument, NotPromised
 from twinstream.models import Timestamp
 
 TERMS = Terms(12, 3)  # believed for 9 s, renewed every 3 s

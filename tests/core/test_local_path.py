@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twinstream.errors import BadArgument
 from twinstream.core.base.local_path import local_path
+from twinstream.errors import BadArgument
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,8 @@ import pytest
 
 import js_async
 import twinstream.core
-from twinstream.core.log import logger as log
-from twinstream.core.log import events as log_events
-from twinstream.core.log import table as log_table
+from tests.logged import texts
 from twinstream.core.api.instrumentation import Call
-from twinstream.errors import AuthenticationFailed, BadArgument, ConnectionFailed, RequestTimeout
 from twinstream.core.connect.connection_events import (
     Closed,
     Connected,
@@ -30,17 +27,20 @@ from twinstream.core.connect.connection_events import (
     ServerReported,
     ServersDiscovered,
 )
-from twinstream.core.log.logger import Log
-from twinstream.core.log.table import EXTRAS, ROWS, Row, row_of
+from twinstream.core.consume.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
 from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
 from twinstream.core.exactly_once.processing import ProcessReport, Reject
+from twinstream.core.log import events as log_events
+from twinstream.core.log import logger as log
+from twinstream.core.log import table as log_table
+from twinstream.core.log.logger import Log
 from twinstream.core.log.reporter import GuardedReporter, Reporter
-from twinstream.core.consume.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
+from twinstream.core.log.table import EXTRAS, ROWS, Row, row_of
 from twinstream.core.workers.retry import TryLater
+from twinstream.errors import AuthenticationFailed, BadArgument, ConnectionFailed, RequestTimeout
 from twinstream.spark.pipeline import happenings
 from twinstream.spark.pipeline.batch_log import BatchEntry
 from twinstream.spark.pipeline.runner import _pass_on
-from tests.logged import texts
 
 SOURCE = Path(twinstream.core.__file__).parents[1]
 LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}

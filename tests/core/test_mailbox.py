@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from twinstream.core.connect.mailbox import Mailbox
 from tests.core.wire import delivery
+from twinstream.core.connect.mailbox import Mailbox
 
 
 class Flag:

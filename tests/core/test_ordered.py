@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.ordered_model import ModelConsumer, ModelStream, info_of
 from twinstream.core.consume.metadata import Metadata
-from twinstream.errors import BadArgument
 from twinstream.core.consume.ordered import OrderedRead, ordered_config
 from twinstream.core.wire.status import Kind, Status
+from twinstream.errors import BadArgument
 from twinstream.models import ConsumerConfig, DeliverPolicy
-from tests.core.ordered_model import ModelConsumer, ModelStream, info_of
 
 
 def read_all(stream: ModelStream, config: ConsumerConfig, losses: list[int]) -> list[int]:

@@ -17,10 +17,10 @@ from hypothesis.stateful import (
     rule,
 )
 
+from tests.core.ordered_model import ModelConsumer, ModelStream
 from twinstream.core.consume.metadata import Metadata
 from twinstream.core.consume.ordered import OrderedRead, ordered_config
 from twinstream.models import DeliverPolicy
-from tests.core.ordered_model import ModelConsumer, ModelStream
 
 SUBJECTS = st.sampled_from("abc")
 # Mostly none: a replica that is behind may show more than the snapshot.

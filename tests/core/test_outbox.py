@@ -4,14 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from twinstream.errors import (
-    BadArgument,
-    PermissionDenied,
-    RequestTimeout,
-    SubjectTaken,
-    TwinstreamError,
-    api_error,
-)
 from twinstream.core.exactly_once.outbox import (
     Lanes,
     OutboxEvent,
@@ -19,6 +11,14 @@ from twinstream.core.exactly_once.outbox import (
     graver,
     is_fault_of_event,
     is_of_event_alone,
+)
+from twinstream.errors import (
+    BadArgument,
+    PermissionDenied,
+    RequestTimeout,
+    SubjectTaken,
+    TwinstreamError,
+    api_error,
 )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import BadArgument
 from twinstream.core.connect.operations import OPERATIONS
-from twinstream.permissions import consume, operation, operation_usages, permissions, publish
 from twinstream.core.wire.subject_match import covers
+from twinstream.errors import BadArgument
+from twinstream.permissions import consume, operation, operation_usages, permissions, publish
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from twinstream.core.consume.pin import Pins, pin_of, pin_size
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.consume.pull_request import Priority
 from tests.core.wire import block, delivery
+from twinstream.core.consume.pin import Pins, pin_of, pin_size
+from twinstream.core.consume.pull_request import Priority
+from twinstream.core.wire.protocol import Frame
 
 
 def framed(head: bytes, data: bytes = b"x", reply: bytes = b"r") -> Frame:

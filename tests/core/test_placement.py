@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import BadArgument
 from twinstream.core.api.placement import placement_of, step_down_body
+from twinstream.errors import BadArgument
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import BadArgument
 from twinstream.core.exactly_once.processing import (
     InputStream,
     OwnIds,
@@ -16,6 +15,7 @@ from twinstream.core.exactly_once.processing import (
     results_of,
 )
 from twinstream.core.publish.request import PublishRequest
+from twinstream.errors import BadArgument
 from twinstream.models import ConsumerConfig, Timestamp
 
 STREAM = InputStream("p", "IN", Timestamp.from_ns(62))

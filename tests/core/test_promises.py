@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import NotPromised
 from twinstream.core.exactly_once.guarantees import (
     identity_holes,
     insert_holes,
@@ -16,6 +15,7 @@ from twinstream.core.exactly_once.guarantees import (
     update_holes,
     upsert_holes,
 )
+from twinstream.errors import NotPromised
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform
 
 OLD, NEW = (2, 12, 8), (2, 14, 0)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.wire import protocol
-from twinstream.errors import ProtocolError
-from twinstream.core.wire.protocol import Frame, Info, Ok, Parser, Ping, Pong, Refusal
 from tests.core.wire import hmsg, msg
+from twinstream.core.wire import protocol
+from twinstream.core.wire.protocol import Frame, Info, Ok, Parser, Ping, Pong, Refusal
+from twinstream.errors import ProtocolError
 
 Event = Info | Ping | Pong | Ok | Refusal
 

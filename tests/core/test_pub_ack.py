@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from twinstream.errors import BadAnswer, StoreRefused
+from tests.core.wire import block, status_frame
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
+from twinstream.errors import BadAnswer, StoreRefused
 from twinstream.models import PubAck, encode
-from tests.core.wire import block, status_frame
 
 
 def answer(body: bytes, headers: bytes = b"") -> Frame:

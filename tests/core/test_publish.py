@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import BadAnswer, BadArgument, NoStream, StoreRefused
-from twinstream.core.wire.headers import Headers
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import read_pub_ack
+from tests.core.wire import block
 from twinstream.core.publish.request import (
     LISTED,
     PublishFailure,
@@ -21,7 +18,10 @@ from twinstream.core.publish.request import (
     publish_headers,
     several,
 )
-from tests.core.wire import block
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import read_pub_ack
+from twinstream.errors import BadAnswer, BadArgument, NoStream, StoreRefused
 
 
 def pairs(**members: Any) -> list[tuple[str, str]]:

@@ -8,6 +8,17 @@ from typing import Any
 
 import pytest
 
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.core.publish.retry import (
+    RetryPolicy,
+    Step,
+    leaves_doubt,
+    may_get_leader,
+    needs_pause,
+    next_step,
+    retry_policy,
+)
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -23,17 +34,6 @@ from twinstream.errors import (
     StoreRefused,
     TwinstreamError,
     WrongLastSequence,
-)
-from twinstream.core.publish.request import PublishFailure, PublishRequest
-from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.retry import (
-    RetryPolicy,
-    Step,
-    leaves_doubt,
-    may_get_leader,
-    needs_pause,
-    next_step,
-    retry_policy,
 )
 
 

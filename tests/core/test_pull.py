@@ -7,13 +7,20 @@ from typing import Any
 
 import pytest
 
+from tests.core.wire import status_frame
+from tests.fake.statuses import STATUSES, Then
 from twinstream import errors
-from twinstream.core.consume.pull_engine import Action, DropPin, Finish, PullEngine, SendPull, pull_error
+from twinstream.core.consume.pull_engine import (
+    Action,
+    DropPin,
+    Finish,
+    PullEngine,
+    SendPull,
+    pull_error,
+)
 from twinstream.core.consume.pull_request import Priority, PullBounds, buffer_limits
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.wire.status import Status, read_status
-from tests.core.wire import status_frame
-from tests.fake.statuses import STATUSES, Then
 
 NEVER = float("inf")
 

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.deadline import seconds
-from twinstream.errors import BadArgument
 from twinstream.core.consume.pull_request import (
     MANY,
     Priority,
@@ -21,6 +19,8 @@ from twinstream.core.consume.pull_request import (
     fetch_limits,
     request_body,
 )
+from twinstream.core.deadline import seconds
+from twinstream.errors import BadArgument
 
 INFINITE = float("inf")
 NOTHING: dict[str, Any] = {

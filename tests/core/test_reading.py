@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.wire import status_frame
 from twinstream.core.read import arrow
 from twinstream.core.read.direct_get import (
     from_direct,
@@ -17,6 +18,13 @@ from twinstream.core.read.direct_get import (
     payload_of,
     seq_request,
 )
+from twinstream.core.read.multi_last import LARGEST, MultiAnswer, MultiEnd, chunks, multi_request
+from twinstream.core.read.page import DirectAnswer, StoredPage
+from twinstream.core.read.range_read import OPEN_END, RangeRead
+from twinstream.core.read.read_report import ReadEnd, ReadReport
+from twinstream.core.read.read_request import choose, filters_of, read_request, snapshot_request
+from twinstream.core.read.snapshot import Latest
+from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -24,15 +32,7 @@ from twinstream.errors import (
     MessageNotFound,
     Unsupported,
 )
-from twinstream.core.read.multi_last import LARGEST, MultiAnswer, MultiEnd, chunks, multi_request
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.read.range_read import OPEN_END, RangeRead
-from twinstream.core.read.read_report import ReadEnd, ReadReport
-from twinstream.core.read.read_request import choose, filters_of, read_request, snapshot_request
-from twinstream.core.read.snapshot import Latest
-from twinstream.core.read.page import DirectAnswer, StoredPage
 from twinstream.models import StoredMessage, StreamConfig, Timestamp
-from tests.core.wire import status_frame
 
 TIME = "2024-01-01T00:00:00.000000007Z"
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
-from twinstream.core.wire.headers import Headers
 from twinstream.core.publish.schedules import (
     Schedule,
     check_schedule_server,
@@ -19,6 +17,8 @@ from twinstream.core.publish.schedules import (
     stored_schedule,
 )
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.headers import Headers
+from twinstream.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
 from twinstream.models import StreamConfig, Timestamp
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,24 +7,24 @@ from collections.abc import Callable
 import pytest
 
 from twinstream.core.api.advisories import read_event
-from twinstream.core.wire.response import read_answer
-from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.core.connect.handshake import ServerInfo
+from twinstream.core.consume.pin import pin_of
+from twinstream.core.coordination.lease_record import read_slot
 from twinstream.core.publish.atomic_batch import BATCH_COMMIT, BATCH_ID, BATCH_SEQUENCE, commit_seq
 from twinstream.core.publish.counters import counter_of
-from twinstream.core.workers.dead_letter import read_letter
+from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.direct_get import from_direct
-from twinstream.errors import BadAnswer, BadArgument, ProtocolError
-from twinstream.core.connect.handshake import ServerInfo
-from twinstream.core.wire.header_names import TTL
-from twinstream.core.wire.headers import Headers, parse_status
-from twinstream.core.coordination.lease_record import read_slot
 from twinstream.core.read.multi_last import MultiAnswer
-from twinstream.core.consume.pin import pin_of
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import AckReader
-from twinstream.core.wire.status import is_status, read_status
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.header_names import TTL
+from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import AckReader
+from twinstream.core.wire.response import read_answer
+from twinstream.core.wire.status import is_status, read_status
+from twinstream.core.workers.dead_letter import read_letter
+from twinstream.errors import BadAnswer, BadArgument, ProtocolError
 from twinstream.models import Timestamp
 
 LONG = "9" * 5000

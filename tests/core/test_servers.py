@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
+from twinstream.core.connect.server_pool import (
+    ReconnectPolicy,
+    Rounds,
+    ServerAddress,
+    ServerPool,
+    parse_servers,
+)
 from twinstream.errors import BadArgument
-from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerAddress, ServerPool, parse_servers
 
 A, B, C = (ServerAddress(name) for name in "abc")
 

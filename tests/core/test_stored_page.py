@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from twinstream.errors import BadAnswer
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.read.range_read import RangeRead
-from twinstream.core.read.page import MIRROR_ANSWERED, DirectAnswer, PageEnd, PullAnswer, StoredPage
 from tests.core.wire import block, delivery, status_frame
+from twinstream.core.read.page import MIRROR_ANSWERED, DirectAnswer, PageEnd, PullAnswer, StoredPage
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.wire.protocol import Frame
+from twinstream.errors import BadAnswer
 
 
 def direct(seq: int, *, pending: int = 0, stored: str = "", batch: bool = True) -> Frame:

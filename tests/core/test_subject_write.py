@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.exactly_once.attempts import Tries
+from twinstream.core.exactly_once.conditional_write import Refusal, is_mine, judge
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.headers import Headers
 from twinstream.errors import (
     BadArgument,
     ConnectionLost,
@@ -14,10 +18,6 @@ from twinstream.errors import (
     TwinstreamError,
     api_error,
 )
-from twinstream.core.wire.headers import Headers
-from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.exactly_once.conditional_write import Refusal, is_mine, judge
-from twinstream.core.exactly_once.attempts import Tries
 from twinstream.models import Timestamp
 
 

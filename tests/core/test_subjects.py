@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.errors import BadArgument
 from twinstream.core.wire.subject_match import crossing, matcher, widest
 from twinstream.core.wire.subjects import (
     ApiSubjects,
@@ -19,6 +18,7 @@ from twinstream.core.wire.subjects import (
     check_subject,
     known_subject,
 )
+from twinstream.errors import BadArgument
 
 # White space to Python; the server stores subjects and names with it, and clients send it.
 ODD = ["\0", "\x0b", *map(chr, range(0x1C, 0x20)), "\x85", "\xa0", "\u2009", "\u2028", "\u3000"]

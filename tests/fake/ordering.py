@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.fake.answers import CONSUMER
 from twinstream.testing import FakePeer
 from twinstream.testing.fake_wire import Operation
-from tests.fake.answers import CONSUMER
 
 __all__ = ["beat", "create", "deliver", "leave", "stream_info"]
 

@@ -17,12 +17,12 @@ from types import FrameType
 import pytest
 
 import js_sync as js
+from js_sync.client.requests import Answer
+from js_sync.runtime.concurrency import spawn
+from tests._sync.flow import eventually
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
-from js_sync.runtime.concurrency import spawn
-from js_sync.client.requests import Answer
 from twinstream.testing import NatsCluster, NatsServer, Proxy
-from tests._sync.flow import eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 MANY = ("js_sync/publish_many.py", "js_sync/_pipeline.py")

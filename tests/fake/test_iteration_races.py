@@ -8,21 +8,20 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
-from twinstream.core.deadline import Deadline
-from twinstream.core.connect.mailbox import Mailbox
-from twinstream.models import ConsumerConfig
-from js_sync.consume import ack_progress as _held
-from js_sync.exactly_once import stream_guarantees as _promised_streams
+from js_sync.api.api import Api
 from js_sync.client import session as _session
 from js_sync.consume import messages as messages_module
-from js_sync.api.api import Api
-from js_sync.runtime.concurrency import Signal
-from js_sync.exactly_once.stream_guarantees import PromisedStreams
 from js_sync.consume.message import message_of
 from js_sync.consume.push import PushMessages
-from twinstream.testing import FakePeer, FakeServer
+from js_sync.exactly_once import stream_guarantees
+from js_sync.exactly_once.stream_guarantees import PromisedStreams
+from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
+from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.deadline import Deadline
+from twinstream.models import ConsumerConfig
+from twinstream.testing import FakePeer, FakeServer
 
 COUNT = 3
 
@@ -230,7 +229,7 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
         peer.until_left(timeout=30)
 
     monkeypatch.setattr(_session, "_GOODBYE", 30.0)
-    monkeypatch.setattr(_held, "_GOODBYE", 30.0)
+    monkeypatch.setattr(ack_progress, "_GOODBYE", 30.0)
     with FakeServer(script) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         with beside(lambda: given_up(messages)):
@@ -323,13 +322,13 @@ def test_streams_that_others_ask_for_meanwhile_disturb_no_search(monkeypatch):
         config = SimpleNamespace(subjects=["a"])
         streams._known["A"] = SimpleNamespace(config=config, name="A")
         streams._known["B"] = SimpleNamespace(config=config, name="B")
-        own = _promised_streams.matcher
+        own = stream_guarantees.matcher
 
         def slowly(subjects):
             streams._known[f"C{len(streams._known)}"] = streams._known["A"]
             return own(subjects)
 
-        monkeypatch.setattr(_promised_streams, "matcher", slowly)
+        monkeypatch.setattr(stream_guarantees, "matcher", slowly)
         assert streams._find(b"x") is None
 
 

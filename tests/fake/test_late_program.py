@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import js_sync as js
+from tests._sync.flow import eventually
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
-from tests._sync.flow import eventually
 
 
 def test_an_answer_that_came_in_time_is_read_after_the_deadline(monkeypatch):

@@ -15,16 +15,16 @@ import pytest
 
 import js_sync as js
 import js_sync.runtime.sender
-from twinstream.core.deadline import Deadline, monotonic
+from js_sync.client.session import Session
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
-from js_sync.client.session import Session
 from js_sync.runtime.sockets import connected
 from js_sync.runtime.tls_socket import TlsSocket
-from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 from tests.fake.names import full
 from tests.fake.threads import A_WHILE, beside, in_time
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 

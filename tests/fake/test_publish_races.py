@@ -7,13 +7,13 @@ import threading
 import pytest
 
 import js_sync as js
+from js_sync.client.requests import Answer
 from js_sync.publish import pipeline as _pipeline
 from js_sync.publish.fast_ingest_window import Ingest
 from js_sync.runtime.concurrency import Signal
-from js_sync.client.requests import Answer
-from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
+from twinstream.testing import FakePeer, FakeServer
 
 ORDERS = "^H?PUB orders "
 REFUSAL = {"error": {"code": 400, "err_code": 10077, "description": "no"}}

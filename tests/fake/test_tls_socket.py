@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from twinstream.core.deadline import Deadline
 from js_sync.runtime.tls_socket import TlsSocket
 from tests.certificates import make_certificates
 from tests.fake.threads import beside, in_time
+from twinstream.core.deadline import Deadline
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 PATIENCE = 30

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import js_async
 import js_sync
-from twinstream.errors import TwinstreamError
-from twinstream.models import ConsumerConfig, StreamConfig
 from tests.fuzz.lying_server import LyingServer
 from tests.fuzz.wire import Finding
+from twinstream.errors import TwinstreamError
+from twinstream.models import ConsumerConfig, StreamConfig
 
 __all__ = ["CLIENTS", "client_rounds"]
 

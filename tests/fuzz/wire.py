@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from twinstream.core.consume.metadata import parse_ack_reply
-from twinstream.core.wire.response import read_answer
-from twinstream.core.read.direct_get import from_direct
-from twinstream.errors import ProtocolError, TwinstreamError
+from tests.fuzz.grammar import Grammar
 from twinstream.core.connect.handshake import ServerInfo, read_denied, server_error
-from twinstream.core.wire.headers import Headers, encode_headers, parse_status
+from twinstream.core.connect.server_pool import ServerPool, parse_servers
+from twinstream.core.consume.metadata import parse_ack_reply
+from twinstream.core.read.direct_get import from_direct
 from twinstream.core.read.multi_last import MultiAnswer
+from twinstream.core.read.page import DirectAnswer, PullAnswer, StoredPage
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.wire.headers import Headers, encode_headers, parse_status
 from twinstream.core.wire.protocol import Frame, Info, Parser, Refusal
 from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
-from twinstream.core.read.range_read import RangeRead
-from twinstream.core.connect.server_pool import ServerPool, parse_servers
+from twinstream.core.wire.response import read_answer
 from twinstream.core.wire.status import is_status, is_unserved, read_status
-from twinstream.core.read.page import DirectAnswer, PullAnswer, StoredPage
+from twinstream.errors import ProtocolError, TwinstreamError
 from twinstream.models import (
     ConsumerInfoResponse,
     DecodeError,
     StreamInfoResponse,
     decode,
 )
-from tests.fuzz.grammar import Grammar
 
 __all__ = ["TARGETS", "Finding"]
 

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 import js_sync as js
+from tests.soak import LONG, rounds, state
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
-from tests.soak import LONG, rounds, state
 
 WORKER = Path(__file__).with_name("worker.py")
 TWINS = ("js_sync", "js_async")

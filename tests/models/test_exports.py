@@ -53,7 +53,9 @@ def test_words_are_those_of_their_enumeration() -> None:
     assert "AckPolicyWord" in names
     for name in names:
         words = get_args(getattr(twinstream.models, name))
-        assert list(words) == [str(word) for word in getattr(twinstream.models, name.removesuffix("Word"))]
+        assert list(words) == [
+            str(word) for word in getattr(twinstream.models, name.removesuffix("Word"))
+        ]
 
 
 def test_no_docstring_calls_a_duration_a_number() -> None:
@@ -84,7 +86,13 @@ def test_dir_lists_the_names() -> None:
         ("from twinstream.models import StreamConfig", ["cattrs", "jsonschema", "yaml", "asyncio"]),
         (
             "from twinstream.models import decode, validate_stream; validate_stream({'name': 'S'})",
-            ["cattrs", "jsonschema", "yaml", "asyncio", "twinstream.models.generated.advisory.stream"],
+            [
+                "cattrs",
+                "jsonschema",
+                "yaml",
+                "asyncio",
+                "twinstream.models.generated.advisory.stream",
+            ],
         ),
     ],
 )

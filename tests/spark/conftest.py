@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import js_sync
+from js_sync import JetStream, PublishRequest, Stream
+from tests.spark.processes import SparkProcess, connect_path
 from twinstream.models import StreamConfig
 from twinstream.spark.session.worker_python import worker_python
-from js_sync import JetStream, PublishRequest, Stream
 from twinstream.testing import NatsServer
-from tests.spark.processes import SparkProcess, connect_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,6 +24,9 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+from tests.spark.pipelines import config_of
+from twinstream.spark.landing.staging import Staging
+from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from twinstream.spark.pipeline.compact import compact
@@ -31,9 +34,6 @@ from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.landed import read_landed, tables_of
 from twinstream.spark.pipeline.sink import open_sink
 from twinstream.spark.pipeline.vacuum import vacuum
-from twinstream.spark.landing.staging import Staging
-from twinstream.spark.landing.table_files import TableFiles
-from tests.spark.pipelines import config_of
 
 BATCHES, ROWS = 3, 10
 COLUMNS = StructType(

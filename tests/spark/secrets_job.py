@@ -16,11 +16,11 @@ from attrs import evolve, frozen
 
 from twinstream.cli.groups import twinstream
 from twinstream.spark.errors import SparkSourceError
-from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.pipeline import read_config
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.session.session import local_session
 from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.source.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -92,8 +92,8 @@ def dying_source() -> type:
 
     Made in a function, so that it goes to the workers by value: they do not have this module.
     """
-    from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
     from twinstream.spark.sink.options import SinkOptions
+    from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
     from twinstream.spark.source.source import JetStreamDataSource
 
     class Dying:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from js_sync import Stream
+from tests.spark.pipelines import SINKS, config_of, counted, rows_of, write_config
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.pipeline.compact import compact
 from twinstream.spark.pipeline.replay import replay
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.toml_config import read_config
 from twinstream.spark.pipeline.verify import verify
-from js_sync import Stream
 from twinstream.testing import NatsServer
-from tests.spark.pipelines import SINKS, config_of, counted, rows_of, write_config
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from twinstream.spark.errors import ConfigError
-from twinstream.spark.session.java import ensure
-from twinstream.spark.pipeline.declarative import write_project
-from twinstream.spark.session.worker_python import worker_python
 from js_sync import Stream
-from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds
 from tests.spark.pipelines import MAX_DELIVER, config_of
 from tests.spark.processes import SparkProcess, connect_path, package_folder
+from twinstream.spark.errors import ConfigError
+from twinstream.spark.pipeline.declarative import write_project
+from twinstream.spark.session.java import ensure
+from twinstream.spark.session.worker_python import worker_python
+from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ from pyspark.sql.types import DataType, DateType, DecimalType, DoubleType, Float
 
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.decode import Decoded, JsonDecoder
-from twinstream.spark.errors import SchemaError
 from twinstream.spark.decode.json_schema import struct_of
+from twinstream.spark.errors import SchemaError
 
 ORDER = struct_of(
     {

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tests.spark.crash_points import Writer
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.journal import Journal, Plan
+from twinstream.spark.landing.report import LandReport
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.parquet_sink import ParquetSink
-from twinstream.spark.landing.report import LandReport
-from tests.spark.crash_points import Writer
 
 COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", LongType())])
 PLAN = Plan(batch_id=0, created="today", start=1, end=3)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from twinstream.spark.decode import fields
-from twinstream.spark.errors import SchemaError
 from twinstream.spark.decode.json_schema import load_schema, schema_text, struct_of
+from twinstream.spark.errors import SchemaError
 
 
 def kind(schema: Any, **options: Any) -> str:

@@ -15,14 +15,14 @@ from itertools import count
 import pytest
 
 import js_sync
-from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.core.read.range_read import RangeRead
-from twinstream.models import StreamConfig
 from js_sync import JetStream, PublishRequest
 from js_sync.read.page_sources import ConsumerPages, DirectPages
 from js_sync.read.range_reader import RangeReader
-from twinstream.testing.cluster import NatsCluster
 from tests._sync.lagging import FAR, Believing, lead_near, placed
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.core.read.range_read import RangeRead
+from twinstream.models import StreamConfig
+from twinstream.testing.cluster import NatsCluster
 
 ROUNDS = {"direct": 6, "consumer": 2}
 PATIENCE = 60.0

@@ -12,21 +12,21 @@ import pytest
 from attrs import evolve
 from pyspark.sql.types import LongType
 
-from twinstream.spark.errors import DataLossError, OptionError
-from twinstream.spark.landing.resume import start_behind
-from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
+from js_sync import JetStream, Stream
+from tests.spark.pipelines import MAX_DELIVER, SCHEMA
 from twinstream.spark.client.driver_client import Leader
-from twinstream.spark.source.stream_mark import Mark
-from twinstream.spark.source.offsets import Position
-from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.pipeline import land, summary
-from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.errors import DataLossError, OptionError
+from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
+from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.landing.split_tables import TableNames
 from twinstream.spark.landing.staging import Staging
+from twinstream.spark.pipeline import land, summary
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
-from js_sync import JetStream, Stream
 from twinstream.testing import NatsServer
-from tests.spark.pipelines import MAX_DELIVER, SCHEMA
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]

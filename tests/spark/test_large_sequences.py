@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
+from js_sync import Stream
+from tests.spark.pipelines import SCHEMA, SINKS, config_of, counted
 from twinstream.spark.errors import OptionError
 from twinstream.spark.pipeline import land, summary
 from twinstream.spark.pipeline.compact import compact
 from twinstream.spark.pipeline.replay import replay
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.verify import verify
-from js_sync import Stream
 from twinstream.testing import NatsServer
-from tests.spark.pipelines import SCHEMA, SINKS, config_of, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from js_sync import JetStream, Stream
-from twinstream.testing import NatsServer
 from tests._sync.flow import eventually
+from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import js_sync
-from twinstream.models import StreamConfig
 from js_sync import JetStream, PublishRequest, Stream
-from twinstream.testing import NatsCluster
 from tests.soak import rounds, state
 from tests.spark.unrest import Unrest
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

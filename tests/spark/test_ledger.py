@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import js_sync
+from js_sync import Connection, Stream
 from twinstream.errors import (
     NoResponders,
     RequestTimeout,
@@ -23,7 +24,6 @@ from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.report import JetStreamCommit
 from twinstream.spark.sink.rows import OutMessage
 from twinstream.spark.sink.task_identity import TaskIdentity
-from js_sync import Connection, Stream
 from twinstream.testing import NatsServer
 
 ROWS = 2 * CHUNK + 2

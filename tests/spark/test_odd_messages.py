@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from twinstream.spark.landing.land_job import LandJob, by_table
-from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.pipeline import land
-from twinstream.spark.source.plan import SequenceRange
-from twinstream.spark.landing.split_tables import TableNames
 from js_sync import JetStream, Stream
-from twinstream.testing import NatsServer
 from tests.odd_messages import ODD_MESSAGES, publish_raw
+from twinstream.spark.landing.land_job import LandJob, by_table
+from twinstream.spark.landing.split_tables import TableNames
+from twinstream.spark.pipeline import land
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from twinstream.models import Timestamp
-from twinstream.spark.source.bounds import Bound
 from twinstream.spark.errors import OptionError
+from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.source import JetStreamDataSource
 from twinstream.spark.source.stream_reader import JetStreamStreamReader

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from twinstream.spark.errors import DataLossError, JournalError, OptionError, PipelineBusy, SchemaError
+from js_sync import JetStream, Stream
+from twinstream.spark.errors import (
+    DataLossError,
+    JournalError,
+    OptionError,
+    PipelineBusy,
+    SchemaError,
+)
 from twinstream.spark.landing.journal import Journal, Plan
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline import LandReport, land, summary
-from js_sync import JetStream, Stream
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

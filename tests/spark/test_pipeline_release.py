@@ -11,6 +11,8 @@ import pytest
 from attrs import evolve
 from deltalake import write_deltalake
 
+from js_sync import JetStream, Stream
+from tests.spark.pipelines import SINKS, config_of
 from twinstream.models import ConsumerConfig, RetentionPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
@@ -18,9 +20,7 @@ from twinstream.spark.pipeline.config import PipelineConfig
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.release import release_of
 from twinstream.spark.pipeline.sink import open_sink
-from js_sync import JetStream, Stream
 from twinstream.testing import NatsServer
-from tests.spark.pipelines import SINKS, config_of
 
 Fill = Callable[..., None]
 

@@ -14,7 +14,18 @@ import pytest
 from attrs import evolve
 from py4j.protocol import Py4JNetworkError
 
+from js_sync import Stream
+from tests.spark.pipelines import (
+    MAX_DELIVER,
+    SINKS,
+    config_of,
+    counted,
+    files_of,
+    rows_of,
+    write_config,
+)
 from twinstream.spark.errors import DataLossError, SparkSourceError
+from twinstream.spark.landing.staging import Staging
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.compact import compact
 from twinstream.spark.pipeline.config import PipelineConfig
@@ -26,18 +37,7 @@ from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.toml_config import read_config
 from twinstream.spark.pipeline.vacuum import vacuum
 from twinstream.spark.pipeline.verify import verify
-from twinstream.spark.landing.staging import Staging
-from js_sync import Stream
 from twinstream.testing import NatsServer
-from tests.spark.pipelines import (
-    MAX_DELIVER,
-    SINKS,
-    config_of,
-    counted,
-    files_of,
-    rows_of,
-    write_config,
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,6 +13,9 @@ import pytest
 from attrs import evolve
 
 import js_sync
+from tests.operators import make_pair
+from tests.soak import LONG
+from tests.spark.pipelines import config_of, counted
 from twinstream.cli.pipeline.board import told
 from twinstream.cli.pipeline.page import page
 from twinstream.models import StreamConfig
@@ -22,9 +25,6 @@ from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Happening
 from twinstream.spark.pipeline.runner import run
 from twinstream.testing import NatsServer
-from tests.operators import make_pair
-from tests.soak import LONG
-from tests.spark.pipelines import config_of, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.errors import (
     CheckpointError,
     DataLossError,
@@ -19,9 +18,8 @@ from twinstream.spark.errors import (
     PipelineBusy,
     SparkSourceError,
 )
+from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.lock import locked
-from twinstream.spark.source.stream_mark import Mark
-from twinstream.spark.source.offsets import Position
 from twinstream.spark.pipeline import swap
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from twinstream.spark.pipeline.checkpoint import Bounds, Checkpoint
@@ -31,6 +29,8 @@ from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.land_batch import BatchLander
 from twinstream.spark.pipeline.parquet_sink import ParquetSink
 from twinstream.spark.pipeline.trouble import is_lasting, sentence
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 
 SOURCE = SourceConfig(name="orders", stream="ORDERS", table="orders")

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from twinstream.core.publish.request import PublishFailure, PublishRequest
 from twinstream.errors import (
     MessageIdInProcess,
     OutcomeUnknown,
     TwinstreamError,
     WrongLastSequence,
 )
-from twinstream.core.publish.request import PublishFailure, PublishRequest
 from twinstream.models import PubAck
-from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.rows import OutMessage
 from twinstream.spark.sink.task_identity import TaskIdentity
 

@@ -16,8 +16,10 @@ from attrs import evolve
 from pyspark.errors import StreamingQueryException
 
 import js_sync
-from twinstream.spark.errors import CheckpointError, DataLossError
+from js_sync import JetStream, Stream
+from tests.spark.pipelines import config_of, counted
 from twinstream.spark.client.retry import through
+from twinstream.spark.errors import CheckpointError, DataLossError
 from twinstream.spark.pipeline import land
 from twinstream.spark.pipeline.batch_log import BatchLog
 from twinstream.spark.pipeline.config import PipelineConfig
@@ -27,9 +29,7 @@ from twinstream.spark.pipeline.replay import replay
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.sink import open_sink
 from twinstream.spark.pipeline.verify import verify
-from js_sync import JetStream, Stream
 from twinstream.testing import NatsServer
-from tests.spark.pipelines import config_of, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.errors import BadAnswer
 from twinstream.core.read.range_read import AskLeader, Finished, Page, Pause, RangeRead
+from twinstream.errors import BadAnswer
 
 
 class Replica:

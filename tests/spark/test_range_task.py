@@ -11,24 +11,24 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import js_sync
+from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
 from twinstream.core.deadline import Deadline
 from twinstream.errors import AuthenticationFailed, ConnectionFailed, TwinstreamError
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource
-from twinstream.spark.source import plan
-from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.client.retry import Patience
 from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import ranges_of
+from twinstream.spark.source import plan
+from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.layout import Layout
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.client.retry import Patience
 from twinstream.spark.source.plan import SequenceRange, Way, read_way
 from twinstream.spark.source.range_task import read_batches, read_pages
 from twinstream.spark.source.reader import JetStreamReader
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from twinstream.spark.source.stream_state import stream_state
-from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
 from twinstream.testing import NatsServer
 
 USERS = """

@@ -11,9 +11,8 @@ import pytest
 from attrs import evolve
 from deltalake import write_deltalake
 
+from tests.spark.pipelines import SINKS, rows_of
 from twinstream.spark.errors import DataLossError, JournalError
-from twinstream.spark.source.stream_mark import Mark
-from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.config import SourceConfig
 from twinstream.spark.pipeline.folders import Folders
@@ -21,8 +20,9 @@ from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.parquet_sink import ParquetSink
 from twinstream.spark.pipeline.recover import accepted, recovered
 from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.source.stream_identity import why_other
+from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
-from tests.spark.pipelines import SINKS, rows_of
 
 OPTIONS = {"nats.servers": "nats://h", "stream": "ORDERS"}
 SOURCE = SourceConfig(name="orders", stream="ORDERS", table="orders", options=OPTIONS)

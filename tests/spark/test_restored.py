@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from attrs import evolve
 
+from js_sync import JetStream, Stream
+from tests.spark.pipelines import config_of, counted
 from twinstream.spark.pipeline import land
 from twinstream.spark.pipeline.config import PipelineConfig
 from twinstream.spark.pipeline.replay import replay
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.verify import verify
-from js_sync import JetStream, Stream
 from twinstream.testing import NatsServer
-from tests.spark.pipelines import config_of, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
+from tests.certificates import make_certificates
+from tests.operators import make_operator, make_pair
 from twinstream.spark.errors import OptionError
+from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
-from twinstream.spark.sink.options import SinkOptions
 from twinstream.testing import NatsServer
-from tests.certificates import make_certificates
-from tests.operators import make_operator, make_pair
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from js_sync import Stream
-from twinstream.testing import NatsServer
 from tests.soak import rounds, state
+from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,8 +99,8 @@ def dying_source() -> type:
 
     Made in a function, so that it goes to the workers by value: they do not have this module.
     """
-    from twinstream.spark.sink.sink import JetStreamWriter
     from twinstream.spark.sink.options import SinkOptions
+    from twinstream.spark.sink.sink import JetStreamWriter
     from twinstream.spark.source.source import JetStreamDataSource
 
     class DyingWriter(JetStreamWriter):

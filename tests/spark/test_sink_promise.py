@@ -9,8 +9,8 @@ import pytest
 
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform
 from twinstream.spark.errors import OptionError
-from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.guarantee import check_promise
+from twinstream.spark.sink.options import SinkOptions
 
 MOVED = SubjectTransform(src="s.>", dest="t.>")
 LEDGER = {"idempotence": "ledger", "ledgerSubject": "s.ledger"}

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, StructType
 
+from js_sync import JetStream
 from twinstream.spark.decode import fields
 from twinstream.spark.errors import OptionError, SchemaError
-from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.rows import OutMessage, RowReader
 from twinstream.spark.sink.task_identity import TaskIdentity
-from js_sync import JetStream
 
 LEAST = {"nats.servers": "h", "stream": "S", "subject": "s"}
 

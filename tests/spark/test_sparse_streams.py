@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from js_sync import JetStream, PublishRequest, Stream
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
 from twinstream.spark.source.range_task import read_batches
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
-from js_sync import JetStream, PublishRequest, Stream
 from twinstream.testing import NatsServer
 
 CLUSTERS = [1, 2, 3, 2500, 2501, 4800]

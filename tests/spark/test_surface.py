@@ -19,14 +19,19 @@ def test_all_names_are_there() -> None:
         _ = twinstream.spark.nothing
 
 
-@pytest.mark.parametrize("module", ["twinstream.spark", "twinstream.spark.session.java", "twinstream.spark.session.session"])
+@pytest.mark.parametrize(
+    "module",
+    ["twinstream.spark", "twinstream.spark.session.java", "twinstream.spark.session.session"],
+)
 def test_importing_brings_no_pyspark(module: str) -> None:
     code = f"import sys, {module}; print([m for m in sys.modules if m in ('pyspark', 'pyarrow')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["twinstream.spark", "twinstream.spark.pipeline", "twinstream.spark.session.session"])
+@pytest.mark.parametrize(
+    "module", ["twinstream.spark", "twinstream.spark.pipeline", "twinstream.spark.session.session"]
+)
 def test_without_pyspark_the_import_says_how_to_get_it(module: str) -> None:
     code = f"import sys; sys.modules['pyspark'] = None; import {module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -38,7 +38,9 @@ class Task:
 
 
 def here(monkeypatch: pytest.MonkeyPatch, properties: Mapping[str, str]) -> TaskIdentity:
-    monkeypatch.setattr("twinstream.spark.sink.task_identity.TaskContext.get", lambda: Task(properties))
+    monkeypatch.setattr(
+        "twinstream.spark.sink.task_identity.TaskContext.get", lambda: Task(properties)
+    )
     return TaskIdentity.here("w", given=True, streams=False)
 
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 
-from twinstream.spark import local_session, register
 from js_sync import Stream
+from twinstream.spark import local_session, register
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from twinstream.models import Timestamp
-from twinstream.spark.errors import OptionError
-from twinstream.spark.client.driver_client import Leader
-from twinstream.spark.source.options import SourceOptions
 from js_sync import JetStream, Stream
+from twinstream.models import Timestamp
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.options import SourceOptions
 from twinstream.testing import NatsServer
 
 

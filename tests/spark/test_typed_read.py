@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from twinstream.models import ConsumerConfig
 from js_sync import JetStream, Stream
+from twinstream.models import ConsumerConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from twinstream.spark.pipeline.vacuum import vacuum
 from tests.spark.pipelines import config_of
+from twinstream.spark.pipeline.vacuum import vacuum
 
 SOURCE = 'stream = "ORDERS"'
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from twinstream.models import StreamSource
 from js_sync import JetStream, Stream
-from twinstream.testing import NatsServer
 from tests._sync.flow import eventually
+from twinstream.models import StreamSource
+from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

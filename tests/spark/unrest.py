@@ -7,8 +7,8 @@ import threading
 from typing import Final, Self
 
 import js_sync
-from twinstream.errors import TwinstreamError
 from js_sync import Stream
+from twinstream.errors import TwinstreamError
 
 __all__ = ["Unrest"]
 

@@ -8,10 +8,17 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import twinstream.models
-from js_async.runtime.concurrency import Handler, sleep
 from js_async.client.transport import Transport
-from twinstream.core.wire.response import read_answer, write_json
+from js_async.runtime.concurrency import Handler, sleep
+from twinstream.core.api.idempotent_calls import is_repeatable, pause_before_repeat
+from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.log.logger import Log
+from twinstream.core.wire.headers import encode_headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import AckReader
+from twinstream.core.wire.response import read_answer, write_json
+from twinstream.core.wire.subjects import ApiSubjects, check_subject
 from twinstream.errors import (
     BadAnswer,
     ConnectionLost,
@@ -21,13 +28,6 @@ from twinstream.errors import (
     TwinstreamError,
     Unsupported,
 )
-from twinstream.core.base.check_arguments import check_whole
-from twinstream.core.wire.headers import encode_headers
-from twinstream.core.log.logger import Log
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import AckReader
-from twinstream.core.api.idempotent_calls import is_repeatable, pause_before_repeat
-from twinstream.core.wire.subjects import ApiSubjects, check_subject
 from twinstream.models import DecodeError, Model, decode, encode
 from twinstream.models.error_codes import REQUIRED_API_LEVEL
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import twinstream.models
-from js_async.api import priority_groups as _groups
+from js_async.api import priority_groups
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
@@ -125,7 +125,7 @@ async def step_down(
     """Ask the consumer's leader to hand over."""
     subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
     kind = twinstream.models.ConsumerLeaderStepdownResponse
-    await _groups.step_down(api, subject, kind, preferred, cluster, tags, deadline)
+    await priority_groups.step_down(api, subject, kind, preferred, cluster, tags, deadline)
 
 
 async def reset(

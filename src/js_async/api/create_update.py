@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from attrs import evolve
 
 import twinstream.models
-from js_async.api import consumer_admin as _control
+from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, monotonic
@@ -103,7 +103,11 @@ async def _write_stream(
 ) -> StreamInfo:
     subject = api.subjects.stream(what, name)
     creates = what == "CREATE"
-    answer = twinstream.models.StreamCreateResponse if creates else twinstream.models.StreamUpdateResponse
+    answer = (
+        twinstream.models.StreamCreateResponse
+        if creates
+        else twinstream.models.StreamUpdateResponse
+    )
     body = {**twinstream.models.encode(config), **_pedantry(api, pedantic)}
     try:
         return await api.call(subject, body, answer, deadline)
@@ -221,7 +225,9 @@ async def create_consumer(
         raise await _explained(api, stream, name, config, error) from None
     except JetStreamError as error:
         judged = config
-        _note_problems(error, lambda: twinstream.models.validate_consumer(judged, server=_version(api)))
+        _note_problems(
+            error, lambda: twinstream.models.validate_consumer(judged, server=_version(api))
+        )
         raise
 
 
@@ -256,7 +262,7 @@ async def _explained(
     api: Api, stream: str, name: str, config: ConsumerConfig, error: ConsumerExists
 ) -> JetStreamError:
     try:
-        actual = await _control.info(api, stream, name)
+        actual = await consumer_admin.info(api, stream, name)
     except TwinstreamError:
         # The explanation is a courtesy; the refusal itself is what counts.
         return error

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from js_async.runtime.concurrency import sleep
 from js_async.client.transport import Transport
+from js_async.runtime.concurrency import sleep
+from twinstream.core.api.health import Health, Key, Sample, Thresholds, judge, stuck
+from twinstream.core.base.check_arguments import check_kind
 from twinstream.errors import (
     JetStreamError,
     JetStreamOff,
@@ -15,13 +17,11 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
-from twinstream.core.base.check_arguments import check_kind
-from twinstream.core.api.health import Health, Key, Sample, Thresholds, judge, stuck
 from twinstream.models import ConsumerInfo, StreamInfo
 
 if TYPE_CHECKING:
-    from js_async.jetstream import JetStream
     from js_async.api.listing import Listing
+    from js_async.jetstream import JetStream
 
 __all__ = ["health"]
 

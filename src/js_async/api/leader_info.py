@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
+from twinstream.core.api.leadership import doubt_of_leader
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
-from twinstream.core.api.leadership import doubt_of_leader
 
 if TYPE_CHECKING:
     from twinstream.models import StreamInfoResponse

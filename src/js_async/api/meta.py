@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from js_async.api.api import Api
-from js_async.api.priority_groups import step_down
 from js_async.api.many_answers import answers
-from twinstream.core.wire.response import read_answer
-from twinstream.core.deadline import Seconds
-from twinstream.errors import BadArgument, NoResponders, RequestTimeout
+from js_async.api.priority_groups import step_down
 from twinstream.core.api.placement import placement_of
+from twinstream.core.deadline import Seconds
+from twinstream.core.wire.response import read_answer
+from twinstream.errors import BadArgument, NoResponders, RequestTimeout
 from twinstream.models import (
     AccountPurgeResponse,
     MetaLeaderStepdownResponse,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Stream as Generated
 from js_async.api.listing import Listing, ListPage
+from js_async.runtime.concurrency import Stream as Generated
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_filter
 from twinstream.models import (

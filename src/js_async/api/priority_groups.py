@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from js_async.api.api import Api
-from twinstream.core.deadline import Deadline
 from twinstream.core.api.placement import step_down_body
+from twinstream.core.deadline import Deadline
 
 if TYPE_CHECKING:
     from twinstream.models import Model

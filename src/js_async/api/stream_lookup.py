@@ -8,8 +8,8 @@ import twinstream.models
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
-from twinstream.errors import BadArgument, StreamNotFound
 from twinstream.core.wire.subjects import check_filter
+from twinstream.errors import BadArgument, StreamNotFound
 from twinstream.models.error_codes import STREAM_NOT_FOUND
 
 __all__ = ["holding", "name_by_subject"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from js_async.api.api import Api
 from twinstream.core.deadline import Deadline
-from twinstream.core.wire.pub_ack import is_strange, read_pub_ack
 from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.wire.pub_ack import is_strange, read_pub_ack
 from twinstream.models import PubAck
 
 __all__ = ["write"]

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from js_async.backup.disk import create_private, make_folders, open_regular, sync
-from twinstream.core.wire.response import read_json
 from twinstream.core.backup.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
-from twinstream.errors import BadArgument
-from twinstream.core.base.local_path import local_path
 from twinstream.core.backup.s2_frames import S2Frames
+from twinstream.core.base.local_path import local_path
+from twinstream.core.wire.response import read_json
+from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, StreamConfig, StreamState, decode
 
 __all__ = ["BackupWriter", "read_backup", "verify"]

@@ -10,13 +10,19 @@ from typing import Any, BinaryIO, Final
 from attrs import frozen
 
 from js_async.api.api import Api
-from js_async.backup.files import read_backup, verify
-from js_async.runtime.concurrency import Signal, aside, sleep
-from js_async.client.requests import Answer
 from js_async.backup.disk import open_regular
-from twinstream.core.wire.response import read_answer
+from js_async.backup.files import read_backup, verify
+from js_async.client.requests import Answer
+from js_async.runtime.concurrency import Signal, aside, sleep
 from twinstream.core.backup.backup import DATA_FILE, Backup, TransferProgress
+from twinstream.core.backup.s2_frames import S2Frames
+from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.log.events import Restored
+from twinstream.core.log.logger import Log
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.response import read_answer
+from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -26,12 +32,6 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
-from twinstream.core.log.logger import Log
-from twinstream.core.log.events import Restored
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.backup.s2_frames import S2Frames
-from twinstream.core.wire.subjects import check_subject
-from twinstream.core.base.check_callbacks import check_told
 from twinstream.models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
 
 __all__ = ["restore"]

@@ -9,11 +9,11 @@ import warnings
 from abc import ABC, abstractmethod
 from typing import Final
 
-from js_async.runtime.concurrency import BlockHint, Forks, LoopHint
 from js_async.client.owned import Owned
-from twinstream.errors import ConnectionClosed, NotStarted, PublishFailures
+from js_async.runtime.concurrency import BlockHint, Forks, LoopHint
 from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import UnreadFailures
+from twinstream.errors import ConnectionClosed, NotStarted, PublishFailures
 
 __all__ = [
     "Leaving",

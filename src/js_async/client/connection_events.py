@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Self
 
-from js_async.runtime.concurrency import LoopHint, Signal
 from js_async.client.transport import Transport
+from js_async.runtime.concurrency import LoopHint, Signal
+from twinstream.core.connect.connection_events import Closed, ConnectionEvent
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.errors import ConnectionClosed, RequestTimeout
-from twinstream.core.connect.connection_events import Closed, ConnectionEvent
 
 __all__ = ["ConnectionEvents"]
 

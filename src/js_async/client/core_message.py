@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twinstream.core.wire.headers import Headers
 from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.payload import as_json, as_text
 from twinstream.core.wire.protocol import Frame
 

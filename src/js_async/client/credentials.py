@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from twinstream.core.connect.auth import Credentials
-from twinstream.errors import BadArgument
 from twinstream.core.connect.handshake import url_credentials
 from twinstream.core.connect.options import ConnectOptions
 from twinstream.core.connect.server_pool import ServerAddress
+from twinstream.errors import BadArgument
 
 __all__ = ["credentials_for"]
 

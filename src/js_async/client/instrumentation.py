@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, Self
 
 from twinstream.core.api.instrumentation import Call
 from twinstream.core.deadline import monotonic
-from twinstream.errors import BadArgument, OutcomeUnknown, TwinstreamError
-from twinstream.core.log.logger import Log
 from twinstream.core.log.events import CallbackFailed
+from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import PublishFailure
+from twinstream.errors import BadArgument, OutcomeUnknown, TwinstreamError
 
 if TYPE_CHECKING:
     from js_async.publish.inflight import Outcome, UnderWay

@@ -8,8 +8,8 @@ from typing import Final
 
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
-from twinstream.errors import ConnectionLost
 from twinstream.core.wire.protocol import PING
+from twinstream.errors import ConnectionLost
 
 __all__ = ["Pings"]
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from js_async.client.inbox_pool import IdleInboxes
-from js_async.runtime.concurrency import Lock, Signal
 from js_async.client.transport import Box, Transport
-from twinstream.core.deadline import Deadline, monotonic
-from twinstream.errors import NoResponders, RequestTimeout, TwinstreamError
-from twinstream.core.connect.handshake import Denied
-from twinstream.core.wire.protocol import Frame, Sink
+from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.api.idempotent_calls import ASK_AGAIN
+from twinstream.core.connect.handshake import Denied
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import check_filter
+from twinstream.errors import NoResponders, RequestTimeout, TwinstreamError
 
 if TYPE_CHECKING:
     from js_async.client.instrumentation import OnCall, OpenCall

@@ -16,24 +16,14 @@ from weakref import ref
 
 from js_async.client.credentials import credentials_for
 from js_async.client.handshake import Greeting
-from js_async.runtime.concurrency import Signal, Task, before_exit, spawn
-from js_async.runtime.socket_link import Link
-from js_async.client.subscriptions import Mailboxes
 from js_async.client.keepalive import Pings
 from js_async.client.requests import Replies
+from js_async.client.subscriptions import Mailboxes
 from js_async.client.transport import Box
 from js_async.client.upkeep import Upkeep, keep
+from js_async.runtime.concurrency import Signal, Task, before_exit, spawn
+from js_async.runtime.socket_link import Link
 from twinstream.core.connect.auth import Credentials
-from twinstream.core.read.bulk_page import BulkAnswer
-from twinstream.core.deadline import NEVER, Deadline, monotonic
-from twinstream.errors import (
-    BadArgument,
-    ConnectionClosed,
-    ConnectionFailed,
-    ConnectionLost,
-    PermissionDenied,
-    RequestTimeout,
-)
 from twinstream.core.connect.connection_events import (
     Closed,
     Connected,
@@ -44,9 +34,12 @@ from twinstream.core.connect.connection_events import (
     ServersDiscovered,
 )
 from twinstream.core.connect.handshake import Attempts, ServerInfo, read_denied, server_error
-from twinstream.core.log.logger import Log
 from twinstream.core.connect.options import ConnectOptions
-from twinstream.core.wire.write_buffers import LONG
+from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerAddress, ServerPool
+from twinstream.core.deadline import NEVER, Deadline, monotonic
+from twinstream.core.log.logger import Log
+from twinstream.core.publish.request import check_size
+from twinstream.core.read.bulk_page import BulkAnswer
 from twinstream.core.wire.protocol import (
     PONG,
     Info,
@@ -60,9 +53,16 @@ from twinstream.core.wire.protocol import (
     long_publish_command,
     publish_command,
 )
-from twinstream.core.publish.request import check_size
-from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerAddress, ServerPool
 from twinstream.core.wire.tokens import Tokens
+from twinstream.core.wire.write_buffers import LONG
+from twinstream.errors import (
+    BadArgument,
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    PermissionDenied,
+    RequestTimeout,
+)
 
 if TYPE_CHECKING:
     from js_async.client.instrumentation import OnCall

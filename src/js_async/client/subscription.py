@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async.runtime.concurrency import BlockHint, LoopHint, Signal
+from js_async.client.core_message import CoreMessage
 from js_async.client.owned import Owned
 from js_async.client.transport import Box, Transport
-from js_async.client.core_message import CoreMessage
-from twinstream.core.deadline import NEVER, Deadline, Seconds
-from twinstream.errors import IterationEnded, RequestTimeout
-from twinstream.core.connect.connection_events import MessagesDropped
+from js_async.runtime.concurrency import BlockHint, LoopHint, Signal
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.core.connect.connection_events import MessagesDropped
+from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.errors import IterationEnded, RequestTimeout
 
 __all__ = ["DEFAULT_PENDING", "Subscription"]
 

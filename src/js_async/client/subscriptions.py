@@ -7,16 +7,16 @@ from itertools import count
 from typing import Final
 
 from js_async.client.failed_messages import FailedMessages
+from js_async.client.transport import Box
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
-from js_async.client.transport import Box
-from twinstream.core.wire.bulk_acks import AckCutter
-from twinstream.core.deadline import monotonic
-from twinstream.errors import TwinstreamError
 from twinstream.core.connect.connection_events import MessagesDropped
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.deadline import monotonic
+from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.core.wire.protocol import Parser, Sink, subscribe_command, unsubscribe_command
+from twinstream.errors import TwinstreamError
 
 __all__ = ["Mailboxes"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinstream.errors import BadArgument
 from twinstream.core.connect.tls import TlsOptions
+from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from js_async.runtime.concurrency import Signal
-from twinstream.core.wire.bulk_acks import AckCutter
-from twinstream.core.read.bulk_page import BulkAnswer
-from twinstream.core.deadline import Deadline
-from twinstream.errors import ConnectionClosed
 from twinstream.core.connect.handshake import ServerInfo
 from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.deadline import Deadline
+from twinstream.core.read.bulk_page import BulkAnswer
+from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.tokens import Tokens
+from twinstream.errors import ConnectionClosed
 
 if TYPE_CHECKING:
     from js_async.client.instrumentation import OpenCall

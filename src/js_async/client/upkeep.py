@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
+from twinstream.core.connect.options import ConnectOptions
 from twinstream.core.deadline import Deadline
 from twinstream.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, RequestTimeout
-from twinstream.core.connect.options import ConnectOptions
 
 if TYPE_CHECKING:
     from js_async.client.session import Session

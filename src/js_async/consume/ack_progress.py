@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import Final
 
-from js_async.consume.delivery import Delivery
-from js_async.runtime.concurrency import Signal, Task, spawn
 from js_async.client.transport import Box, Transport
+from js_async.consume.delivery import Delivery
 from js_async.consume.message import Message
+from js_async.runtime.concurrency import Signal, Task, spawn
 from twinstream.core.consume.acks import IN_PROGRESS
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_status
+from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
 __all__ = ["Held"]
 

@@ -6,16 +6,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from js_async.runtime.concurrency import Signal
-from js_async.consume.iterator import Iteration
 from js_async.client.transport import Box, Transport
+from js_async.consume.iterator import Iteration
+from js_async.runtime.concurrency import Signal
 from twinstream.core.api.advisories import Event, read_event
-from twinstream.core.deadline import Deadline, monotonic
-from twinstream.errors import RequestTimeout
-from twinstream.core.connect.connection_events import MessagesDropped
 from twinstream.core.base.check_arguments import check_whole
-from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.connect.connection_events import MessagesDropped
+from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.reporter import GuardedReporter
+from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.errors import RequestTimeout
 
 __all__ = ["Events", "listen"]
 

@@ -6,14 +6,14 @@ from collections import deque
 from typing import Final, Literal, Self
 from zlib import crc32
 
-from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
+from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
+from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
-from twinstream.core.base.check_arguments import check_whole
 
 __all__ = ["Consuming", "Order"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from attrs import evolve
 
-from js_async.api import consumer_admin as _control
+from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.consume.pull_subscription import PullChannels
@@ -60,7 +60,7 @@ class Missing:
 
         Raises what the question meets otherwise: nobody can tell then.
         """
-        found = await _control.gone(self.api, self.stream, self.name)
+        found = await consumer_admin.gone(self.api, self.stream, self.name)
         return None if found is None else ConsumerDeleted(f"{found}{self._why()}")
 
     def _why(self) -> str:

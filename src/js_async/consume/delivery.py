@@ -99,7 +99,10 @@ def pull_bounds(info: ConsumerInfo | None) -> PullBounds:
     ack_wait = ack_wait_of(info)
     lives = [config.max_expires.total_seconds()] if config.max_expires else []
     pin = None
-    if config.priority_policy == twinstream.models.PriorityPolicy.PINNED_CLIENT and config.priority_timeout:
+    if (
+        config.priority_policy == twinstream.models.PriorityPolicy.PINNED_CLIENT
+        and config.priority_timeout
+    ):
         pin = config.priority_timeout.total_seconds()
         lives.append(pin * _PIN_LIFE)
     return PullBounds(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from js_async.runtime.concurrency import Signal
 from js_async.client.transport import Transport
+from js_async.runtime.concurrency import Signal
 from twinstream.core.consume.acks import ACK
 from twinstream.core.deadline import Deadline
 

@@ -10,18 +10,18 @@ from attrs import evolve
 
 from js_async.api.api import Api
 from js_async.consume.delivery import Delivery, ack_wait_of, pull_bounds
-from js_async.runtime.concurrency import sleep
-from js_async.consume.pull_subscription import PullChannels
 from js_async.consume.message import Message, message_of, messages_of
-from twinstream.core.consume.batch import Batch, BatchEnd
-from twinstream.core.deadline import Deadline, Seconds, seconds
-from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
-from twinstream.core.consume.fetch import Fetch
+from js_async.consume.pull_subscription import PullChannels
+from js_async.runtime.concurrency import sleep
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.consume.batch import Batch, BatchEnd
+from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
+from twinstream.core.deadline import Deadline, Seconds, seconds
+from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
 
 if TYPE_CHECKING:
     from js_async.consume.fetch_messages import FetchMessages
@@ -126,9 +126,9 @@ class FetchCalls:
         priority: Priority | None,
         heartbeat: Seconds | None,
     ) -> Batch[Message]:
-        from js_async.consume import fetch_rounds as _fetch_rounds
+        from js_async.consume import fetch_rounds
 
-        longest = _fetch_rounds.ROUND
+        longest = fetch_rounds.ROUND
         length = min(longest, pull_bounds(self.cached_info).max_expires or longest)
         limits = fetch_limits(most, max_bytes, length, wait, priority, heartbeat)
 
@@ -136,7 +136,7 @@ class FetchCalls:
             part = evolve(limits, max_messages=left, max_bytes=left_bytes)
             return self._batch(await self._fetch(part, length))
 
-        return await _fetch_rounds.fetch_rounds(
+        return await fetch_rounds.fetch_rounds(
             once, limits.max_messages, max_bytes, full=wait == "full", pinned=limits.may_pin
         )
 

@@ -8,15 +8,15 @@ from typing import Final
 
 from js_async.api.api import Api
 from js_async.consume.delivery import Delivery
-from js_async.runtime.concurrency import Forks
 from js_async.consume.iterator import Iteration
-from js_async.consume.pull_subscription import PullChannel, PullChannels
 from js_async.consume.message import Message, message_of
+from js_async.consume.pull_subscription import PullChannel, PullChannels
+from js_async.runtime.concurrency import Forks
 from twinstream.core.consume.batch import BatchEnd
-from twinstream.core.deadline import NEVER, Deadline
-from twinstream.errors import RequestTimeout
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pull_request import PullLimits
+from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import RequestTimeout
 
 __all__ = ["FetchMessages"]
 

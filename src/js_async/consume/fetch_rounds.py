@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from js_async.runtime.concurrency import sleep
 from js_async.consume.message import Message
+from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.batch import Batch, BatchEnd
-from twinstream.errors import ConnectionLost, PullError, RequestTimeout, TwinstreamError
 from twinstream.core.consume.fetch import frame_size
+from twinstream.errors import ConnectionLost, PullError, RequestTimeout, TwinstreamError
 
 __all__ = ["ROUND", "fetch_rounds"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Generic, Self, TypeVar
 
-from js_async.runtime.concurrency import BlockHint, LoopHint, TimedLock
 from js_async.client.owned import Owned
+from js_async.runtime.concurrency import BlockHint, LoopHint, TimedLock
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.errors import IterationEnded, RequestTimeout
 

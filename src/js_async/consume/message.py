@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
-from js_async.consume.delivery import Delivery, ahead
 from js_async.client.core_message import CoreMessage
-from twinstream.core.consume.metadata import Metadata, parse_ack_reply
+from js_async.consume.delivery import Delivery, ahead
+from twinstream.core.base.nats_py_names import hint_attributes
 from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
+from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
     AlreadyAcknowledged,
     BadAnswer,
@@ -17,8 +19,6 @@ from twinstream.errors import (
     NotAcknowledgeable,
     RequestTimeout,
 )
-from twinstream.core.base.nats_py_names import hint_attributes
-from twinstream.core.wire.protocol import Frame
 
 __all__ = ["Message", "message_of", "messages_of"]
 

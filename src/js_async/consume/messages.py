@@ -11,23 +11,23 @@ from typing import Final, Self
 
 from attrs import evolve
 
-from js_async.consume.pull_driver import Decisions
-from js_async.consume.delivery import AGE_SHARE, Delivery
-from js_async.consume.ack_progress import Held
-from js_async.runtime.concurrency import Forks, Lock, shielded
-from js_async.consume.iterator import Iteration
-from js_async.consume.consumer_recovery import Missing
-from js_async.consume.pull_subscription import PullChannel
 from js_async.client.transport import Box
+from js_async.consume.ack_progress import Held
+from js_async.consume.consumer_recovery import Missing
+from js_async.consume.delivery import AGE_SHARE, Delivery
+from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message, message_of, messages_of
-from twinstream.core.deadline import NEVER, Deadline, monotonic
-from twinstream.errors import RequestTimeout
+from js_async.consume.pull_driver import Decisions
+from js_async.consume.pull_subscription import PullChannel
+from js_async.runtime.concurrency import Forks, Lock, shielded
 from twinstream.core.consume.fetch import frame_size
-from twinstream.core.wire.protocol import Frame
 from twinstream.core.consume.pull_engine import PullEngine
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.consume.reports import PullReport, PullWarning
+from twinstream.core.deadline import NEVER, Deadline, monotonic
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
+from twinstream.errors import RequestTimeout
 
 __all__ = ["Messages"]
 

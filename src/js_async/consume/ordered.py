@@ -7,15 +7,23 @@ from typing import Final
 
 from attrs import evolve
 
-from js_async.api import consumer_admin as _control
+from js_async.api import consumer_admin
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Signal
 from js_async.consume.iterator import Iteration
-from js_async.consume.ordered_consumer import TRANSIENT, OrderedConsumer
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
+from js_async.consume.ordered_consumer import TRANSIENT, OrderedConsumer
+from js_async.runtime.concurrency import Signal
+from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.consume.batch import Batch, BatchEnd
+from twinstream.core.consume.fetch import frame_size
+from twinstream.core.consume.ordered import Mark, OrderedRead
+from twinstream.core.consume.probing import LIFE, Probing
+from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
+from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.wire.status import Status
+from twinstream.core.wire.subjects import check_name
 from twinstream.errors import (
     BadArgument,
     ConnectionLost,
@@ -29,14 +37,6 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
-from twinstream.core.consume.fetch import frame_size
-from twinstream.core.base.check_arguments import check_whole
-from twinstream.core.consume.ordered import Mark, OrderedRead
-from twinstream.core.consume.probing import LIFE, Probing
-from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
-from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.wire.status import Status
-from twinstream.core.wire.subjects import check_name
 from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy
 
 __all__ = ["OrderedMessages"]
@@ -165,7 +165,7 @@ class OrderedMessages(Iteration[Message]):
             raise BadArgument(
                 f"{self._stream}: the ordered read has no consumer now, ask for a message first"
             )
-        return await _control.info(self._api, self._stream, name)
+        return await consumer_admin.info(self._api, self._stream, name)
 
     # ---- iterating
 

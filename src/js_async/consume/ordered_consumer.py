@@ -7,13 +7,17 @@ from typing import Final
 
 from attrs import evolve
 
-from js_async.api import consumer_admin as _control
+from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.consume.consumer_recovery import Missing
-from js_async.consume.pull_subscription import PullChannels
 from js_async.consume.messages import Messages
+from js_async.consume.pull_subscription import PullChannels
+from twinstream.core.consume.ordered import OrderedRead
+from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
+from twinstream.core.consume.reports import PullReport, Recreated
 from twinstream.core.deadline import Deadline
+from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
     ConnectionClosed,
     ConnectionLost,
@@ -22,10 +26,6 @@ from twinstream.errors import (
     NoResponders,
     RequestTimeout,
 )
-from twinstream.core.consume.ordered import OrderedRead
-from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
-from twinstream.core.log.reporter import Reporter
-from twinstream.core.consume.reports import PullReport, Recreated
 
 __all__ = ["TRANSIENT", "OrderedConsumer"]
 
@@ -140,7 +140,7 @@ class OrderedConsumer:
             try:
                 if not transport.is_connected:
                     await transport.ready(patience)
-                await _control.delete(self._api, self._stream, name)
+                await consumer_admin.delete(self._api, self._stream, name)
             except ConnectionLost:
                 # Another connection may take it in time.
                 if not patience.expired():

@@ -8,8 +8,16 @@ from typing import Final
 
 from js_async.consume.consumer_recovery import DELETION, Missing
 from js_async.consume.pull_subscription import PullChannel
-from twinstream.core.deadline import monotonic
 from twinstream.core.consume.absence_timer import Doubt
+from twinstream.core.consume.pin import pin_of
+from twinstream.core.consume.pull_engine import Action, DropPin, Finish, PullEngine, SendPull
+from twinstream.core.consume.pull_error import of_consumer
+from twinstream.core.consume.pull_request import PullLimits
+from twinstream.core.consume.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
+from twinstream.core.deadline import monotonic
+from twinstream.core.log.reporter import Reporter
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.status import Kind
 from twinstream.errors import (
     ConnectionLost,
     ConsumerDeleted,
@@ -19,14 +27,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.consume.pin import pin_of
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.consume.pull_engine import Action, DropPin, Finish, PullEngine, SendPull
-from twinstream.core.consume.pull_error import of_consumer
-from twinstream.core.consume.pull_request import PullLimits
-from twinstream.core.log.reporter import Reporter
-from twinstream.core.consume.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
-from twinstream.core.wire.status import Kind
 
 __all__ = ["Decisions"]
 

@@ -9,15 +9,20 @@ from typing import Final
 
 from attrs import evolve
 
-from js_async.api import consumer_admin as _control
+from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
+from js_async.client.transport import Box
 from js_async.consume.delivery import Delivery, ack_wait_of
 from js_async.consume.iterator import Iteration
-from js_async.client.transport import Box
 from js_async.consume.message import Message, message_of
-from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.consume.absence_timer import Doubt
+from twinstream.core.consume.reports import PullReport, PullWarning
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.log.reporter import Reporter
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.status import Kind, is_status, read_status
 from twinstream.errors import (
     ConnectionLost,
     JetStreamError,
@@ -25,11 +30,6 @@ from twinstream.errors import (
     PermissionDenied,
     RequestTimeout,
 )
-from twinstream.core.wire.headers import Headers
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.log.reporter import Reporter
-from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.wire.status import Kind, is_status, read_status
 from twinstream.models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["PushMessages", "with_heartbeats"]
@@ -240,7 +240,7 @@ class PushMessages(Iteration[Message]):
             self._doubt.clear()
         try:
             if not self._doubt.is_known:
-                await _control.require_there(self._api, self._stream, self.name)
+                await consumer_admin.require_there(self._api, self._stream, self.name)
                 return
         except PermissionDenied:
             if not beats:

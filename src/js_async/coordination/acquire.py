@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import Final
 from zlib import crc32
 
-from js_async.coordination.slot import Place, Slot, Slots, passes
 from js_async.client.transport import Box
 from js_async.coordination.lease import Lease
-from twinstream.core.deadline import Deadline, monotonic, unsleeping
-from twinstream.errors import RequestTimeout, TwinstreamError
+from js_async.coordination.slot import Place, Slot, Slots, passes
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
+from twinstream.core.deadline import Deadline, monotonic, unsleeping
+from twinstream.errors import RequestTimeout, TwinstreamError
 
 __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
 

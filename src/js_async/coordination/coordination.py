@@ -9,25 +9,25 @@ from typing import Final
 from attrs import frozen
 
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Handler
-from js_async.runtime.concurrency import Stream as Generated
-from js_async.coordination.slot import Place, Slots
 from js_async.coordination.leader import Leader
 from js_async.coordination.lease import Lease, OnLost
 from js_async.coordination.lock import Lock, Semaphore
 from js_async.coordination.once import Once
 from js_async.coordination.rate_limiter import RateLimiter
+from js_async.coordination.slot import Place, Slots
+from js_async.runtime.concurrency import Handler
+from js_async.runtime.concurrency import Stream as Generated
+from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
     check_coordination,
     check_count,
     coordination_config,
 )
-from twinstream.core.deadline import Seconds
-from twinstream.errors import StreamExists, StreamNotFound
-from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.coordination.lease_engine import FOREVER, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
+from twinstream.core.deadline import Seconds
+from twinstream.errors import StreamExists, StreamNotFound
 from twinstream.models import StreamCreateResponse, StreamInfo
 
 __all__ = ["Coordination", "Taken", "open_coordination"]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from js_async.coordination.acquire import SlotAsking
-from js_async.runtime.concurrency import Handler, Signal, Task, call, check_handler, spawn
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
-from js_async.coordination.slot import Place, Slots, passes
+from js_async.coordination.acquire import SlotAsking
 from js_async.coordination.lease import Lease
+from js_async.coordination.slot import Place, Slots, passes
+from js_async.runtime.concurrency import Handler, Signal, Task, call, check_handler, spawn
 from twinstream.core.coordination.coordination import check_coordination
-from twinstream.core.deadline import NEVER, Deadline, Seconds, seconds
-from twinstream.errors import BadArgument, RequestTimeout, StreamNotFound, TwinstreamError
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.log.logger import Log
+from twinstream.core.deadline import NEVER, Deadline, Seconds, seconds
 from twinstream.core.log.events import Elected, WillRetry
+from twinstream.core.log.logger import Log
+from twinstream.errors import BadArgument, RequestTimeout, StreamNotFound, TwinstreamError
 
 __all__ = ["Leader"]
 

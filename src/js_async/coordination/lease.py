@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from js_async.client.owned import Owned
 from js_async.coordination.slot import Slot
-from twinstream.core.deadline import Deadline, Seconds, unsleeping
-from twinstream.errors import LeaseLost, TwinstreamError
+from js_async.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from twinstream.core.coordination.lease_engine import Phase
+from twinstream.core.deadline import Deadline, Seconds, unsleeping
 from twinstream.core.log.events import LeaseWasLost
 from twinstream.core.log.reporter import GuardedReporter
+from twinstream.errors import LeaseLost, TwinstreamError
 
 __all__ = ["Lease", "OnLost"]
 

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from js_async.coordination.acquire import Asking, NumberedAsking, SlotAsking
-from js_async.runtime.opening import Opening, opening
-from js_async.coordination.slot import Place, Slots
 from js_async.coordination.lease import Lease, OnLost
-from twinstream.core.deadline import Deadline, Seconds
+from js_async.coordination.slot import Place, Slots
+from js_async.runtime.opening import Opening, opening
+from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.deadline import Deadline, Seconds
 
 __all__ = ["Lock", "Semaphore"]
 

@@ -7,13 +7,13 @@ from typing import Final
 from attrs import frozen
 
 from js_async.coordination.acquire import SlotAsking
-from js_async.runtime.concurrency import Handler, call, check_handler
-from js_async.coordination.slot import Place, Slot, Slots, passes
 from js_async.coordination.lease import Lease
-from twinstream.core.deadline import Deadline, Seconds
-from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
+from js_async.coordination.slot import Place, Slot, Slots, passes
+from js_async.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
 
 __all__ = ["Once", "OnceResult"]
 

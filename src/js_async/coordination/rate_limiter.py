@@ -8,8 +8,8 @@ from attrs import frozen
 
 from js_async.coordination.acquire import NumberedAsking
 from js_async.coordination.slot import Place, Slot
-from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.coordination.lease_engine import Terms
+from twinstream.core.deadline import Deadline, Seconds
 
 __all__ = ["Permit", "RateLimiter"]
 

@@ -8,11 +8,16 @@ from typing import Final
 from attrs import frozen
 
 from js_async.api.api import Api
+from js_async.api.write_attempt import write
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import sleep
-from js_async.api.write_attempt import write
 from twinstream.core.coordination.coordination import CoordinationSubjects
+from twinstream.core.coordination.lease_engine import Action, Drop, LeaseEngine, Look, Phase, Put
+from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
 from twinstream.core.deadline import Deadline, unsleeping
+from twinstream.core.log.events import WillRetry
+from twinstream.core.log.logger import Log
+from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.direct_get import from_leader
 from twinstream.errors import (
     BadAnswer,
@@ -25,11 +30,6 @@ from twinstream.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
-from twinstream.core.coordination.lease_engine import Action, Drop, LeaseEngine, Look, Phase, Put
-from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
-from twinstream.core.log.logger import Log
-from twinstream.core.log.events import WillRetry
-from twinstream.core.publish.request import PublishRequest
 from twinstream.models import StreamMessageDeleteResponse, StreamMessageGetResponse
 
 __all__ = ["Place", "Slot", "Slots", "passes"]

@@ -8,24 +8,35 @@ from __future__ import annotations
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.runtime.concurrency import sleep
+from js_async.api.write_attempt import write
 from js_async.exactly_once.stream_guarantees import PromisedStreams
 from js_async.publish.verify_stored import prove
-from js_async.api.write_attempt import write
+from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
+from twinstream.core.exactly_once.attempts import Tries
+from twinstream.core.exactly_once.conditional_write import (
+    AlreadyThere,
+    Refusal,
+    Stored,
+    is_mine,
+    judge,
+)
+from twinstream.core.exactly_once.guarantees import (
+    insert_holes,
+    rolls_up,
+    update_holes,
+    upsert_holes,
+)
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.publish.ttl import NEVER
+from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import (
     BadArgument,
     MessageNotFound,
     OutcomeUnknown,
     TwinstreamError,
 )
-from twinstream.core.exactly_once.guarantees import insert_holes, rolls_up, update_holes, upsert_holes
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, is_mine, judge
-from twinstream.core.exactly_once.attempts import Tries
-from twinstream.core.publish.ttl import NEVER
 from twinstream.models import PubAck
 
 __all__ = ["SubjectWrites"]

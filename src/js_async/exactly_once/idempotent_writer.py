@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from twinstream.errors import BadArgument, RequestTimeout, SubjectTaken, TwinstreamError
-from twinstream.core.wire.header_names import MSG_ID
 from twinstream.core.error_details.guarantee_gap import Hole
-from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
-from twinstream.core.wire.pub_ack import is_of
-from twinstream.core.publish.request import PublishFailure, PublishRequest
-from twinstream.core.wire.subject_match import matcher
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
+from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
+from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.core.wire.header_names import MSG_ID
+from twinstream.core.wire.pub_ack import is_of
+from twinstream.core.wire.subject_match import matcher
+from twinstream.errors import BadArgument, RequestTimeout, SubjectTaken, TwinstreamError
 from twinstream.models import StreamConfig
 
 if TYPE_CHECKING:

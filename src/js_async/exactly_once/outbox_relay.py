@@ -6,14 +6,26 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from js_async.runtime.concurrency import Signal, Task, spawn
 from js_async.client.closing import WorksBeside
-from js_async.exactly_once.idempotent_writer import By, ByIdentity, OnceWriter, Written, once_writer
-from js_async.exactly_once.outbox_window import OutboxWindow
 from js_async.client.owned import Owned
-from js_async.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
+from js_async.exactly_once.idempotent_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_async.exactly_once.outbox_store import OutboxStore
+from js_async.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
+from js_async.exactly_once.outbox_window import OutboxWindow
+from js_async.runtime.concurrency import Signal, Task, spawn
 from twinstream.core.deadline import NEVER, Deadline, Seconds, seconds
+from twinstream.core.exactly_once.conditional_write import Stored
+from twinstream.core.exactly_once.outbox import (
+    Lanes,
+    OutboxEvent,
+    OutboxReport,
+    graver,
+    is_fault_of_event,
+    is_of_event_alone,
+)
+from twinstream.core.log.reporter import Reporter
+from twinstream.core.publish.request import PublishFailure, UnreadFailures
+from twinstream.core.wire.subjects import check_name
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
@@ -23,18 +35,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.exactly_once.outbox import (
-    Lanes,
-    OutboxEvent,
-    OutboxReport,
-    graver,
-    is_fault_of_event,
-    is_of_event_alone,
-)
-from twinstream.core.publish.request import PublishFailure, UnreadFailures
-from twinstream.core.log.reporter import Reporter
-from twinstream.core.exactly_once.conditional_write import Stored
-from twinstream.core.wire.subjects import check_name
 
 if TYPE_CHECKING:
     from js_async.exactly_once.stream_guarantees import PromisedStreams

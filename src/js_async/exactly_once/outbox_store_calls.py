@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from js_async.runtime.concurrency import whole
 from js_async.exactly_once.outbox_store import OutboxStore
+from js_async.runtime.concurrency import whole
 from twinstream.errors import TwinstreamError
 
 __all__ = ["StoreCalls", "StoreTrouble"]

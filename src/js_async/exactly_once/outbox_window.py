@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from js_async.exactly_once.msg_id_scan import stored_ids
 from js_async.exactly_once.outbox_store_calls import StoreCalls
 from twinstream.core.deadline import monotonic
-from twinstream.errors import OutcomeUnknown
 from twinstream.core.exactly_once.outbox import OutboxEvent
+from twinstream.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
     from js_async.jetstream import JetStream

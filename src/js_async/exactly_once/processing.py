@@ -6,15 +6,27 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async.api.api import Api
-from js_async.consume.delivery import ack_wait_of
-from js_async.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
-from js_async.exactly_once.stored_results import KnownResults
-from js_async.exactly_once.idempotent_writer import By, OnceWriter, once_writer
 from js_async.client.owned import Owned
-from js_async.consumer import Consumer
 from js_async.consume.consume import Consuming, Order
+from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
+from js_async.consumer import Consumer
+from js_async.exactly_once.idempotent_writer import By, OnceWriter, once_writer
+from js_async.exactly_once.stored_results import KnownResults
+from js_async.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
+from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.exactly_once.conditional_write import Stored
+from twinstream.core.exactly_once.processing import (
+    InputStream,
+    ProcessReport,
+    Reject,
+    delays,
+    processing_holes,
+    results_of,
+)
+from twinstream.core.log.reporter import Reporter
+from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
@@ -25,18 +37,6 @@ from twinstream.errors import (
     RequestTimeout,
     WrongHandler,
 )
-from twinstream.core.base.check_arguments import check_kind
-from twinstream.core.exactly_once.processing import (
-    InputStream,
-    ProcessReport,
-    Reject,
-    delays,
-    processing_holes,
-    results_of,
-)
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.log.reporter import Reporter
-from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.models import ConsumerConfig
 
 if TYPE_CHECKING:

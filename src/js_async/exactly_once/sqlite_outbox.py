@@ -11,12 +11,12 @@ from contextlib import closing
 from typing import Final
 
 from js_async.backup.disk import make_private
-from twinstream.errors import BadArgument
-from twinstream.core.wire.header_names import MSG_ID
-from twinstream.core.wire.headers import HeaderValues, encode_headers, header_pairs
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.core.publish.request import check_data, check_message_id
+from twinstream.core.wire.header_names import MSG_ID
+from twinstream.core.wire.headers import HeaderValues, encode_headers, header_pairs
 from twinstream.core.wire.subjects import check_subject
+from twinstream.errors import BadArgument
 
 __all__ = ["SqliteOutbox"]
 

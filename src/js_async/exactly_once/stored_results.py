@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from js_async.api.api import Api
+from js_async.exactly_once.msg_id_scan import stored_ids
 from js_async.read.get_message import first_seq_at
 from js_async.runtime.concurrency import Lock
-from js_async.exactly_once.msg_id_scan import stored_ids
 from twinstream.core.deadline import monotonic
-from twinstream.errors import OutcomeUnknown
 from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.core.publish.request import PublishRequest
+from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
 
 if TYPE_CHECKING:
+    from js_async.consume.message import Message
     from js_async.exactly_once.idempotent_writer import OnceWriter
     from js_async.jetstream import JetStream
-    from js_async.consume.message import Message
     from js_async.stream import Stream
 
 __all__ = ["KnownResults"]

@@ -12,14 +12,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from js_async.runtime.concurrency import Forks, Signal, shielded, sleep
-from js_async.nats_py.parser import OwnParser, take_over
 from js_async.client.requests import Replies
 from js_async.client.transport import Box
 from js_async.jetstream import JetStream
-from twinstream.core.wire.bulk_acks import AckCutter
-from twinstream.core.read.bulk_page import BulkAnswer
+from js_async.nats_py.parser import OwnParser, take_over
+from js_async.runtime.concurrency import Forks, Signal, shielded, sleep
+from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.connect.handshake import ServerInfo, read_denied
+from twinstream.core.connect.mailbox import Mailbox
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.publish.request import check_size
+from twinstream.core.read.bulk_page import BulkAnswer
+from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.wire.tokens import Tokens
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
@@ -27,13 +34,6 @@ from twinstream.errors import (
     PermissionDenied,
     RequestTimeout,
 )
-from twinstream.core.connect.handshake import ServerInfo, read_denied
-from twinstream.core.wire.headers import Headers
-from twinstream.core.connect.mailbox import Mailbox
-from twinstream.core.wire.protocol import Frame, Sink
-from twinstream.core.publish.request import check_size
-from twinstream.core.wire.tokens import Tokens
-from twinstream.core.base.check_callbacks import check_told
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

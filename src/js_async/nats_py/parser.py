@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from js_async.client.failed_messages import FailedMessages
 from js_async.client.transport import Box
 from twinstream.core.deadline import monotonic
-from twinstream.errors import ProtocolError
 from twinstream.core.wire.protocol import Frame, Info, Parser, Ping, Pong, Refusal, Sink
+from twinstream.errors import ProtocolError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Final, Self
 from attrs import frozen
 
 from js_async.api.api import Api
-from js_async.publish.batch_outcome import BatchTrace
-from js_async.runtime.concurrency import BlockHint, Forks, Signal
 from js_async.client.owned import Owned
 from js_async.client.requests import Answer
+from js_async.publish.batch_outcome import BatchTrace
+from js_async.runtime.concurrency import BlockHint, Forks, Signal
+from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.error_details.atomic_outcome import AtomicOutcome
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     read_batch_ack,
     read_staged,
 )
-from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.publish.ttl import Ttl
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     AtomicBatchFailed,
     AtomicBatchUnknown,
@@ -34,10 +38,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.wire.headers import HeaderValues
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.wire.subjects import check_subject
-from twinstream.core.publish.ttl import Ttl
 from twinstream.models import PubAck
 
 if TYPE_CHECKING:

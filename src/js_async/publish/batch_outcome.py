@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from js_async.api import pager as _paging
+from js_async.api import pager
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
-from twinstream.core.publish.atomic_batch import BatchSheet, commit_seq, doubt_of_absence
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.publish.atomic_batch import BatchSheet, commit_seq, doubt_of_absence
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.pub_ack import read_pub_ack
 from twinstream.errors import (
     ConnectionLost,
     JetStreamError,
@@ -16,8 +18,6 @@ from twinstream.errors import (
     NoResponders,
     TwinstreamError,
 )
-from twinstream.core.wire.headers import Headers
-from twinstream.core.wire.pub_ack import read_pub_ack
 from twinstream.models import (
     PubAck,
     StreamInfo,
@@ -88,7 +88,7 @@ class BatchTrace:
 
     async def _stream(self, deadline: Deadline) -> str:
         timeout = deadline.remaining()
-        async for name in _paging.StreamNames(self._api, self._subject, timeout):
+        async for name in pager.StreamNames(self._api, self._subject, timeout):
             return name
         raise NoResponders(f"{self._subject}: no stream has this subject now")
 

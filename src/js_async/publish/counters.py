@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from js_async.api import pager as _paging
+from js_async.api import pager
 from js_async.api.api import Api
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
+from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.publish.counters import (
     Counter,
     check_counters,
@@ -17,7 +18,11 @@ from twinstream.core.publish.counters import (
     from_decimal,
     to_decimal,
 )
-from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.wire.header_names import INCREMENT
+from twinstream.core.wire.pub_ack import read_pub_ack
+from twinstream.core.wire.subject_match import matcher
+from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -29,11 +34,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.wire.header_names import INCREMENT
-from twinstream.core.wire.pub_ack import read_pub_ack
-from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.wire.subject_match import matcher
-from twinstream.core.wire.subjects import check_subject
 from twinstream.models import PubAck
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Counters:
         literal = check_subject(subject)
         if self._matches is None or self._matches(literal):
             return
-        async for name in _paging.StreamNames(self._api, subject, deadline.remaining()):
+        async for name in pager.StreamNames(self._api, subject, deadline.remaining()):
             if name != self.stream:
                 raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
             # It got the subject since it was asked for.

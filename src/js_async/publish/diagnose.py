@@ -6,6 +6,7 @@ from typing import Final
 
 import twinstream.models
 from js_async.api.api import Api
+from twinstream.core.api.idempotent_calls import CLUSTER_WITHOUT_LEADER
 from twinstream.core.deadline import Deadline
 from twinstream.errors import (
     JetStreamError,
@@ -16,7 +17,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.api.idempotent_calls import CLUSTER_WITHOUT_LEADER
 
 __all__ = ["Reasons", "reason"]
 

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterable, Iterable
 from typing import Final, Self
 
 from js_async.api.api import Api
+from js_async.client.closing import SentWhileRead, warn_of_unseen
 from js_async.publish.fast_ingest_window import Entry, Ingest
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import portions
-from js_async.client.closing import SentWhileRead, warn_of_unseen
 from twinstream.core.publish.fast_ingest import Gaps, Ingested
-from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
 from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
 from twinstream.models import PubAck
 
 __all__ = ["FastIngest"]

@@ -12,19 +12,10 @@ from collections.abc import Callable
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Lock, Signal, Task, sleep, spawn
-from js_async.publish.diagnose import reason
 from js_async.client.transport import Box
+from js_async.publish.diagnose import reason
+from js_async.runtime.concurrency import Lock, Signal, Task, sleep, spawn
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.errors import (
-    BadArgument,
-    JetStreamError,
-    NoResponders,
-    OutcomeUnknown,
-    PermissionDenied,
-    RequestTimeout,
-    TwinstreamError,
-)
 from twinstream.core.publish.fast_ingest import (
     FastBatch,
     Fate,
@@ -34,7 +25,7 @@ from twinstream.core.publish.fast_ingest import (
     check_stream,
     interval_for,
 )
-from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import (
     Publishable,
     PublishFailure,
@@ -42,8 +33,17 @@ from twinstream.core.publish.request import (
     as_request,
     publish_headers,
 )
-from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.subjects import check_subject
+from twinstream.errors import (
+    BadArgument,
+    JetStreamError,
+    NoResponders,
+    OutcomeUnknown,
+    PermissionDenied,
+    RequestTimeout,
+    TwinstreamError,
+)
 from twinstream.models import PubAck
 
 __all__ = ["Entry", "Ingest"]

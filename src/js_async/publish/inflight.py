@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from js_async.runtime.concurrency import Signal
-from twinstream.errors import TwinstreamError
 from twinstream.core.publish.request import Publishable, PublishFailure, PublishRequest, as_request
 from twinstream.core.publish.retry import Step
+from twinstream.errors import TwinstreamError
 from twinstream.models import PubAck
 
 __all__ = ["Outcome", "UnderWay", "under_way"]

@@ -12,13 +12,27 @@ from collections.abc import Callable
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Lock, Signal, sleep
-from js_async.publish.verify_stored import prove
-from js_async.publish.diagnose import Reasons
 from js_async.client.transport import Box
+from js_async.publish.diagnose import Reasons
 from js_async.publish.inflight import Outcome, UnderWay, under_way
-from twinstream.core.wire.bulk_acks import AckCutter
+from js_async.publish.verify_stored import prove
+from js_async.runtime.concurrency import Lock, Signal, sleep
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.request import (
+    PLAIN,
+    Publishable,
+    PublishFailure,
+    PublishRequest,
+    as_request,
+    publish_headers,
+)
+from twinstream.core.publish.retry import Step, leaves_doubt, may_get_leader, needs_pause, next_step
+from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.wire.pub_ack import AckReader
+from twinstream.core.wire.status import is_unserved
+from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -28,20 +42,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.wire.protocol import Frame, Sink
-from twinstream.core.wire.pub_ack import AckReader
-from twinstream.core.publish.request import (
-    PLAIN,
-    Publishable,
-    PublishFailure,
-    PublishRequest,
-    as_request,
-    publish_headers,
-)
-from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.retry import Step, leaves_doubt, may_get_leader, needs_pause, next_step
-from twinstream.core.wire.status import is_unserved
-from twinstream.core.wire.subjects import check_subject
 from twinstream.models import PubAck
 
 __all__ = ["Pipeline"]

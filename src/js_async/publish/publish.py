@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_async.publish import verify_stored as _publish_doubt
 from js_async.api.api import Api
-from js_async.runtime.concurrency import sleep
-from js_async.publish.diagnose import reason
 from js_async.client.requests import Answer
+from js_async.publish import verify_stored
+from js_async.publish.diagnose import reason
+from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds, monotonic
-from twinstream.errors import (
-    BadAnswer,
-    NoLeader,
-    NoResponders,
-    NoStream,
-    OutcomeUnknown,
-    RequestTimeout,
-    TwinstreamError,
-)
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import is_pub_ack
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.publish.retry import (
     RetryPolicy,
@@ -30,7 +19,18 @@ from twinstream.core.publish.retry import (
     needs_pause,
     next_step,
 )
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import is_pub_ack
 from twinstream.core.wire.subjects import known_subject
+from twinstream.errors import (
+    BadAnswer,
+    NoLeader,
+    NoResponders,
+    NoStream,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
 from twinstream.models import PubAck
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class _Attempts:
                     await sleep(wait)
                 return None
             case Step.PROVE:
-                return await _publish_doubt.prove(self._api, self._request, error, deadline)
+                return await verify_stored.prove(self._api, self._request, error, deadline)
             case Step.EXPLAIN if not isinstance(error, RequestTimeout):
                 subject = self._request.subject
                 why: NoResponders | None = self._lacks_leader

@@ -8,14 +8,14 @@ from itertools import takewhile
 from typing import Final, Self
 
 from js_async.api.api import Api
+from js_async.client.closing import SentWhileRead, warn_of_unseen
+from js_async.publish.inflight import Outcome, UnderWay
+from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import portions
-from js_async.client.closing import SentWhileRead, warn_of_unseen
-from js_async.publish.pipeline import Pipeline
-from js_async.publish.inflight import Outcome, UnderWay
 from twinstream.core.deadline import monotonic
-from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
 from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
 
 __all__ = ["PublishMany"]
 

@@ -7,16 +7,22 @@ from collections import deque
 from typing import Final, Self
 
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Lock, Signal, Task, spawn
 from js_async.client.closing import Leaving, warn_of_failures
-from js_async.publish.pipeline import Pipeline
 from js_async.publish.inflight import Outcome, UnderWay
+from js_async.publish.pipeline import Pipeline
+from js_async.runtime.concurrency import Lock, Signal, Task, spawn
 from twinstream.core.deadline import Deadline
-from twinstream.errors import ConnectionClosed
-from twinstream.core.wire.headers import HeaderValues
-from twinstream.core.publish.request import PublishFailure, PublishRequest, Rollup, UnreadFailures, request_of
 from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.request import (
+    PublishFailure,
+    PublishRequest,
+    Rollup,
+    UnreadFailures,
+    request_of,
+)
 from twinstream.core.publish.ttl import Ttl
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.errors import ConnectionClosed
 from twinstream.models import PubAck
 
 __all__ = ["PublishHandle", "Publisher"]

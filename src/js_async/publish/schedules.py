@@ -6,13 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Stream as Generated
 from js_async.publish.publish import publish
+from js_async.runtime.concurrency import Stream as Generated
 from js_async.stream import Stream
 from twinstream.core.deadline import Seconds
-from twinstream.errors import BadArgument, JetStreamError
-from twinstream.core.wire.header_names import SCHEDULE
-from twinstream.core.wire.headers import Headers, HeaderValues
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.publish.retry import RetryPolicy
 from twinstream.core.publish.schedules import (
@@ -26,8 +23,11 @@ from twinstream.core.publish.schedules import (
     schedule_headers,
     stored_schedule,
 )
-from twinstream.core.wire.subjects import check_subject
 from twinstream.core.publish.ttl import Ttl
+from twinstream.core.wire.header_names import SCHEDULE
+from twinstream.core.wire.headers import Headers, HeaderValues
+from twinstream.core.wire.subjects import check_subject
+from twinstream.errors import BadArgument, JetStreamError
 from twinstream.models import PubAck
 
 __all__ = ["Schedules"]

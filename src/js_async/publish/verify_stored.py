@@ -8,16 +8,16 @@ import twinstream.models
 from js_async.api.api import Api
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.wire.header_names import MSG_ID, ROLLUP
+from twinstream.core.wire.headers import encode_headers
+from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
+from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     JetStreamError,
     OutcomeUnknown,
     TwinstreamError,
 )
-from twinstream.core.wire.header_names import MSG_ID, ROLLUP
-from twinstream.core.wire.headers import encode_headers
-from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.wire.subjects import check_subject
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck

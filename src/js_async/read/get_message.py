@@ -9,10 +9,16 @@ from typing import Any, Final
 from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.read.direct_get import EVERYTHING, from_direct, from_leader, next_request, payload_of
-from twinstream.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
 from twinstream.core.error_details.guarantee_gap import Hole
+from twinstream.core.read.direct_get import (
+    EVERYTHING,
+    from_direct,
+    from_leader,
+    next_request,
+    payload_of,
+)
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
 from twinstream.models import StreamMessageGetResponse
 from twinstream.models._sequences import HIDDEN_FROM
 

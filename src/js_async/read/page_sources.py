@@ -18,6 +18,9 @@ from js_async.api.inbox import Inbox
 from js_async.client.transport import Box
 from twinstream.core.read.bulk_page import LEAST, BulkAnswer, DirectBulk, PullBulk
 from twinstream.core.read.direct_get import EVERYTHING, next_request
+from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
+from twinstream.core.read.range_read import Page, RangeRead
+from twinstream.core.wire.subject_match import crossing, matcher, widest
 from twinstream.errors import (
     BadAnswer,
     ConnectionLost,
@@ -27,9 +30,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.read.range_read import Page, RangeRead
-from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
-from twinstream.core.wire.subject_match import crossing, matcher, widest
 from twinstream.models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]

@@ -10,9 +10,17 @@ from typing import Final, Protocol
 
 from js_async.api.api import Api
 from js_async.read.get_message import check_not_hidden, next_seq
-from js_async.runtime.concurrency import sleep
 from js_async.read.page_sources import ConsumerPages, LeaderPages
+from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.read.page import PageEnd, StoredPage
+from twinstream.core.read.range_read import (
+    AskLeader,
+    Finished,
+    Page,
+    Pause,
+    RangeRead,
+)
 from twinstream.errors import (
     BadArgument,
     ConnectionLost,
@@ -21,14 +29,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.read.range_read import (
-    AskLeader,
-    Finished,
-    Page,
-    Pause,
-    RangeRead,
-)
-from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.models import RetentionPolicy
 from twinstream.models._sequences import HIDDEN_FROM
 

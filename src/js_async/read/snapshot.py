@@ -24,17 +24,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from js_async.api.api import Api
+from js_async.api.inbox import Inbox
 from js_async.api.leader_info import confirmed_info
 from js_async.read.get_message import check_not_hidden, first_seq_at, next_seq, seq_of
-from js_async.api.inbox import Inbox
-from js_async.runtime.concurrency import sleep
 from js_async.read.page_sources import ConsumerPages, DirectPages
-from js_async.read.stream_range import open_range
 from js_async.read.range_reader import RangeReader
+from js_async.read.stream_range import open_range
+from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.read.direct_get import EVERYTHING, last_request
-from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
 from twinstream.core.read.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
+from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.range_read import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -46,7 +46,7 @@ from twinstream.core.read.range_read import (
 )
 from twinstream.core.read.read_request import SnapshotRequest, choose
 from twinstream.core.read.snapshot import Latest, Snapshot
-from twinstream.core.read.page import PageEnd, StoredPage
+from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
 from twinstream.models import RetentionPolicy, StreamConfig
 from twinstream.models._sequences import HIDDEN_FROM
 

@@ -8,19 +8,19 @@ from attrs import frozen
 
 from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
+from js_async.client.owned import Owned
 from js_async.read.get_message import first_seq_at
+from js_async.read.range_reader import RangeReader
+from js_async.read.stream_range import open_range
 from js_async.runtime.concurrency import BlockHint, LoopHint
 from js_async.runtime.concurrency import Stream as Generated
-from js_async.client.owned import Owned
-from js_async.read.stream_range import open_range
-from js_async.read.range_reader import RangeReader
 from twinstream.core.deadline import Deadline
-from twinstream.errors import StreamNotFound
+from twinstream.core.read.page import StoredPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_report import ReadEnd, ReadReport
 from twinstream.core.read.read_request import ReadRequest, Via, choose
-from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.errors import StreamNotFound
 from twinstream.models import StreamInfo, Timestamp
 from twinstream.models.error_codes import STREAM_NOT_FOUND
 

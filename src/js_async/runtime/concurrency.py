@@ -29,11 +29,11 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from js_async.runtime.waiter import Sleeper
-from twinstream.core.deadline import NEVER, Deadline
-from twinstream.errors import BadArgument, WrongHandler
 from twinstream.core.base.check_callbacks import check_takes_one
 from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
+from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import BadArgument, WrongHandler
 
 __all__ = [
     "BlockHint",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from js_async.runtime.concurrency import Forks, Signal
-from js_async.runtime.waiter import Alarm, Sleeper, Turn
 from js_async.runtime.sockets import connected
+from js_async.runtime.waiter import Alarm, Sleeper, Turn
 from twinstream.core.connect.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.errors import WrongOwner

@@ -13,15 +13,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
 
-from js_async.api import consumer_admin as _control
+from js_async.api import consumer_admin
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Lock, Task, spawn
-from js_async.runtime.concurrency import Stream as Generated
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
-from js_async.consumer import Consumer
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
+from js_async.consumer import Consumer
+from js_async.runtime.concurrency import Lock, Task, spawn
+from js_async.runtime.concurrency import Stream as Generated
+from twinstream.core.consume.reports import PullReport, PullWarning
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.log.events import DeadLettered, NoDeadLetter
+from twinstream.core.log.reporter import Reporter
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
     Failure,
@@ -36,7 +42,6 @@ from twinstream.core.workers.dead_letter import (
     replay_request,
     too_large,
 )
-from twinstream.core.deadline import Deadline, Seconds
 from twinstream.errors import (
     BadArgument,
     ConnectionLost,
@@ -48,11 +53,6 @@ from twinstream.errors import (
     StreamNotFound,
     SubjectOverlap,
 )
-from twinstream.core.log.events import DeadLettered, NoDeadLetter
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.log.reporter import Reporter
-from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.read.stream_message import StreamMessage
 from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 
 if TYPE_CHECKING:
@@ -272,8 +272,9 @@ class DeadLetters(Owned, WorksBeside):
     async def store(self, message: Message, reason: str) -> None:
         """Store a message at hand as a dead letter, before it is terminated.
 
-        A termination removes the message from work-queue and interest streams, so that nobody
-        could read it afterwards. Say `twinstream.core.workers.dead_letter.stored_reason(reason)` in the term.
+        A termination removes the message from work-queue and interest streams, so that nobody could
+        read it afterwards. Say `twinstream.core.workers.dead_letter.stored_reason(reason)` in the
+        term.
         """
         about = message.metadata
         stored = Timestamp.from_ns(about.timestamp_ns)
@@ -442,7 +443,7 @@ class DeadLetters(Owned, WorksBeside):
         there = [letter.stream_seq for letter in found if not letter.gone]
         if not there:
             raise BadArgument(f"no dead letter of consumer {consumer} has its message")
-        await _control.reset(self._api, self._names.stream, consumer, min(there))
+        await consumer_admin.reset(self._api, self._names.stream, consumer, min(there))
         for letter in found:
             if not letter.gone:
                 await self.discard(letter)

@@ -7,7 +7,11 @@ from typing import Final
 from js_async.runtime.concurrency import Lock
 from js_async.workers.jobs import Job
 from js_async.workers.settings import WorkSettings
+from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkReport
+from twinstream.core.exactly_once.processing import Reject
+from twinstream.core.log.reporter import Reporter
 from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.core.workers.retry import TryLater, nak_delay
 from twinstream.errors import (
     ConnectionLost,
     JetStreamError,
@@ -15,10 +19,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.core.exactly_once.processing import Reject
-from twinstream.core.log.reporter import Reporter
-from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkReport
-from twinstream.core.workers.retry import TryLater, nak_delay
 from twinstream.models import ConsumerConfig
 
 __all__ = ["Outcomes"]

@@ -7,13 +7,13 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from js_async.workers.dead_letters import DeadLetters
 from js_async.consume.message import Message
-from twinstream.errors import BadArgument
+from js_async.workers.dead_letters import DeadLetters
 from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkReport
 from twinstream.core.workers.retry import Retry
+from twinstream.errors import BadArgument
 
 __all__ = ["KeyOf", "WorkSettings"]
 

@@ -6,7 +6,12 @@ from collections.abc import Hashable
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from js_async.client.closing import WorksBeside
+from js_async.client.owned import Owned
 from js_async.consume.delivery import ack_wait_of
+from js_async.consume.message import Message
+from js_async.consume.messages import Messages
+from js_async.consumer import Consumer
 from js_async.runtime.concurrency import (
     Handler,
     Home,
@@ -20,16 +25,13 @@ from js_async.runtime.concurrency import (
     set_from_anywhere,
     spawn,
 )
-from js_async.workers.jobs import Job, JobsHere, is_repeated
-from js_async.client.closing import WorksBeside
-from js_async.workers.job_outcome import Outcomes
-from js_async.client.owned import Owned
-from js_async.workers.settings import WorkSettings
-from js_async.consumer import Consumer
 from js_async.workers.dead_letters import DeadLetters
-from js_async.consume.message import Message
-from js_async.consume.messages import Messages
+from js_async.workers.job_outcome import Outcomes
+from js_async.workers.jobs import Job, JobsHere, is_repeated
+from js_async.workers.settings import WorkSettings
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.log.events import WorkerStarted, WorkerStopped
+from twinstream.core.workers.work_queue import WorkQueue
 from twinstream.errors import (
     AlreadyAcknowledged,
     BadArgument,
@@ -40,8 +42,6 @@ from twinstream.errors import (
     RequestTimeout,
     WrongHandler,
 )
-from twinstream.core.log.events import WorkerStarted, WorkerStopped
-from twinstream.core.workers.work_queue import WorkQueue
 from twinstream.models import AckPolicy, ConsumerConfig
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from types import FrameType
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from twinstream.core.deadline import Deadline
-from twinstream.errors import BadArgument, ConnectionFailed, WrongHandler
 from twinstream.core.base.check_callbacks import check_takes_one
 from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
+from twinstream.core.deadline import Deadline
+from twinstream.errors import BadArgument, ConnectionFailed, WrongHandler
 
 __all__ = [
     "BlockHint",

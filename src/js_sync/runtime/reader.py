@@ -13,10 +13,10 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import Final
 
-from twinstream.core.deadline import Deadline, monotonic
 from js_sync.runtime.concurrency import LONGEST, Gate, Signal, Waker, open_gate
 from js_sync.runtime.sender import CUT_SHORT, Sender
 from js_sync.runtime.sockets import Wire, has_bytes, keeping
+from twinstream.core.deadline import Deadline, monotonic
 
 __all__ = ["GLANCE", "Reader"]
 

@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from threading import RLock, get_ident
 from typing import Final
 
+from js_sync.runtime.sockets import Wire, send
 from twinstream.core.deadline import monotonic
 from twinstream.core.wire.write_buffers import Piece, to_write
-from js_sync.runtime.sockets import Wire, send
 
 __all__ = ["CUT_SHORT", "Sender"]
 

@@ -20,12 +20,21 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Final
 
+from js_sync.runtime.concurrency import (
+    Forks,
+    Gate,
+    Signal,
+    close_copy,
+    closed,
+    keep_until_closed,
+    open_gate,
+    spawn,
+)
+from js_sync.runtime.reader import GLANCE, Reader
+from js_sync.runtime.sockets import Wire, connected, has_ended, poll_for, secured
 from twinstream.core.connect.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.errors import WrongOwner
-from js_sync.runtime.concurrency import Forks, Gate, Signal, close_copy, closed, keep_until_closed, open_gate, spawn
-from js_sync.runtime.reader import GLANCE, Reader
-from js_sync.runtime.sockets import Wire, connected, has_ended, poll_for, secured
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -7,11 +7,11 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from js_sync.runtime.concurrency import LONGEST
 from twinstream.core.connect.addresses import Shuffle, spread
 from twinstream.core.deadline import Deadline
-from twinstream.errors import BadArgument
 from twinstream.core.wire.write_buffers import behind
-from js_sync.runtime.concurrency import LONGEST
+from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:
     from ssl import SSLContext

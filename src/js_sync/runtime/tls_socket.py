@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
-from twinstream.core.deadline import Deadline
 from js_sync.runtime.sockets import poll_for
+from twinstream.core.deadline import Deadline
 
 if TYPE_CHECKING:
     import socket

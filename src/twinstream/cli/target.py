@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from attrs import evolve, field, fields, frozen
 
-from twinstream.cli.failures import JSON_ASKED, Failure
 from twinstream.cli.durations import Finite
+from twinstream.cli.failures import JSON_ASKED, Failure
 
 if TYPE_CHECKING:
     from js_sync import Connection, JetStream, TlsOptions

@@ -19,8 +19,8 @@ def _no_members() -> JsonObject:
 class Model:
     """A record of the JetStream API.
 
-    Frozen: ``twinstream.models.evolve(record, field=value)`` makes a changed copy. A field that is None
-    is absent from the JSON text.
+    Frozen: ``twinstream.models.evolve(record, field=value)`` makes a changed copy. A field that is
+    None is absent from the JSON text.
     """
 
     unknown: dict[str, Any] = field(factory=_no_members)

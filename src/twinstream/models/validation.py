@@ -80,7 +80,13 @@ def validate_pull(
     a misspelt one is a problem all the same, with code 0.
     """
     from twinstream.models.rules.consumer_case import ConsumerCase
-    from twinstream.models.rules.pull import FIRST_RULES, PULL_RULES, PullCase, members_of_text, trimmed
+    from twinstream.models.rules.pull import (
+        FIRST_RULES,
+        PULL_RULES,
+        PullCase,
+        members_of_text,
+        trimmed,
+    )
 
     version = parse_version(server)
     request = trimmed(request) if isinstance(request, (str, bytes)) else request

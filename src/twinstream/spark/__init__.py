@@ -7,7 +7,8 @@ stream sequences: nothing depends on acknowledgements, and every read can be rep
 - :func:`local_session` starts a local Spark session, with Java from a wheel where there is none;
 - :func:`land` lands what is new in a stream as typed tables, :func:`summary` counts one;
 - :func:`register` makes the source known to sessions that do not find it;
-- :mod:`twinstream.spark.source.options` and :mod:`twinstream.spark.sink.options` describe the options.
+- :mod:`twinstream.spark.source.options` and :mod:`twinstream.spark.sink.options` describe the
+  options.
 
 Importing this module imports nothing else: PySpark comes with the first name that needs it. Where
 it is not installed, already the import says so, and how to get it.
@@ -21,8 +22,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from twinstream.spark.errors import DataLossError, OptionError, SchemaError, SparkSourceError
-    from twinstream.spark.pipeline import land, summary
     from twinstream.spark.landing.report import LandReport, SubjectSummary, TableReport
+    from twinstream.spark.pipeline import land, summary
     from twinstream.spark.session.session import local_session
     from twinstream.spark.source.source import JetStreamDataSource, register
 
@@ -53,8 +54,8 @@ _HOMES = {
 # Said here, for all modules below: otherwise any of them would fail by the name of some part of it.
 if find_spec("pyspark") is None:
     raise ModuleNotFoundError(
-        "twinstream.spark needs pyspark, which is not installed; install Twinstream with its extras spark"
-        " and java (in a clone: pip install '.[spark,java]')",
+        "twinstream.spark needs pyspark, which is not installed; install Twinstream with its"
+        " extras spark and java (in a clone: pip install '.[spark,java]')",
         name="pyspark",
     )
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import js_async
-from twinstream.core.connect.tls import TlsOptions
 from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
+from twinstream.core.connect.tls import TlsOptions
 
 
 @asynccontextmanager

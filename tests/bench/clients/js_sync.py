@@ -7,8 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import js_sync
-from twinstream.core.connect.tls import TlsOptions
 from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
+from twinstream.core.connect.tls import TlsOptions
 
 
 @contextmanager

@@ -26,7 +26,11 @@ def main(url: str, nats: str, folder: str) -> dict[str, Any]:
     spark = SparkSession.builder.remote(url).getOrCreate()
     try:
         found = without_the_package(spark, nats, folder)
-        return {**found, "foreign": "twinstream.spark" not in sys.modules, **with_it(spark, nats, folder)}
+        return {
+            **found,
+            "foreign": "twinstream.spark" not in sys.modules,
+            **with_it(spark, nats, folder),
+        }
     finally:
         spark.stop()
 

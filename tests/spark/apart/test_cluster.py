@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from tests.soak import LONG
+from tests.spark.processes import SparkProcess, package_folder
 from twinstream.models import StreamConfig
 from twinstream.spark.session.shipping import PACKAGES, pack
 from twinstream.testing import NatsServer
-from tests.soak import LONG
-from tests.spark.processes import SparkProcess, package_folder
 
 ROOT = Path(__file__).parents[3]
 JOB = Path(__file__).with_name("cluster_job.py")

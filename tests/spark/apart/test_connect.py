@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import js_sync
+from tests.spark.processes import SparkProcess, connect_path
 from twinstream.models import StreamConfig
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.session.session import local_session
 from twinstream.testing import NatsServer
-from tests.spark.processes import SparkProcess, connect_path
 
 JOB = Path(__file__).with_name("connect_job.py")
 MESSAGES = 300

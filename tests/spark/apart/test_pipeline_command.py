@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from js_sync import Stream
-from twinstream.testing import NatsServer
 from tests.spark.pipelines import counted, write_config
+from twinstream.testing import NatsServer
 
 
 def started(file: Path) -> subprocess.Popen[str]:

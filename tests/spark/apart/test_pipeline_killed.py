@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from twinstream.spark.pipeline import read_config
-from twinstream.spark.pipeline.verify import verify
 from js_sync import Stream
-from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds, state
 from tests.spark.lives import VICTIMS, Life
 from tests.spark.pipelines import SINKS, counted, write_config
+from twinstream.spark.pipeline import read_config
+from twinstream.spark.pipeline.verify import verify
+from twinstream.testing import NatsServer
 
 MESSAGES = rounds(1200, 2000)
 

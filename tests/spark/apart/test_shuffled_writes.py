@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from js_sync import Stream
-from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds, state
 from tests.spark.lives import Life
 from tests.spark.shuffled_writes import ROWS
+from twinstream.testing import NatsServer
 
 SOON = timedelta(milliseconds=100)
 

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from js_sync import Stream
-from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds, state
 from tests.spark.lives import VICTIMS, Life
+from twinstream.testing import NatsServer
 
 MESSAGES = rounds(8000, 20_000)
 SOON = timedelta(milliseconds=100)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 from attrs import asdict
 
+from twinstream.cli.config.sizing import Estimate, Planned, calculated, measured
 from twinstream.cli.message.payloads import parse_headers
 from twinstream.cli.screen import counted, plain_table, print_json, results
-from twinstream.cli.config.sizing import Estimate, Planned, calculated, measured
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_bytes
 from twinstream.core.wire.subjects import check_subject

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinstream.cli import durations as lengths
-from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli import durations
 from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.screen import counted, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def rm(target: Target, stream: str, consumer: str, yes: bool, as_json: bool) -> 
 @click.command(short_help="Deliver nothing for a while.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.argument("length", callback=lengths.length)
+@click.argument("length", callback=durations.length)
 @json_option
 @server_options
 def pause(target: Target, stream: str, consumer: str, length: float, as_json: bool) -> None:
@@ -61,7 +61,7 @@ def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
 @click.command(short_help="Restart a consumer from a sequence.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.option("--seq", type=lengths.SEQUENCE, help="The first to deliver.")
+@click.option("--seq", type=durations.SEQUENCE, help="The first to deliver.")
 @yes_option
 @json_option
 @server_options

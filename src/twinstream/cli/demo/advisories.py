@@ -6,12 +6,12 @@ import time
 from collections import Counter
 from typing import Final
 
+from js_sync import JetStream, Stream
 from twinstream.cli.demo.orders import Expected
 from twinstream.cli.demo.scene import EVENTS, EventKind, Scene
-from twinstream.cli.server.event_view import describe
 from twinstream.cli.screen import plain_table
+from twinstream.cli.server.event_view import describe
 from twinstream.models import ConsumerConfig, MaxDeliver, Model, decode
-from js_sync import JetStream, Stream
 
 _PATIENCE: Final = 10.0
 _POLL: Final = 0.1

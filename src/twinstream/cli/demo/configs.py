@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from js_sync import JetStream
+from twinstream.cli.config.problems import print_problems
 from twinstream.cli.demo.scene import CONSUMER, EVENTS, STREAM, Scene
 from twinstream.cli.failures import Failure
-from twinstream.cli.config.problems import print_problems
 from twinstream.models import ConsumerConfig, StreamConfig, decode
 from twinstream.models.files import FileConfig, FileConfigs, load_configs
-from js_sync import JetStream
 
 GOOD: Final = ("advisories.yaml", "stream.yaml", "consumer.yaml")
 BROKEN: Final = "broken.yaml"

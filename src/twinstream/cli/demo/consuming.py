@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from js_sync import Consumer, JetStream
 from twinstream.cli.demo.ledger import Ledger
 from twinstream.cli.demo.scene import CONSUMER, STREAM, Scene
 from twinstream.cli.demo.workers import Crew
 from twinstream.cli.screen import progress, remark
-from js_sync import Consumer, JetStream
 
 _PATIENCE: Final = 120.0
 """Seconds that settling everything may take; what is left then shows in the sums."""

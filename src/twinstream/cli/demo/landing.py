@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from js_sync import JetStream
 from twinstream.cli.demo.scene import EVENTS, STREAM, Scene, SubjectRow
 from twinstream.cli.screen import plain_table, progress, remark
-from js_sync import JetStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

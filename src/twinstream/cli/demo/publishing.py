@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 
+from js_sync import JetStream, PublishFailure, PublishRequest
 from twinstream.cli.demo.orders import OrderEvent, order_events
 from twinstream.cli.demo.scene import STREAM, Scene
 from twinstream.cli.screen import progress, remark
 from twinstream.models import PubAck
-from js_sync import JetStream, PublishFailure, PublishRequest
 
 WINDOW = 512
 """Publishes under way at once: the pipeline stays full, and memory small."""

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.rule import Rule
 
 import js_sync
+from js_sync import JetStream
 from twinstream.cli.demo import advisories, configs, consuming, landing, page, publishing, sums
 from twinstream.cli.demo.scene import Scene, Settings
 from twinstream.cli.demo.sums import Check
-from js_sync import JetStream
 from twinstream.testing import NatsServer
 
 Step = tuple[str, str, Callable[[Scene, JetStream], None]]

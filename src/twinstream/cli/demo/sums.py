@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from js_sync import JetStream
 from twinstream.cli.demo.orders import Expected
 from twinstream.cli.demo.scene import Scene
 from twinstream.cli.screen import plain_table
-from js_sync import JetStream
 
 
 @frozen

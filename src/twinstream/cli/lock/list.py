@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import Failure
 from twinstream.cli.screen import plain_table, print_json, results
-from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import click
 from attrs import frozen
 from click.core import ParameterSource
 
+from twinstream.cli.durations import Finite
 from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
-from twinstream.cli.durations import Finite
-from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.message.message_source import Durable, InOrder, MessageSource
 from twinstream.cli.message.message_view import as_json as message_as_json
 from twinstream.cli.message.message_view import print_message
+from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.message.start_position import moment
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
@@ -27,8 +27,8 @@ from twinstream.cli.values import in_time
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from twinstream.models import ConsumerConfig, DeliverPolicyWord
     from js_sync import Consumer, Message, OrderedMessages, Priority, Stream
+    from twinstream.models import ConsumerConfig, DeliverPolicyWord
 
 _TURN: Final = 0.5
 """Seconds of each wait for a message, so that Ctrl-C is heard soon."""

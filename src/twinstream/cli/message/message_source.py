@@ -14,8 +14,8 @@ from twinstream.cli.screen import notes
 from twinstream.models.error_codes import PULL_REQUIRES_ACK
 
 if TYPE_CHECKING:
-    from twinstream.models import ConsumerConfig
     from js_sync import Batch, Consumer, Message, OrderedMessages, Priority
+    from twinstream.models import ConsumerConfig
 
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 16 * 1024 * 1024

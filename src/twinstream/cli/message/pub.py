@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from twinstream.cli.durations import LAST_SEQUENCE, Finite, Life
 from twinstream.cli.failures import Failure, arguments_judged, failure_as_json, needs_its_reader
 from twinstream.cli.interrupts import asked_to_stop
-from twinstream.cli.durations import LAST_SEQUENCE, Finite, Life
 from twinstream.cli.message.payloads import Draft, Separator, at_rate, parse_headers, payloads
 from twinstream.cli.message.pub_tally import Tally
 from twinstream.cli.screen import notes, print_json, progress, results
@@ -19,8 +19,8 @@ from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import Ttl, ttl_header
 
 if TYPE_CHECKING:
-    from twinstream.models import PubAck
     from js_sync import PublishFailure, PublishRequest
+    from twinstream.models import PubAck
 
 WINDOW: Final = 256
 _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
@@ -205,8 +205,8 @@ def _raise_unless_all_stored(tally: Tally, *, interrupted: bool) -> None:
 
 
 def _print_outcome(outcome: PubAck | PublishFailure) -> None:
-    from twinstream.models import encode
     from js_sync import PublishFailure
+    from twinstream.models import encode
 
     if isinstance(outcome, PublishFailure):
         print_json(failure_as_json(str(outcome.error), outcome.error))

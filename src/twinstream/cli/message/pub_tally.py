@@ -10,8 +10,8 @@ from attrs import define, field
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from twinstream.models import PubAck
     from js_sync import PublishFailure
+    from twinstream.models import PubAck
 
 
 @define

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
+from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.pipeline.options import config_options, pick, spark_of
 from twinstream.cli.screen import counted, notes, print_json, progress, results
-from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from twinstream.cli.confirm import no_question_in_json, sure
 from twinstream.cli.pipeline.options import config_options, parse_seconds
 from twinstream.cli.screen import notes, print_json, results
-from twinstream.cli.confirm import no_question_in_json, sure
 from twinstream.cli.target import json_option
 from twinstream.cli.values import in_bytes
 

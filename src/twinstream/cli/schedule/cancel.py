@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.schedule.view import as_json_object
 from twinstream.cli.screen import print_json, results
-from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.target import Target, json_option, server_options
 
 

@@ -17,8 +17,8 @@ from twinstream.cli.values import in_bytes
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from twinstream.models import StreamState
     from js_sync import Connection, TransferProgress
+    from twinstream.models import StreamState
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _LONGEST = 3600.0
@@ -100,8 +100,8 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
     It gets the name that it had; no stream may have that name now. The backup is checked before
     anything is sent.
     """
-    from twinstream.models import evolve
     from js_sync import read_backup
+    from twinstream.models import evolve
 
     stored = read_backup(folder)
     config = None if replicas is None else evolve(stored.config, num_replicas=replicas)

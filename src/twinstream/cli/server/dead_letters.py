@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.text import Text
 
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.escapes import harmless
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop
-from twinstream.cli.durations import SEQUENCE
-from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.message.message_view import payload, printable
+from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.screen import counted, notes, plain_table, print_json, progress, results
-from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from twinstream.cli.escapes import harmless
-from twinstream.cli.durations import SEQUENCE
-from twinstream.cli.screen import counted, print_json, results
 from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.durations import SEQUENCE
+from twinstream.cli.escapes import harmless
+from twinstream.cli.screen import counted, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_bytes
 from twinstream.models import StreamInfo

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from twinstream.cli.screen import print_json, results
 from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.screen import print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 
 

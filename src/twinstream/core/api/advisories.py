@@ -13,17 +13,17 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.errors import BadArgument
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subjects import check_name
+from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, Model, Timestamp, UnknownEvent, decode
 from twinstream.models.event_subjects import EVENT_SUBJECTS
 
 __all__ = ["Event", "EventKind", "event_subjects", "read_event"]
 
 EventKind = type[Model] | str
-"""A kind of event: its class, such as `twinstream.models.MaxDeliver`, or its word, such as max_deliver."""
+"""A kind of event: its class, such as `MaxDeliver` of the models, or its word: max_deliver."""
 
 _ALL: Final = "$JS.EVENT.>"
 _ACTIONS: Final = ("CREATED", "UPDATED", "DELETED")

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from twinstream.errors import BadAnswer, JetStreamError
+from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.backup.s2_frames import S2Frames
+from twinstream.errors import BadAnswer, JetStreamError
 from twinstream.models import StreamConfig, StreamState
 
 __all__ = ["DATA_FILE", "META_FILE", "SUMS_FILE", "Backup", "SnapshotChunks", "TransferProgress"]

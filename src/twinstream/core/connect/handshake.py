@@ -10,6 +10,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from twinstream.core.connect.auth import Credentials
+from twinstream.core.connect.server_pool import ServerAddress
+from twinstream.core.wire.header_text import go_unquoted
 from twinstream.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -18,8 +20,6 @@ from twinstream.errors import (
     ServerError,
     TwinstreamError,
 )
-from twinstream.core.connect.server_pool import ServerAddress
-from twinstream.core.wire.header_text import go_unquoted
 
 __all__ = [
     "NO_CREDENTIALS",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Generic, Protocol, TypeVar
 
-from twinstream.errors import TwinstreamError
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.wire.protocol import Frame
+from twinstream.errors import TwinstreamError
 
 __all__ = ["Mailbox", "Wakeable"]
 

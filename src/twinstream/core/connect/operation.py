@@ -7,8 +7,8 @@ from typing import Final
 
 from attrs import field, frozen
 
-from twinstream.errors import BadArgument
 from twinstream.core.wire.subjects import check_filter
+from twinstream.errors import BadArgument
 
 __all__ = ["Operation", "Pattern"]
 

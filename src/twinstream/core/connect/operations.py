@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.errors import BadArgument
 from twinstream.core.connect.operation import Operation, Pattern
+from twinstream.errors import BadArgument
 
 __all__ = ["OPERATIONS", "operation"]
 

@@ -8,12 +8,12 @@ from typing import Final
 from attrs import field, frozen
 
 from twinstream.core.connect.auth import Credentials
-from twinstream.core.deadline import Seconds, seconds
-from twinstream.errors import BadArgument
 from twinstream.core.connect.server_pool import ReconnectPolicy, ServerAddress, parse_servers
-from twinstream.core.wire.subjects import check_prefix
 from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.wire.subjects import check_prefix
 from twinstream.core.wire.tokens import INBOX
+from twinstream.errors import BadArgument
 
 __all__ = ["ConnectOptions"]
 

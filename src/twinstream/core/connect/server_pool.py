@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from attrs import field, frozen
 
+from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.errors import BadArgument
-from twinstream.core.base.check_arguments import check_whole
 
 __all__ = [
     "ReconnectPolicy",

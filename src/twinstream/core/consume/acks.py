@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.errors import BadArgument
 from twinstream.core.wire.header_text import one_line
+from twinstream.errors import BadArgument
 
 __all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
 

@@ -11,12 +11,12 @@ from collections import deque
 from typing import Final
 
 from twinstream.core.consume.batch import BatchEnd
-from twinstream.errors import PullError, TwinstreamError
 from twinstream.core.consume.pin import pin_size
-from twinstream.core.wire.protocol import Frame
 from twinstream.core.consume.pull_error import pull_error
 from twinstream.core.consume.pull_request import PullLimits
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
+from twinstream.errors import PullError, TwinstreamError
 
 __all__ = ["GRACE", "Fetch", "frame_size"]
 

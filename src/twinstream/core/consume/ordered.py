@@ -38,14 +38,14 @@ from typing import Final
 
 from attrs import evolve
 
-from twinstream.core.consume.metadata import Metadata
-from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.errors import BadArgument
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.base.timestamps import comparable
+from twinstream.core.consume.metadata import Metadata
+from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subject_match import widest
 from twinstream.core.wire.subjects import check_filter
+from twinstream.errors import BadArgument
 from twinstream.models import (
     AckPolicy,
     ConsumerConfig,

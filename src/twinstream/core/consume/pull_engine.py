@@ -45,11 +45,11 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.errors import TwinstreamError
 from twinstream.core.consume.pull_error import pull_error, refused_limit
 from twinstream.core.consume.pull_request import MANY, PullLimits
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.wire.status import Kind, Status
+from twinstream.errors import TwinstreamError
 
 __all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
 

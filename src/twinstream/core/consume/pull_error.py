@@ -7,6 +7,8 @@ import re
 from typing import Final
 
 from twinstream.core.base.digits import natural
+from twinstream.core.consume.pull_request import PullLimits
+from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import (
     BadPull,
     ConsumerDeleted,
@@ -16,8 +18,6 @@ from twinstream.errors import (
     PullRefused,
     TwinstreamError,
 )
-from twinstream.core.consume.pull_request import PullLimits
-from twinstream.core.wire.status import Kind, Status
 
 __all__ = ["of_consumer", "pull_error", "refused_limit"]
 

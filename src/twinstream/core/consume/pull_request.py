@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 from attrs import evolve, field, frozen
 
+from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.deadline import LONGEST_WAIT, Seconds, finite_seconds, seconds
 from twinstream.errors import BadArgument
-from twinstream.core.base.check_arguments import check_kind, check_whole
 
 __all__ = [
     "DEFAULT_MESSAGES",

@@ -12,9 +12,9 @@ from typing import Final
 from attrs import field, frozen
 
 from twinstream.core.base.digits import natural
-from twinstream.errors import BadArgument, NotPromised
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.wire.subjects import check_name, check_subject
+from twinstream.errors import BadArgument, NotPromised
 from twinstream.models import StreamConfig
 
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]

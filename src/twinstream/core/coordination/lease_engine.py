@@ -30,9 +30,9 @@ from typing import Final
 
 from attrs import frozen
 
+from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument
-from twinstream.core.coordination.lease_record import SlotRecord
 
 __all__ = ["FOREVER", "Action", "Drop", "LeaseEngine", "Look", "Phase", "Put", "Terms"]
 

@@ -13,6 +13,8 @@ from typing import Final
 
 from attrs import frozen
 
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.header_names import MSG_ID
 from twinstream.errors import (
     ConnectionLost,
     JetStreamError,
@@ -23,8 +25,6 @@ from twinstream.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
-from twinstream.core.wire.header_names import MSG_ID
-from twinstream.core.read.stream_message import StreamMessage
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from attrs import frozen
 
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.wire.headers import Headers
 from twinstream.errors import (
     BadArgument,
     JetStreamError,
@@ -15,8 +17,6 @@ from twinstream.errors import (
     SubjectTaken,
     TwinstreamError,
 )
-from twinstream.core.wire.headers import Headers
-from twinstream.core.publish.request import PublishRequest
 
 __all__ = [
     "Lanes",

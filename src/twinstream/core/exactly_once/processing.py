@@ -12,11 +12,11 @@ from typing import Final, cast
 from attrs import frozen
 
 from twinstream.core.deadline import Seconds, seconds
-from twinstream.errors import BadArgument
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.subjects import check_name
 from twinstream.core.wire.tokens import base62
+from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ConsumerConfig, Timestamp
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Logging: passes reports to `logging`, under loggers named `twinstream.<area>`.
 
-`twinstream.core.log.table` says which report is logged how. `logging` takes some milliseconds to import, so
-it is imported with the first warning. A record below a warning is seen only by a program that has
-imported `logging` itself, to configure it. No handler is installed.
+`twinstream.core.log.table` says which report is logged how. `logging` takes some milliseconds to
+import, so it is imported with the first warning. A record below a warning is seen only by a program
+that has imported `logging` itself, to configure it. No handler is installed.
 """
 
 from __future__ import annotations

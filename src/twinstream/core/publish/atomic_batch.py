@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from twinstream.core.base.digits import natural
-from twinstream.errors import BadAnswer, BadArgument, Unsupported
 from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.base.digits import natural
+from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.wire.header_names import (
     EXPECTED_LAST_MSG_ID,
     EXPECTED_LAST_SEQ,
@@ -29,7 +29,7 @@ from twinstream.core.wire.header_names import (
 from twinstream.core.wire.headers import Headers, encode_headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import read_pub_ack
-from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.errors import BadAnswer, BadArgument, Unsupported
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck, StreamInfo, Timestamp

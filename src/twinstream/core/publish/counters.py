@@ -11,11 +11,11 @@ from typing import Final, cast
 
 from attrs import frozen
 
-from twinstream.core.wire.response import read_object
-from twinstream.errors import BadAnswer, BadArgument
+from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_names import INCREMENT
 from twinstream.core.wire.headers import Headers
-from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.response import read_object
+from twinstream.errors import BadAnswer, BadArgument
 from twinstream.models import StreamConfig, Timestamp
 
 __all__ = ["Counter", "check_counters", "counter_of", "from_decimal", "to_decimal"]

@@ -22,8 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from attrs import frozen
 
 import twinstream.models
-from twinstream.core.wire.response import read_object
 from twinstream.core.base.digits import natural
+from twinstream.core.publish.retry import passes
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.response import read_object
+from twinstream.core.wire.status import is_unserved
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -32,9 +35,6 @@ from twinstream.errors import (
     TwinstreamError,
     api_error,
 )
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.publish.retry import passes
-from twinstream.core.wire.status import is_unserved
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck, StreamConfig

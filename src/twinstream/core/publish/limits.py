@@ -6,8 +6,8 @@ from typing import Final
 
 from attrs import field, frozen
 
-from twinstream.errors import BadArgument
 from twinstream.core.publish.retry import RetryPolicy
+from twinstream.errors import BadArgument
 
 __all__ = ["WINDOW", "WINDOW_BYTES", "PublishLimits"]
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, ge
 
 from attrs import field, frozen
 
-from twinstream.errors import BadArgument, PublishFailures, TwinstreamError
+from twinstream.core.publish.ttl import Ttl, ttl_header
 from twinstream.core.wire.header_names import (
     EXPECTED_LAST_MSG_ID,
     EXPECTED_LAST_SEQ,
@@ -25,7 +25,7 @@ from twinstream.core.wire.header_names import (
 )
 from twinstream.core.wire.headers import Headers, HeaderValues, check_mapping, encode_headers
 from twinstream.core.wire.subjects import check_filter
-from twinstream.core.publish.ttl import Ttl, ttl_header
+from twinstream.errors import BadArgument, PublishFailures, TwinstreamError
 
 __all__ = [
     "LISTED",

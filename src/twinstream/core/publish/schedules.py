@@ -15,9 +15,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import frozen
 
-from twinstream.core.publish.cron import Cron
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
+from twinstream.core.publish.cron import Cron
+from twinstream.core.publish.ttl import Ttl, ttl_header
+from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_names import (
     EXPECTED_LAST_SUBJECT_SEQ,
     EXPECTED_LAST_SUBJECT_SEQ_SUBJECT,
@@ -25,9 +26,8 @@ from twinstream.core.wire.header_names import (
     SCHEDULE,
 )
 from twinstream.core.wire.headers import Headers
-from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.subjects import check_subject
-from twinstream.core.publish.ttl import Ttl, ttl_header
+from twinstream.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
 from twinstream.models import Duration, StreamConfig, Timestamp
 from twinstream.models._go_time import go_time_text
 from twinstream.models.go_duration import parse_go_duration

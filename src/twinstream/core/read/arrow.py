@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.errors import Unsupported
-from twinstream.core.wire.headers import Headers
 from twinstream.core.read.page import StoredPage
+from twinstream.core.wire.headers import Headers
+from twinstream.errors import Unsupported
 
 if TYPE_CHECKING:
     import pyarrow as pa

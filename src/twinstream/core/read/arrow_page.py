@@ -12,8 +12,8 @@ from twinstream.errors import BadAnswer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from twinstream.core.read.range_read import RangeRead
     from twinstream.core.read.page import StoredPage
+    from twinstream.core.read.range_read import RangeRead
 
 __all__ = ["ArrowPage"]
 

@@ -1,11 +1,10 @@
 """The answer of a page in bulk: its bytes are kept together and cut in one go when all are here.
 
-Theory of operation
--------------------
-A session shows what arrives to the bulk answer first. From the first message of the page on it
-keeps all bytes, until it has seen the last message (it counts, without parsing) or a status of the
-server (the end of a direct get, an empty pull, a failure). Then the messages are cut into columns
-(`twinstream.core.read.arrow_cut`), and what stands behind them, the status for one, is the parser's.
+Theory of operation ------------------- A session shows what arrives to the bulk answer first. From
+the first message of the page on it keeps all bytes, until it has seen the last message (it counts,
+without parsing) or a status of the server (the end of a direct get, an empty pull, a failure). Then
+the messages are cut into columns (`twinstream.core.read.arrow_cut`), and what stands behind them,
+the status for one, is the parser's.
 
 Bytes that cannot be cut like that go to the parser as they came, which makes of them what it
 always makes: nothing is lost, the page only costs more. What arrives amid a page waits for its
@@ -16,9 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.base.digits import natural
 from twinstream.core.read.arrow_cut import cut_direct, cut_pull
+from twinstream.core.read.arrow_page import ArrowPage
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
+from twinstream.core.base.timestamps import comparable
+from twinstream.core.read.page import answering, direct_tail, stored_headers, time_of
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import write_json
+from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -17,12 +23,6 @@ from twinstream.errors import (
     MessageNotFound,
     TwinstreamError,
 )
-from twinstream.core.wire.headers import Headers, parse_status
-from twinstream.core.base.timestamps import comparable
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.read.page import answering, direct_tail, stored_headers, time_of
-from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.subjects import check_filter
 from twinstream.models import StoredMessage
 
 __all__ = [

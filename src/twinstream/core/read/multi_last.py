@@ -12,11 +12,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from twinstream.core.wire.response import write_json
 from twinstream.core.base.digits import natural
-from twinstream.errors import BadAnswer
-from twinstream.core.wire.headers import Headers, parse_status
-from twinstream.core.wire.protocol import Frame
 from twinstream.core.read.page import (
     MIRROR_ANSWERED,
     StoredPage,
@@ -24,6 +20,10 @@ from twinstream.core.read.page import (
     is_from,
     stored_headers,
 )
+from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.response import write_json
+from twinstream.errors import BadAnswer
 
 __all__ = ["MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 

@@ -15,12 +15,12 @@ from attrs import field, frozen
 
 from twinstream.core.consume.metadata import parse_ack_reply
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.errors import BadAnswer
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers, parse_status
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.read.range_read import RangeRead
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
-from twinstream.core.read.stream_message import StreamMessage
+from twinstream.errors import BadAnswer
 from twinstream.models import Timestamp
 
 __all__ = [

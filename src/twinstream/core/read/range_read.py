@@ -28,8 +28,8 @@ from typing import Final, TypeAlias, TypeVar
 
 from attrs import frozen
 
-from twinstream.errors import BadAnswer
 from twinstream.core.read.read_report import ReadEnd
+from twinstream.errors import BadAnswer
 
 #: Messages asked for in one page. Direct get reaches most of its speed at some thousands a page,
 #: and a page of 200-byte messages stays well inside ``PAGE_BYTES``.

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from twinstream.core.wire.response import read_object
-from twinstream.errors import ProtocolError
 from twinstream.core.wire.write_buffers import LONG
+from twinstream.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from twinstream.core.wire.bulk_acks import AckCutter
     from twinstream.core.read.bulk_page import BulkAnswer
+    from twinstream.core.wire.bulk_acks import AckCutter
 
 __all__ = [
     "PING",

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from twinstream.core.wire.header_text import go_unquoted
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import BadAnswer, TwinstreamError
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.header_text import go_unquoted
 from twinstream.models import PubAck
 
 __all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_pub_ack"]

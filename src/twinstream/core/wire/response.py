@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, cast
 
-from twinstream.errors import BadAnswer, BadArgument, api_error
 from twinstream.core.wire.header_text import valid
+from twinstream.errors import BadAnswer, BadArgument, api_error
 
 __all__ = ["read_answer", "read_json", "read_object", "write_json"]
 

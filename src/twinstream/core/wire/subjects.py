@@ -11,9 +11,9 @@ from typing import Final
 
 from attrs import field, frozen
 
+from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.error_details.api_target import api_names
 from twinstream.errors import BadArgument
-from twinstream.core.base.check_arguments import check_kind
 
 __all__ = [
     "BLANKS",

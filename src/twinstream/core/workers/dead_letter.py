@@ -14,13 +14,13 @@ from typing import Final, Literal, cast
 
 from attrs import frozen
 
-from twinstream.core.wire.response import read_json
-from twinstream.errors import BadArgument, JetStreamError, TwinstreamError
-from twinstream.core.wire.headers import Headers
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.subjects import check_filter, check_name
 from twinstream.core.wire.header_text import one_line
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.response import read_json
+from twinstream.core.wire.subjects import check_filter, check_name
+from twinstream.errors import BadArgument, JetStreamError, TwinstreamError
 from twinstream.models import (
     ConsumerConfig,
     DecodeError,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 from attrs import field, frozen
 
 from twinstream.core.connect.auth import Credentials
-from twinstream.errors import BadArgument
 from twinstream.core.connect.server_pool import parse_servers
-from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.wire.subjects import ApiSubjects
+from twinstream.errors import BadArgument
 from twinstream.spark.client.allow_list import CREDENTIALS, PEM, check_file, check_variable
+from twinstream.spark.client.retry import through
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.options_map import OptionsMap
-from twinstream.spark.client.retry import through
 
 if TYPE_CHECKING:
     from js_sync import Connection

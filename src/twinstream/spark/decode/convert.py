@@ -29,10 +29,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from twinstream.spark.decode import fields
-from twinstream.spark.decode import scalars
-from twinstream.spark.errors import SchemaError
+from twinstream.spark.decode import fields, scalars
 from twinstream.spark.decode.misfit import Converter, Extras, Misfit, unicode_text, wrong_kind
+from twinstream.spark.errors import SchemaError
 
 __all__ = ["Take", "converter", "member_converter"]
 

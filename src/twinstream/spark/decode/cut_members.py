@@ -92,7 +92,8 @@ class Cutter:
     def cut(self, text: str) -> tuple[bytes, dict[str, CutMember]]:
         """Return the text with numbers, and what was cut.
 
-        Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot read.
+        Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot
+        read.
         """
         members = {name: CutMember(secrets.randbits(60)) for name in self._names}
         pieces = self._in_bulk(text, members) or self._one_by_one(text, members)

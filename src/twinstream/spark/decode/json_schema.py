@@ -76,8 +76,9 @@ def struct_of(
 ) -> StructType:
     """Return the columns of messages that a JSON Schema describes.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` when the schema's root has no named members,
-    when a ``$ref`` leads nowhere, or when two member names differ in case only (Spark's do not).
+    Raises :class:`~twinstream.spark.errors.SchemaError` when the schema's root has no named
+    members, when a ``$ref`` leads nowhere, or when two member names differ in case only (Spark's do
+    not).
     """
     kind = _Reader(uint64, resolver or _local(schema)).type_of(schema, "the schema")
     if not isinstance(kind, StructType):

@@ -13,7 +13,14 @@ from typing import Final
 from pyspark.sql.types import DecimalType
 
 from twinstream.spark.decode.json_text import to_json
-from twinstream.spark.decode.misfit import Converter, Extras, Misfit, shown, unicode_text, wrong_kind
+from twinstream.spark.decode.misfit import (
+    Converter,
+    Extras,
+    Misfit,
+    shown,
+    unicode_text,
+    wrong_kind,
+)
 
 __all__ = [
     "FIRST_DAY",

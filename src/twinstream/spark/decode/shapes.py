@@ -23,7 +23,13 @@ from pyspark.sql.types import (
 
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.refusal import Refused
-from twinstream.spark.decode.scalars import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT, MOMENT_PATTERN
+from twinstream.spark.decode.scalars import (
+    FIRST_DAY,
+    FIRST_MOMENT,
+    LAST_DAY,
+    LAST_MOMENT,
+    MOMENT_PATTERN,
+)
 
 __all__ = ["Shape", "arrow_type", "is_plain", "parsed_type", "shape_of"]
 

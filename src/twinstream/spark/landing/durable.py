@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from twinstream.core.wire import response as answers
-from twinstream.spark.errors import JournalError
 from js_sync.backup.disk import make_folders, sync
+from twinstream.core.wire import response
+from twinstream.spark.errors import JournalError
 
 __all__ = ["read_json", "synced_below", "write_json"]
 
@@ -33,7 +33,7 @@ def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
     Raises `JournalError` for a file that cannot be read, or holds something else.
     """
     try:
-        return make(cast("dict[str, Any]", answers.read_json(file.read_text(encoding="utf-8"))))
+        return make(cast("dict[str, Any]", response.read_json(file.read_text(encoding="utf-8"))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise JournalError(
             f"the file {file} cannot be read ({error}); it is written in one step, so something"

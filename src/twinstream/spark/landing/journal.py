@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.errors import JournalError
-from twinstream.spark.source.stream_mark import Mark
-from twinstream.spark.source.offsets import Position
+from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.landing.report import LandReport, TableReport
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.stream_mark import Mark
 
 __all__ = ["Journal", "Plan"]
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.landing.split_tables import TableNames, TableSplit
+from twinstream.spark.landing.table_files import TableFile, TableFiles
 from twinstream.spark.session.connect import is_connect
 from twinstream.spark.source.continuity import Continuity
-from twinstream.spark.client.driver_client import Leader
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
 from twinstream.spark.source.range_task import read_pages
 from twinstream.spark.source.removal import not_before
-from twinstream.spark.landing.split_tables import TableNames, TableSplit
-from twinstream.spark.landing.table_files import TableFile, TableFiles
+from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from twinstream.spark.landing.batch_folders import reaches
-from twinstream.spark.source.continuity import Continuity
-from twinstream.spark.errors import JournalError, OptionError
-from twinstream.spark.source.filters import same_filter
-from twinstream.spark.landing.journal import Journal, Plan
-from twinstream.spark.landing.resume import start_behind
-from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
 from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.errors import JournalError, OptionError
+from twinstream.spark.landing.batch_folders import reaches
+from twinstream.spark.landing.journal import Journal, Plan
+from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
 from twinstream.spark.landing.lock import locked
-from twinstream.spark.source.stream_mark import Mark
-from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.landing.report import LandReport, TableReport
+from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
 from twinstream.spark.landing.staging import STAGING, Written, seqs_in
-from twinstream.spark.source.stream_state import StreamState
 from twinstream.spark.landing.tables import ParquetBatch, put_landed, refuse_taken
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.filters import same_filter
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

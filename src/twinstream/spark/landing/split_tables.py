@@ -11,10 +11,10 @@ from attrs import frozen
 from pyspark.sql.types import StructField, StructType
 
 from twinstream.spark.decode import fields
-from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.decode.decode import arrow_type
-from twinstream.spark.errors import SchemaError
 from twinstream.spark.decode.events import EVENT_COLUMNS
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.layout import ERROR, EXTRA, Layout
 from twinstream.spark.source.options import SourceOptions
 

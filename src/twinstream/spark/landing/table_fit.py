@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.staging import files_in
 
 __all__ = ["check_columns", "check_fit", "has_all"]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.errors import JournalError
+from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.land_job import LandJob, by_table
 from twinstream.spark.landing.staging import Staging, Written, files_in
 from twinstream.spark.landing.table_files import TableFile

@@ -20,15 +20,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from twinstream.errors import BadArgument
 from twinstream.core.base.local_path import local_path
+from twinstream.errors import BadArgument
 from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.landing import Landing
-from twinstream.spark.source.option_uses import refuse_ends, refuse_limits
-from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.landing.report import LandReport, SubjectSummary
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, FOLDER_COLUMN, refuse_members
 from twinstream.spark.landing.tables import local_url
+from twinstream.spark.source.option_uses import refuse_ends, refuse_limits
+from twinstream.spark.source.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

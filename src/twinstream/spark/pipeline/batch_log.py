@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
+from js_sync.backup.disk import make_folders, sync
 from twinstream.core.wire.response import read_json
 from twinstream.spark.errors import JournalError
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.offsets import Position
-from js_sync.backup.disk import make_folders, sync
+from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:
     from twinstream.spark.landing.staging import Seqs, Written

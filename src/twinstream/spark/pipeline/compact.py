@@ -10,6 +10,7 @@ from attrs import frozen
 
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.durable import synced_below
+from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.batch_log import BatchLog
 from twinstream.spark.pipeline.config import PipelineConfig
 from twinstream.spark.pipeline.folders import Folders
@@ -17,7 +18,6 @@ from twinstream.spark.pipeline.landed import tables_of
 from twinstream.spark.pipeline.parquet_files import Part
 from twinstream.spark.pipeline.rebuild import Rebuilt
 from twinstream.spark.pipeline.settled import settled
-from twinstream.spark.landing.staging import files_in
 
 __all__ = ["TARGET", "Compacted", "all_tables", "compact"]
 

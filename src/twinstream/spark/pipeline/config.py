@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from twinstream.spark.source.options import SourceOptions, ValueFormat
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
+from twinstream.spark.source.options import SourceOptions, ValueFormat
 
 __all__ = ["NAME", "CommitMode", "PipelineConfig", "Restarts", "SinkKind", "SourceConfig"]
 

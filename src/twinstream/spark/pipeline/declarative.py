@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from twinstream.spark.errors import ConfigError
+from twinstream.spark.landing.tables import local_url
 from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.declarative_code import code_of, schema_file
-from twinstream.spark.landing.tables import local_url
 
 __all__ = ["LOCAL_SETTINGS", "SPEC_FILE", "write_project"]
 

@@ -22,14 +22,14 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
+from js_sync.backup.disk import make_folders, sync
 from twinstream.spark.landing.durable import synced_below
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.parquet_files import scanned, schema_of
-from twinstream.spark.pipeline.sink import Writer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from js_sync.backup.disk import make_folders, sync
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.parquet_files import scanned, schema_of
+from twinstream.spark.pipeline.sink import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -11,8 +11,8 @@ import uuid
 
 from attrs import asdict, evolve, frozen
 
-from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.errors import CheckpointError, OptionError
+from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.pipeline.checkpoint import Checkpoint
 from twinstream.spark.pipeline.config import SourceConfig
 from twinstream.spark.pipeline.folders import SourceFolder

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import frozen
 
+from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.pipeline.batch_log import BatchEntry
 from twinstream.spark.pipeline.config import SourceConfig
 from twinstream.spark.pipeline.sink import Sink
-from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
 __all__ = [
     "MESSAGES",

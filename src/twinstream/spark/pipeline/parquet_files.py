@@ -13,9 +13,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from attrs import frozen
 
+from js_sync.backup.disk import sync
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
-from js_sync.backup.disk import sync
 
 __all__ = ["Part", "merge", "scanned", "schema_of"]
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from twinstream.spark.landing.batch_folders import batch_folders, reaches
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.parquet_files import Part, scanned
-from twinstream.spark.pipeline.rebuild import Rebuilt
-from twinstream.spark.pipeline.sink import Writer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.landing.table_fit import check_fit
 from twinstream.spark.landing.tables import ParquetBatch
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.parquet_files import Part, scanned
+from twinstream.spark.pipeline.rebuild import Rebuilt
+from twinstream.spark.pipeline.sink import Writer
 
 __all__ = ["ParquetSink"]
 

@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.client.driver_client import Leader
-from twinstream.spark.source.offsets import Position
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.checkpoint import Checkpoint
 from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
@@ -20,6 +18,8 @@ from twinstream.spark.pipeline.recover import accepted, recovered
 from twinstream.spark.pipeline.release import release_of
 from twinstream.spark.pipeline.sink import open_sink
 from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.offsets import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from js_sync.backup.disk import make_folders, sync
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
+from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline import swap
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.parquet_files import Part, merge
-from twinstream.spark.landing.staging import files_in
-from js_sync.backup.disk import make_folders, sync
 
 __all__ = ["Rebuilt"]
 

@@ -12,9 +12,6 @@ from attrs import evolve
 
 from twinstream.spark.errors import DataLossError, JournalError
 from twinstream.spark.landing.resume import start_behind
-from twinstream.spark.source.stream_mark import TimeAt
-from twinstream.spark.source.offsets import Position
-from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.checkpoint import Checkpoint
 from twinstream.spark.pipeline.config import SourceConfig
@@ -22,6 +19,9 @@ from twinstream.spark.pipeline.folders import SourceFolder
 from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.landed import possible_tables
 from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.stream_identity import why_other
+from twinstream.spark.source.stream_mark import TimeAt
 from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["accepted", "recovered"]

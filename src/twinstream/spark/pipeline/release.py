@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from twinstream.errors import ConsumerNotFound
 from twinstream.models import AckPolicy, ConsumerConfig, DeliverPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
-from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.config import SourceConfig
 from twinstream.spark.pipeline.held_messages import held_messages, windows
 from twinstream.spark.pipeline.landed import missing_of, possible_tables, read_landed
 from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_state import StreamState, stored_at
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.landing.tables import BatchWriter
 from twinstream.spark.pipeline.config import PipelineConfig
 from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.landing.tables import BatchWriter
 
 __all__ = ["Sink", "Writer", "open_sink"]
 

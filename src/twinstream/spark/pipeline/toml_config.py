@@ -8,17 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
-from twinstream.errors import BadArgument
 from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.subjects import check_name
-from twinstream.spark.errors import ConfigError, OptionError, SchemaError
+from twinstream.errors import BadArgument
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.decode.json_schema import schema_text
-from twinstream.spark.source.layout import Layout
-from twinstream.spark.source.option_uses import refuse_lone_delay
-from twinstream.spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
-from twinstream.spark.pipeline.toml_table import TomlTable
-from twinstream.spark.session.session import LOCAL_MASTER
+from twinstream.spark.errors import ConfigError, OptionError, SchemaError
 from twinstream.spark.landing.split_tables import (
     BATCH_COLUMN,
     DEAD_LETTERS,
@@ -26,6 +21,11 @@ from twinstream.spark.landing.split_tables import (
     OTHER_EVENTS,
     refuse_members,
 )
+from twinstream.spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
+from twinstream.spark.pipeline.toml_table import TomlTable
+from twinstream.spark.session.session import LOCAL_MASTER
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.source.option_uses import refuse_lone_delay
 
 __all__ = ["read_config"]
 

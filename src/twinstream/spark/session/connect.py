@@ -23,7 +23,7 @@ def refuse_connect(spark: SparkSession) -> None:
     if is_connect(spark):
         raise SparkSourceError(
             "a pipeline needs Spark in its own process, and this session is one of Spark Connect,"
-            " which would land the batches on the server. Use twinstream.spark.local_session(), run it"
-            " there with spark-submit, or write a project for spark-pipelines with"
+            " which would land the batches on the server. Use twinstream.spark.local_session(),"
+            " run it there with spark-submit, or write a project for spark-pipelines with"
             " `twinstream pipeline spec`"
         )

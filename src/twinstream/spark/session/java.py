@@ -19,8 +19,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from twinstream.spark.session.cache_folder import cache_folder
 from twinstream.spark.errors import JavaNotFound
+from twinstream.spark.session.cache_folder import cache_folder
 
 __all__ = ["MINIMUM_VERSION", "VECTOR_MODULE", "ensure", "machine_java", "wheel_java"]
 
@@ -48,8 +48,8 @@ def ensure() -> Path:
     """Return a Java home that Spark can use: the machine's, else one made from the wheel.
 
     The machine's is ``JAVA_HOME``, then ``java`` on ``PATH``. Starting it once to ask for its
-    version takes some tenths of a second. Raises :class:`~twinstream.spark.errors.JavaNotFound` with
-    what was tried when neither will do.
+    version takes some tenths of a second. Raises :class:`~twinstream.spark.errors.JavaNotFound`
+    with what was tried when neither will do.
     """
     tried: list[str] = []
     return machine_java(tried) or wheel_java(tried)

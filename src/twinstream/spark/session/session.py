@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from twinstream.spark.session.connect import is_connect
 from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.session.connect import is_connect
 from twinstream.spark.session.java import ensure
 from twinstream.spark.session.worker_python import worker_python
 
@@ -54,11 +54,11 @@ def local_session(
 ) -> SparkSession:
     """Return the running Spark session, or start a local one that can read ``jetstream``.
 
-    ``settings`` go over :data:`SETTINGS`. Starting takes some five seconds. Sets ``JAVA_HOME``
-    (see :mod:`twinstream.spark.session.java`) and, where the program has not, ``PYSPARK_PYTHON`` so that workers
-    run on this interpreter, and ``SPARK_LOCAL_IP``. Raises
-    :class:`~twinstream.spark.errors.JavaNotFound` when there is no Java, and ``SparkSourceError`` when
-    ``SPARK_REMOTE`` asks for Spark Connect, which is not local.
+    ``settings`` go over :data:`SETTINGS`. Starting takes some five seconds. Sets ``JAVA_HOME`` (see
+    :mod:`twinstream.spark.session.java`) and, where the program has not, ``PYSPARK_PYTHON`` so that
+    workers run on this interpreter, and ``SPARK_LOCAL_IP``. Raises
+    :class:`~twinstream.spark.errors.JavaNotFound` when there is no Java, and ``SparkSourceError``
+    when ``SPARK_REMOTE`` asks for Spark Connect, which is not local.
     """
     from pyspark.sql import SparkSession
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import JetStreamError, NoResponders, TwinstreamError
-from twinstream.core.wire.headers import Headers
-from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.models.error_codes import BATCH_INCOMPLETE, BATCH_TOO_MANY
-from twinstream.spark.sink.ledger_entry import Entry
 from twinstream.spark.client.retry import passes
+from twinstream.spark.sink.ledger_entry import Entry
 from twinstream.spark.sink.rows import OutMessage
 
 if TYPE_CHECKING:

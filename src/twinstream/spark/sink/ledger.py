@@ -33,23 +33,23 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
-from twinstream.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
 from twinstream.core.wire.subject_match import matcher
+from twinstream.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
 from twinstream.models.error_codes import BATCH_DISABLED
+from twinstream.spark.client.retry import Patience, through
 from twinstream.spark.errors import LedgerError, SchemaError
 from twinstream.spark.sink.fenced_batch import FencedBatch, may_be_sent_again
 from twinstream.spark.sink.ledger_entry import Entry
-from twinstream.spark.client.retry import Patience, through
-from twinstream.spark.sink.row_key import KEY_SIZE, row_key
-from twinstream.spark.sink.row_queue import Keyed, RowQueue
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.report import JetStreamCommit
+from twinstream.spark.sink.row_key import KEY_SIZE, row_key
+from twinstream.spark.sink.row_queue import Keyed, RowQueue
 from twinstream.spark.sink.rows import OutMessage
 from twinstream.spark.sink.task_identity import TaskIdentity
 
 if TYPE_CHECKING:
-    from twinstream.models import StreamConfig
     from js_sync import Connection, Stream
+    from twinstream.models import StreamConfig
 
 __all__ = ["CHUNK", "LedgerWriter"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from twinstream.spark.client.retry import through
 from twinstream.spark.errors import LedgerError
 from twinstream.spark.sink.ledger_entry import Entry
-from twinstream.spark.client.retry import through
 from twinstream.spark.sink.report import JetStreamCommit
 
 if TYPE_CHECKING:

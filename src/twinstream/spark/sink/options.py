@@ -7,11 +7,11 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from twinstream.errors import BadArgument
 from twinstream.core.wire.subjects import check_name, check_subject
+from twinstream.errors import BadArgument
+from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.options_map import OptionsMap
-from twinstream.spark.client.settings import ConnectionSettings
 
 __all__ = ["Idempotence", "SinkOptions"]
 

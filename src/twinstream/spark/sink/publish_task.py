@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from twinstream.errors import MessageExists, MessageIdInProcess, OutcomeUnknown, WrongLastSequence
 from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.errors import MessageExists, MessageIdInProcess, OutcomeUnknown, WrongLastSequence
 from twinstream.spark.errors import SchemaError
-from twinstream.spark.sink.row_key import RowIds
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.report import JetStreamCommit
+from twinstream.spark.sink.row_key import RowIds
 from twinstream.spark.sink.rows import OutMessage
 from twinstream.spark.sink.task_identity import TaskIdentity
 
 if TYPE_CHECKING:
-    from twinstream.models import PubAck
     from js_sync import JetStream
+    from twinstream.models import PubAck
 
 __all__ = ["publish_rows"]
 

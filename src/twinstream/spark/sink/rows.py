@@ -9,9 +9,9 @@ from attrs import frozen
 from pyspark.sql.types import DataType, StructType
 
 from twinstream.core.publish.copied_headers import is_copied
-from twinstream.errors import BadArgument
-from twinstream.core.wire.header_names import INCREMENT, TTL
 from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.wire.header_names import INCREMENT, TTL
+from twinstream.errors import BadArgument
 from twinstream.spark.errors import OptionError, SchemaError
 from twinstream.spark.sink.options import SinkOptions
 
@@ -53,7 +53,8 @@ class RowReader:
     Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
     (identity of the row) and ``ttl`` (seconds). Headers that only a server may write, and those of
     an earlier publication, are left out (:mod:`twinstream.core.publish.copied_headers`). Raises
-    :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of another type.
+    :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of
+    another type.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:

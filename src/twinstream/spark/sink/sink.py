@@ -14,13 +14,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from twinstream.errors import StreamNotFound
+from twinstream.spark.client.retry import through
 from twinstream.spark.errors import OptionError
+from twinstream.spark.sink.guarantee import check_promise
 from twinstream.spark.sink.ledger import LedgerWriter
 from twinstream.spark.sink.ledger_tasks import refuse_other_tasks
-from twinstream.spark.client.retry import through
-from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.options import SinkOptions
-from twinstream.spark.sink.guarantee import check_promise
+from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.report import JetStreamCommit
 from twinstream.spark.sink.rows import RowReader
 from twinstream.spark.sink.task_identity import TaskIdentity

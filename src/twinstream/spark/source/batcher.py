@@ -11,12 +11,12 @@ from attrs import evolve, frozen
 from pyspark.sql.types import StructType
 
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.spark.source.columns import Part, part
 from twinstream.spark.decode.decode import arrow_type
+from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
 from twinstream.spark.errors import DecodeFailure
+from twinstream.spark.source.columns import Part, part
 from twinstream.spark.source.layout import ERROR, EXTRA, Layout
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
 
 __all__ = ["Batcher"]
 
@@ -52,8 +52,8 @@ class Batcher:
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
 
-        Raises :class:`~twinstream.spark.errors.DecodeFailure` for a message that does not fit when the
-        mode is FAILFAST.
+        Raises :class:`~twinstream.spark.errors.DecodeFailure` for a message that does not fit when
+        the mode is FAILFAST.
         """
         payload = None if self._decoder is None else self._decoded(self._decoder, page)
         block = _Block(page, stream, payload)

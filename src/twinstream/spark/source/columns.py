@@ -12,8 +12,8 @@ from twinstream.core.read.arrow import header_pairs, text_array
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.decode import arrow_type
-from twinstream.spark.errors import OptionError
 from twinstream.spark.decode.json_schema import Uint64
+from twinstream.spark.errors import OptionError
 
 __all__ = ["HEADERS", "Part", "part", "part_type"]
 

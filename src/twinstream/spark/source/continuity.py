@@ -12,14 +12,14 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from twinstream.spark.source.bounds import Bound, SeqAt
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
+from twinstream.spark.source.bounds import Bound, SeqAt
 from twinstream.spark.source.filters import same_filter
-from twinstream.spark.source.stream_mark import Mark, TimeAt
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.stream_identity import advice, why_other
 from twinstream.spark.source.removal import not_before, why_lost
+from twinstream.spark.source.stream_identity import advice, why_other
+from twinstream.spark.source.stream_mark import Mark, TimeAt
 from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["Continuity"]

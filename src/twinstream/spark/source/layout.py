@@ -13,11 +13,11 @@ from typing import Final
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from twinstream.spark.decode import fields
-from twinstream.spark.source.columns import part_type
 from twinstream.spark.decode.decode import arrow_type
-from twinstream.spark.errors import OptionError, SchemaError
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.decode.json_schema import load_schema, struct_of
+from twinstream.spark.errors import OptionError, SchemaError
+from twinstream.spark.source.columns import part_type
 from twinstream.spark.source.options import SourceOptions
 
 __all__ = ["ERROR", "EXTRA", "Layout"]
@@ -36,9 +36,8 @@ class Layout:
     """The columns of one read.
 
     ``payload`` are the payload's own (none for raw reads, and where a typed read asks for none),
-    ``beside`` the others. Raises
-    :class:`~twinstream.spark.errors.SchemaError` when nothing says what JSON payloads hold, or when a
-    member has the name of a column of the source.
+    ``beside`` the others. Raises :class:`~twinstream.spark.errors.SchemaError` when nothing says
+    what JSON payloads hold, or when a member has the name of a column of the source.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.errors import JetStreamError, PermissionDenied, TwinstreamError
 from twinstream.models import Timestamp
-from twinstream.spark.source.batcher import Batcher
-from twinstream.spark.errors import DataLossError
-from twinstream.spark.source.holes import Holes
 from twinstream.spark.client.driver_client import Leader
-from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.client.retry import through
+from twinstream.spark.errors import DataLossError
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.holes import Holes
+from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
 from twinstream.spark.source.removal import why_lost
 from twinstream.spark.source.stream_state import StreamState, stream_state
@@ -22,9 +22,9 @@ from twinstream.spark.source.stream_state import StreamState, stream_state
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from twinstream.core.read.page import StoredPage
     from js_sync import JetStream
     from js_sync.read.range_reader import RangeReader
+    from twinstream.core.read.page import StoredPage
 
 __all__ = ["read_batches", "read_pages"]
 

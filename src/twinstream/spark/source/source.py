@@ -14,14 +14,19 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from twinstream.spark.errors import OptionError, SparkSourceError
+from twinstream.spark.session.session import make_active
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
 from twinstream.spark.source.layout import Layout
-from twinstream.spark.source.option_uses import refuse_ends, refuse_limits, refuse_lone_delay, refuse_write_id
+from twinstream.spark.source.option_uses import (
+    refuse_ends,
+    refuse_limits,
+    refuse_lone_delay,
+    refuse_write_id,
+)
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.reader import JetStreamReader
 from twinstream.spark.source.refused_reader import RefusedReader
-from twinstream.spark.session.session import make_active
-from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
-from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 
 if TYPE_CHECKING:
@@ -33,8 +38,8 @@ __all__ = ["JetStreamDataSource", "register"]
 class JetStreamDataSource(DataSource):
     """Streams of JetStream as tables: ``spark.read.format("jetstream")``.
 
-    Options are described in :class:`~twinstream.spark.source.options.SourceOptions`. Offsets are stream
-    sequences, so a read needs no consumer, acknowledges nothing and can be repeated.
+    Options are described in :class:`~twinstream.spark.source.options.SourceOptions`. Offsets are
+    stream sequences, so a read needs no consumer, acknowledges nothing and can be repeated.
     """
 
     @classmethod

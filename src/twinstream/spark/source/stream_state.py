@@ -9,12 +9,12 @@ from attrs import field, frozen
 from twinstream.errors import MessageNotFound, StreamNotFound
 from twinstream.models import RetentionPolicy
 from twinstream.spark.errors import OptionError
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.removal import Keeping
+from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:
-    from twinstream.models import StreamInfo
     from js_sync import JetStream
+    from twinstream.models import StreamInfo
 
 __all__ = ["StreamState", "stored_at", "stream_state"]
 
