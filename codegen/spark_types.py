@@ -1,6 +1,6 @@
 """Write the Spark types of all advisories and metrics from ``schema/``.
 
-    python codegen/spark_types.py            write src/twinstream/spark/generated/events.py
+    python codegen/spark_types.py            write src/twinstream/spark/decode/generated/events.py
     python codegen/spark_types.py --check    exit 1 with a diff when the file is stale
 
 The rules from JSON Schema to Spark are those of :mod:`twinstream.spark.decode.json_schema`, which
@@ -28,7 +28,7 @@ from twinstream.spark.decode.json_schema import struct_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "schema"
-OUTPUT = ROOT / "src" / "twinstream" / "spark" / "generated" / "events.py"
+OUTPUT = ROOT / "src" / "twinstream" / "spark" / "decode" / "generated" / "events.py"
 
 HEAD = '''\
 """Generated from schema/advisory and schema/metric by codegen/spark_types.py.

@@ -11,7 +11,7 @@ import pytest
 
 import js_async
 import js_sync
-from js_sync.coordination.coordination import leader as leader_module
+from js_sync.coordination import leader as leader_module
 from js_sync.runtime.concurrency import Task, spawn
 from tests._sync.flow import eventually
 from twinstream.models import ConsumerConfig, StreamConfig

@@ -55,7 +55,7 @@ CLASSES = list(error_classes())
 
 
 def made(cls: type[Exception]) -> Exception:
-    package = cls.__module__.partition(".")[0]
+    package = ".".join(cls.__module__.split(".")[:2])
     for base in cls.__mro__:
         for key in (f"{package}.{base.__name__}", base.__name__):
             if key in ARGUMENTS:

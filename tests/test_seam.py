@@ -512,7 +512,7 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
         for kind in vars(module).values():
             if isinstance(kind, type) and kind.__module__ == info.name and hasattr(kind, left):
                 found.add(kind)
-    base = importlib.import_module(f"{twin}._owned").Owned
+    base = importlib.import_module(f"{twin}.client.owned").Owned
     assert len(found) > 15
     assert {kind.__name__ for kind in found if not issubclass(kind, base)} <= own
     for kind in found:

@@ -133,13 +133,13 @@ def definitions(body: list[ast.stmt]) -> list[str]:
 
 
 def seam(package: str, half: str) -> ast.Module:
-    return ast.parse((ROOT / "src" / package / f"{half}.py").read_text())
+    return ast.parse((ROOT / "src" / package / "runtime" / f"{half}.py").read_text())
 
 
-@pytest.mark.parametrize("half", ["_io", "_link"])
+@pytest.mark.parametrize("half", ["concurrency", "socket_link"])
 def test_both_seams_hold_the_same_names_in_the_same_order(half: str) -> None:
-    asynchronous = importlib.import_module(f"js_async.{half}")
-    blocking = importlib.import_module(f"js_sync.{half}")
+    asynchronous = importlib.import_module(f"js_async.runtime.{half}")
+    blocking = importlib.import_module(f"js_sync.runtime.{half}")
 
     assert asynchronous.__all__ == blocking.__all__
     left = definitions(seam("js_async", half).body)
@@ -153,7 +153,8 @@ def test_both_seams_hold_the_same_names_in_the_same_order(half: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("half", "name"), [("_link", "Link"), ("_io", "Signal"), ("_io", "Task"), ("_io", "Forks")]
+    ("half", "name"),
+    [("socket_link", "Link"), *(("concurrency", name) for name in ("Signal", "Task", "Forks"))],
 )
 def test_the_classes_of_both_seams_are_equal(half: str, name: str) -> None:
     def methods(package: str) -> list[str]:

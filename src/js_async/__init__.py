@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
     from js_async.exactly_once.sqlite_outbox import SqliteOutbox
+    from js_async.features.counters import Counters
+    from js_async.features.schedules import Schedules
     from js_async.jetstream import JetStream
     from js_async.nats_py.client import from_nats  # asyncio only
     from js_async.publish.atomic_batch import AtomicBatch
-    from js_async.publish.counters import Counters
     from js_async.publish.fast_ingest import FastIngest
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher, PublishHandle
-    from js_async.publish.schedules import Schedules
     from js_async.read.stream_read import StreamRead
     from js_async.stream import Stream
     from js_async.workers.dead_letters import DeadLetters

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from js_sync.exactly_once.outbox_store import OutboxStore
     from js_sync.exactly_once.processing import Processing
     from js_sync.exactly_once.sqlite_outbox import SqliteOutbox
+    from js_sync.features.counters import Counters
+    from js_sync.features.schedules import Schedules
     from js_sync.jetstream import JetStream
     from js_sync.publish.atomic_batch import AtomicBatch
-    from js_sync.publish.counters import Counters
     from js_sync.publish.fast_ingest import FastIngest
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher, PublishHandle
-    from js_sync.publish.schedules import Schedules
     from js_sync.read.stream_read import StreamRead
     from js_sync.stream import Stream
     from js_sync.workers.dead_letters import DeadLetters

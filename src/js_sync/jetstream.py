@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 import twinstream.models
-from js_sync._coordination_calls import CoordinationCalls
-from js_sync._publish_calls import PublishCalls
-from js_sync._watch_calls import WatchCalls
 from js_sync.api.api import Api
 from js_sync.api.create_update import (
     check_config,
@@ -20,46 +17,77 @@ from js_sync.api.create_update import (
 from js_sync.api.listing import Listing
 from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
+from js_sync.consumer import Consumer
+from js_sync.publish.publish import publish
+from js_sync.publish.publish_many import PublishMany, limits_of
+from js_sync.publish.publisher import Publisher
 from js_sync.runtime.concurrency import Handler
+from js_sync.runtime.opening import opening
 from js_sync.stream import Stream
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
-from twinstream.core.deadline import Seconds
+from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.publish.atomic_batch import MAX_MESSAGES
-from twinstream.core.publish.request import PublishRequest
+from twinstream.core.publish.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
+from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
+from twinstream.core.publish.request import Publishable, PublishRequest, Rollup, request_of
+from twinstream.core.publish.retry import retry_policy
+from twinstream.core.publish.ttl import Ttl
 from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
 from twinstream.core.wire.headers import HeaderValues
-from twinstream.core.wire.subjects import ApiSubjects
+from twinstream.core.wire.subjects import ApiSubjects, check_name
+from twinstream.core.workers.retry import RETRY, Retry
 from twinstream.errors import BadArgument
+from twinstream.models import PubAck
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from js_sync.api.meta import Meta
+    from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Order
     from js_sync.consume.message import Message
-    from js_sync.consumer import Consumer
+    from js_sync.consume.ordered import OrderedMessages
+    from js_sync.coordination.coordination import Coordination
     from js_sync.exactly_once.conditional_writes import SubjectWrites
     from js_sync.exactly_once.idempotent_writer import By
     from js_sync.exactly_once.outbox_relay import OutboxRelay
     from js_sync.exactly_once.outbox_store import OutboxStore
     from js_sync.exactly_once.processing import Processing
+    from js_sync.features.counters import Counters
+    from js_sync.features.schedules import Schedules
     from js_sync.publish.atomic_batch import AtomicBatch
-    from js_sync.publish.counters import Counters
-    from js_sync.publish.schedules import Schedules
+    from js_sync.publish.fast_ingest import FastIngest
     from js_sync.read.range_reader import RangeReader
+    from js_sync.workers.dead_letters import DeadLetters
+    from js_sync.workers.settings import KeyOf
+    from js_sync.workers.worker import Worker
+    from twinstream.core.api.advisories import EventKind
+    from twinstream.core.api.health import Health, Thresholds
     from twinstream.core.backup.backup import TransferProgress
+    from twinstream.core.connect.connection_events import MessagesDropped
     from twinstream.core.consume.pull_request import Priority
+    from twinstream.core.consume.reports import PullReport, WorkReport
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
     from twinstream.core.read.read_request import Via
-    from twinstream.models import AccountInfo, StreamConfig, StreamInfo
+    from twinstream.models import (
+        AccountInfo,
+        ConsumerConfig,
+        DeliverPolicy,
+        DeliverPolicyWord,
+        ReplayPolicy,
+        StreamConfig,
+        StreamInfo,
+    )
 
 __all__ = ["JetStream"]
 
 
 @hint_attributes
-class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
+class JetStream:
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
 
     The `timeout` of a call is in seconds; its default is that of the context, also where the call
@@ -76,7 +104,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         required_api_level: int | None = None,
     ) -> None:
         subjects = ApiSubjects.of(domain=domain, prefix=prefix)
-        super().__init__(Api(transport, subjects, timeout, required_api_level))
+        self._api: Final = Api(transport, subjects, timeout, required_api_level)
         self._own_writes: SubjectWrites | None = None
 
     @property
@@ -213,6 +241,93 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         info = restore(self._api, path, config, chunk_size, timeout, on_progress)
         return Stream(self._api, info.config.name or "", info)
 
+    # ---- consumers
+
+    def create_consumer(
+        self,
+        stream: str,
+        config: ConsumerConfig,
+        *,
+        pedantic: bool = False,
+        timeout: Seconds | None = None,
+    ) -> Consumer:
+        """Create a consumer; see `Stream.create_consumer`."""
+        return Consumer.create(
+            self._api, stream, config, "create", pedantic=pedantic, timeout=timeout
+        )
+
+    def create_or_update_consumer(
+        self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
+    ) -> Consumer:
+        """Create a consumer or change the one of that name."""
+        return Consumer.create(self._api, stream, config, "", timeout=timeout)
+
+    def update_consumer(
+        self,
+        stream: str,
+        config: ConsumerConfig,
+        *,
+        pedantic: bool = False,
+        timeout: Seconds | None = None,
+    ) -> Consumer:
+        """Change a consumer that exists. Raises `ConsumerNotFound`."""
+        return Consumer.create(
+            self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
+        )
+
+    def get_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:
+        """Return a consumer that exists. Raises `ConsumerNotFound`."""
+        return Consumer.get(self._api, stream, name, timeout)
+
+    def bind_consumer(self, stream: str, name: str) -> Consumer:
+        """Return a consumer without asking the server, where INFO is not permitted."""
+        return Consumer(self._api, stream, name, None)
+
+    def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
+        """Delete a consumer. Raises `ConsumerNotFound`."""
+        Consumer(self._api, stream, name, None).delete(timeout=timeout)
+
+    def ordered(
+        self,
+        stream: str,
+        *,
+        subjects: str | Sequence[str] | None = None,
+        deliver_policy: DeliverPolicy | DeliverPolicyWord | None = None,
+        start_seq: int | None = None,
+        start_time: datetime | None = None,
+        headers_only: bool = False,
+        replay_policy: ReplayPolicy | str | None = None,
+        stop_after: int | None = None,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+        expires: Seconds = 30.0,
+        heartbeat: Seconds | None = 5.0,
+        inactive_threshold: Seconds | None = None,
+        metadata: Mapping[str, str] | None = None,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> OrderedMessages:
+        """Return a read of a stream in order, without asking for it first; see `Stream.ordered`."""
+        return Stream(self._api, stream, None).ordered(
+            subjects=subjects,
+            deliver_policy=deliver_policy,
+            start_seq=start_seq,
+            start_time=start_time,
+            headers_only=headers_only,
+            replay_policy=replay_policy,
+            stop_after=stop_after,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            expires=expires,
+            heartbeat=heartbeat,
+            inactive_threshold=inactive_threshold,
+            metadata=metadata,
+            name_prefix=name_prefix,
+            max_reset_attempts=max_reset_attempts,
+            on_report=on_report,
+        )
+
     # ---- ranges
 
     def range_reader(
@@ -256,6 +371,141 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         )
 
     # ---- publishing
+
+    @hint_keywords
+    def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expected_stream: str | None = None,
+        expected_last_seq: int | None = None,
+        expected_last_msg_id: str | None = None,
+        expected_last_subject_seq: int | None = None,
+        expected_last_subject_seq_subject: str | None = None,
+        rollup: Rollup | None = None,
+        ttl: Ttl | None = None,
+        timeout: Seconds | None = None,
+        retries: int | None = None,
+        retry_wait: Seconds = 0.25,
+    ) -> PubAck:
+        """Store a message and return the stream's acknowledgement.
+
+        `msg_id` makes a repeat within the stream's duplicate window harmless: its acknowledgement
+        has `duplicate` set and the first one's sequence. An id that is empty, or begins or ends
+        with blanks, is refused: the server would take it for another one. The `expected_…`
+        arguments are conditions under which alone the message is stored; the last sequence of the
+        subject may be that of another one, or of a filter (`expected_last_subject_seq_subject`).
+        `rollup` removes what the subject (`"sub"`) or the stream (`"all"`) held before; `ttl` is
+        the message's life in whole seconds, or `"never"` to keep it beyond the stream's `max_age`;
+        a stream with `subject_delete_marker_ttl` raises a shorter one to that (all 2.11).
+
+        When nobody takes the message it is sent again up to `retries` times, `retry_wait` seconds
+        apart; by default twice, and until the timeout where its stream has no leader now. After a
+        time-out or a broken link that happens only where a `msg_id` or an expectation keeps it
+        from being stored twice. `timeout` in seconds spans everything.
+
+        Raises `NoStream`, `NoLeader`, `JetStreamOff` or another `NoResponders` when no stream took
+        it; `WrongLastSequence`, `WrongLastMessageId`, `WrongStream`, `StoreRefused`,
+        `MessageExists` or another `JetStreamError`; `PermissionDenied`, `BadArgument`;
+        `RequestTimeout`, `ConnectionLost`, `ConnectionClosed`, `BadAnswer` or `OutcomeUnknown`
+        when it may be stored and may be not.
+        """
+        request = request_of(
+            (
+                subject,
+                data,
+                headers,
+                msg_id,
+                expected_stream,
+                expected_last_seq,
+                expected_last_msg_id,
+                expected_last_subject_seq,
+                expected_last_subject_seq_subject,
+                rollup,
+                ttl,
+            )
+        )
+        return publish(self._api, request, retry_policy(retries, retry_wait), timeout)
+
+    def publish_many(
+        self,
+        requests: Iterable[Publishable],
+        *,
+        window: int = WINDOW,
+        window_bytes: int = WINDOW_BYTES,
+        timeout: Seconds | None = None,
+        retries: int | None = None,
+        retry_wait: Seconds = 0.25,
+        raise_failures: bool = True,
+    ) -> PublishMany:
+        """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
+
+        A message is a `PublishRequest`, or a pair of subject and data where that is all there is.
+        At most `window` messages and `window_bytes` bytes are under way. `timeout` in seconds is
+        for each message. An outcome is the acknowledgement or a `PublishFailure` with the error.
+        Messages are sent again as by `publish`, which may change their order.
+
+        Failures whose `error` the program did not read raise `PublishFailures`: at the end of the
+        `with` block or at `close`, without either at the end of the iteration. With
+        `raise_failures=False` the program alone looks after them.
+        """
+        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
+        return PublishMany(self._api, requests, limits, raise_failures)
+
+    def publisher(
+        self,
+        *,
+        window: int = WINDOW,
+        window_bytes: int = WINDOW_BYTES,
+        timeout: Seconds | None = None,
+        retries: int | None = None,
+        retry_wait: Seconds = 0.25,
+        raise_failures: bool = True,
+    ) -> Publisher:
+        """Return a publisher that sends one by one and waits only when its window is full.
+
+        The arguments are those of `publish_many`.
+        """
+        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
+        return Publisher(self._api, limits, raise_failures)
+
+    def fast_ingest(
+        self,
+        stream: str,
+        requests: Iterable[Publishable],
+        *,
+        gaps: Gaps = "fail",
+        window: int = INTERVALS * MAX_INTERVAL,
+        window_bytes: int = WINDOW_BYTES,
+        timeout: Seconds | None = None,
+        retries: int | None = None,
+        retry_wait: Seconds = 0.25,
+        raise_failures: bool = True,
+    ) -> FastIngest:
+        """Publish into a stream with `allow_batched`, acknowledged in intervals (server 2.14).
+
+        Messages are given as to `publish_many`. Iterate over the outcomes, in order: `Ingested`,
+        which has no sequence as none is told, or a `PublishFailure`. At most `window` messages and
+        `window_bytes` bytes are under way.
+
+        After a message that fails, those behind it are sent again, in their order. With
+        `gaps="ok"` the stream goes on behind one that failed or got lost, and `Ingested` says
+        only that the server is past a message. After `timeout` seconds without an answer, or a
+        broken link, what is not acknowledged fails with `OutcomeUnknown`, unless it has a `msg_id`
+        and no condition: then it is sent again. The connection's `on_call` is not told of these
+        messages, as they are not acknowledged one by one.
+
+        Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
+        allow it, `StreamNotFound`.
+        """
+        from js_sync.publish.fast_ingest import FastIngest
+
+        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
+        name = check_name(stream, "stream")
+        return FastIngest(self._api, name, requests, check_gaps(gaps), limits, raise_failures)
 
     def atomic_batch(
         self,
@@ -373,7 +623,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
 
         Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
         """
-        from js_sync.publish.counters import Counters
+        from js_sync.features.counters import Counters
 
         return Counters._open(self._api, stream)
 
@@ -399,8 +649,8 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         from js_sync.exactly_once.outbox_relay import OutboxRelay
 
         return OutboxRelay(
-            self,
-            self._writes.streams,
+            self._api,
+            self._writes,
             store,
             stream,
             by,
@@ -439,9 +689,8 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         from js_sync.exactly_once.processing import Processing
 
         return Processing(
-            self,
             self._api,
-            self._writes.streams,
+            self._writes,
             consumer,
             handler,
             into,
@@ -461,9 +710,134 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
 
         Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
         """
-        from js_sync.publish.schedules import Schedules
+        from js_sync.features.schedules import Schedules
 
         return Schedules._open(self._api, stream)
+
+    # ---- events, dead letters, workers
+
+    def events(
+        self,
+        *,
+        stream: str | None = None,
+        consumer: str | None = None,
+        kinds: Iterable[EventKind] | None = None,
+        max_pending: int = 65_536,
+        on_drop: Callable[[MessagesDropped], None] | None = None,
+    ) -> Events:
+        """Iterate over advisories and metrics from now on, typed; close it when done.
+
+        Only those of a stream, a consumer, or some `kinds`: classes of `twinstream.models` such as
+        `MaxDeliver`, or words such as "max_deliver". At most `max_pending` events wait to be
+        taken; what comes then is dropped, told by the next event and to `on_drop`.
+        """
+        from js_sync.consume.advisories import listen
+        from twinstream.core.api.advisories import event_subjects
+
+        subjects = event_subjects(stream, consumer, kinds)
+        return opening(listen(self._api.transport, subjects, max_pending, on_drop))
+
+    def dead_letters(
+        self,
+        stream: str,
+        *,
+        consumer: str | None = None,
+        letters: str | None = None,
+        failures: str | None = None,
+        prefix: str | None = None,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> DeadLetters:
+        """Return the dead letters of a stream, or of one of its consumers.
+
+        `letters` is the stream that holds them (`STREAM-dead`, below the subjects `prefix`,
+        `dead.STREAM`), `failures` the one that captures the advisories (`STREAM-failures`). Nothing
+        is sent before `prepare`, or before it is entered as a context manager.
+        """
+        from js_sync.workers.dead_letters import DeadLetters
+        from twinstream.core.workers.dead_letter import Names
+
+        names = Names.of(stream, consumer, letters, failures, prefix)
+        return DeadLetters(self._api, names, on_report)
+
+    def worker(
+        self,
+        stream: str,
+        consumer: str | ConsumerConfig,
+        handler: Handler[Message],
+        *,
+        concurrency: int = 1,
+        order: KeyOf = "none",
+        retry: Retry = RETRY,
+        dead_letters: DeadLetters | None = None,
+        max_messages: int | None = None,
+        priority: Priority | None = None,
+        on_report: Callable[[WorkReport], None] | None = None,
+    ) -> Worker:
+        """Return a worker that calls a handler for each message of a consumer.
+
+        The consumer is named, or made from its configuration. Up to `concurrency` handlers run at
+        once; those of one subject, or of one key that the function `order` returns, run one after
+        the other, and "total" is one for all. The server is told that work goes on meanwhile.
+
+        When a handler returns, its message is acknowledged. When it raises, the message is tried
+        again as `retry` says; `TryLater` says when, and `Reject` gives the message up, as the last
+        attempt does. What is given up becomes one of the `dead_letters`, if given, and is
+        terminated. The worker holds at most `max_messages`, by default two for each handler, or
+        500 where there is an order, and as many again are on their way to it. Those that go back
+        to the server at the end count as delivered.
+
+        `priority` is for a consumer with priority groups: with the policy `pinned_client` one
+        worker has all messages, and others stand by.
+        """
+        from js_sync.workers.settings import WorkSettings
+        from js_sync.workers.worker import Worker
+
+        settings = WorkSettings(
+            concurrency=concurrency,
+            order=order,
+            retry=retry,
+            dead_letters=dead_letters,
+            max_messages=max_messages,
+            priority=priority,
+            on_report=on_report,
+        )
+        return Worker(self._api, stream, consumer, handler, settings)
+
+    # ---- health and coordination
+
+    def health(
+        self,
+        *,
+        stream: str | None = None,
+        interval: Seconds = 2.0,
+        thresholds: Thresholds | None = None,
+    ) -> Health:
+        """Return findings about all streams, or one, and their consumers.
+
+        They are looked at twice, `interval` seconds apart, to see what moves, and judged by
+        `thresholds`, those of a plain `Thresholds()` by default. One that nobody can tell of is a
+        finding. Raises `StreamNotFound` for a `stream` that is not there.
+        """
+        from js_sync.features.health import health
+        from twinstream.core.api.health import THRESHOLDS
+
+        pause = finite_seconds(interval, "interval")
+        chosen = THRESHOLDS if thresholds is None else thresholds
+        return health(self._api, stream, pause, chosen)
+
+    def coordination(
+        self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
+    ) -> Coordination:
+        """Return what makes locks, semaphores, rate limits and leaders, kept in a stream.
+
+        `create` makes the stream where there is none, with so many `replicas`. `owner` is shown to
+        those who look who holds something; host and process unless given. Raises `NotPromised`,
+        which names the settings that break a promise, `StreamNotFound`, `SubjectOverlap`,
+        `Unsupported` (before server 2.11) or another `JetStreamError`.
+        """
+        from js_sync.coordination.coordination import open_coordination
+
+        return open_coordination(self._api, stream, create, replicas, owner)
 
 
 def _name(config: StreamConfig) -> str:

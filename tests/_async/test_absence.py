@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.consume import ack_progress
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
 from twinstream.core.consume.reports import PullWarning

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 import pytest
 
 import js_async as js
-from js_async.client.instrumentation import telling
+from js_async.publish.call_reports import telling
 from js_async.publish.inflight import under_way
 from tests.logged import raised
 from twinstream.models import ConsumerConfig, StreamConfig

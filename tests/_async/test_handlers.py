@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.consume import ack_progress
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 from twinstream.models import ConsumerConfig, StreamConfig

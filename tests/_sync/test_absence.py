@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.consume import ack_progress
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, waiting
 from twinstream.core.consume.reports import PullWarning

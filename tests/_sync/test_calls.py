@@ -8,7 +8,7 @@ from contextvars import ContextVar
 import pytest
 
 import js_sync as js
-from js_sync.client.instrumentation import telling
+from js_sync.publish.call_reports import telling
 from js_sync.publish.inflight import under_way
 from tests.logged import raised
 from twinstream.models import ConsumerConfig, StreamConfig

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.consume import fetch_rounds
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, waiting
 from tests.dropping import let_go

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.consume import ack_progress
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 from twinstream.models import ConsumerConfig, StreamConfig

@@ -42,7 +42,7 @@ from twinstream.spark.pipeline import happenings
 from twinstream.spark.pipeline.batch_log import BatchEntry
 from twinstream.spark.pipeline.runner import _pass_on
 
-SOURCE = Path(twinstream.core.__file__).parents[1]
+SOURCE = Path(twinstream.core.__file__).parents[2]
 LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}
 EVENT = OutboxEvent(number=3, id="x", subject="orders.new", data=b"payload")
 
@@ -119,8 +119,8 @@ SAMPLES: tuple[object, ...] = (
 
 def reported() -> Iterator[tuple[str, type]]:
     """Yield the classes that callbacks of the SDK receive, with where that is written."""
-    for folder in ("js_async", "js_spark/pipeline"):
-        for path in sorted((SOURCE / folder).glob("*.py")):
+    for folder in ("js_async", "twinstream/spark/pipeline"):
+        for path in sorted((SOURCE / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if not isinstance(node, ast.arg) or node.annotation is None:
                     continue
@@ -139,8 +139,8 @@ def named(word: str) -> object:
     if hasattr(happenings, word):
         return getattr(happenings, word)
     modules = [js_async] + [
-        importlib.import_module(f"twinstream.core.{each.name}")
-        for each in pkgutil.iter_modules(twinstream.core.__path__)
+        importlib.import_module(each.name)
+        for each in pkgutil.walk_packages(twinstream.core.__path__, "twinstream.core.")
     ]
     return next(getattr(module, word) for module in modules if hasattr(module, word))
 
@@ -153,7 +153,7 @@ def test_every_report_and_event_class_has_a_row() -> None:
     names = {row.name for row in ROWS}
     found = list(reported())
     for where, each in found:
-        assert each.__name__ in names, f"{where}: {each.__name__} has no row in log_table.ROWS"
+        assert each.__name__ in names, f"{where}: {each.__name__} has no row in core/log/table.py"
     known = {each.__name__ for _, each in found}
     assert {"HandlerFailed", "Connected", "Call", "OutboxReport", "Landed"} <= known
     assert names == known | set(log_events.__all__)

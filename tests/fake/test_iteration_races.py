@@ -10,6 +10,7 @@ import pytest
 import js_sync as js
 from js_sync.api.api import Api
 from js_sync.client import session as _session
+from js_sync.consume import ack_progress
 from js_sync.consume import messages as messages_module
 from js_sync.consume.message import message_of
 from js_sync.consume.push import PushMessages

@@ -32,7 +32,7 @@ from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from twinstream.spark.pipeline.compact import compact
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.landed import read_landed, tables_of
-from twinstream.spark.pipeline.sink import open_sink
+from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.vacuum import vacuum
 
 BATCHES, ROWS = 3, 10

@@ -92,9 +92,9 @@ def dying_source() -> type:
 
     Made in a function, so that it goes to the workers by value: they do not have this module.
     """
+    from twinstream.spark.data_source import JetStreamDataSource
     from twinstream.spark.sink.options import SinkOptions
     from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
-    from twinstream.spark.source.source import JetStreamDataSource
 
     class Dying:
         """What is mixed into both writers."""

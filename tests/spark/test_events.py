@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from twinstream.spark.decode.event import Event
 from twinstream.spark.decode.events import EVENT_COLUMNS, EventDecoder
-from twinstream.spark.generated.events import EVENTS, MAX_DELIVER
+from twinstream.spark.decode.generated.events import EVENTS, MAX_DELIVER
 
 ROOT = Path(__file__).resolve().parents[2]
 TIME = "2024-05-01T10:00:00.123456789Z"

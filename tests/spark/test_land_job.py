@@ -14,13 +14,13 @@ from pyspark.sql.types import LongType
 
 from js_sync import JetStream, Stream
 from tests.spark.pipelines import MAX_DELIVER, SCHEMA
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
 from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.landing.split_tables import TableNames
 from twinstream.spark.landing.staging import Staging
 from twinstream.spark.pipeline import land, summary
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange

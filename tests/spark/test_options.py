@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from twinstream.models import Timestamp
+from twinstream.spark.data_source import JetStreamDataSource
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.source import JetStreamDataSource
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from twinstream.spark.source.stream_state import StreamState
 

@@ -18,8 +18,8 @@ from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.config import PipelineConfig
 from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.release import release_of
-from twinstream.spark.pipeline.sink import open_sink
 from twinstream.testing import NatsServer
 
 Fill = Callable[..., None]

@@ -13,9 +13,9 @@ import js_sync
 from tests.spark.pipelines import config_of, counted
 from twinstream.errors import TwinstreamError
 from twinstream.models import StreamConfig
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.pipeline.happenings import Ended, Happening
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.options import SourceOptions
 from twinstream.testing import NatsServer
 

@@ -24,10 +24,10 @@ from twinstream.spark.pipeline import land
 from twinstream.spark.pipeline.batch_log import BatchLog
 from twinstream.spark.pipeline.config import PipelineConfig
 from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.release import release_of
 from twinstream.spark.pipeline.replay import replay
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.sink import open_sink
 from twinstream.spark.pipeline.verify import verify
 from twinstream.testing import NatsServer
 

@@ -15,12 +15,12 @@ from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, St
 from twinstream.core.deadline import Deadline
 from twinstream.errors import AuthenticationFailed, ConnectionFailed, TwinstreamError
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.client.retry import Patience
 from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import ranges_of
 from twinstream.spark.source import plan
 from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions

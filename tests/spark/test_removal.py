@@ -12,19 +12,20 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from js_sync import JetStream, Stream
 from twinstream.models import StreamConfig
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.errors import DataLossError
 from twinstream.spark.landing.land_job import ranges_of
 from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.keeping import Keeping
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
 from twinstream.spark.source.range_task import read_batches, read_pages
 from twinstream.spark.source.reader import JetStreamReader
-from twinstream.spark.source.removal import Keeping, not_before, why_lost
+from twinstream.spark.source.removal import not_before, why_lost
 from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from twinstream.spark.source.stream_state import StreamState

@@ -9,8 +9,8 @@ import pytest
 
 from js_sync import JetStream, Stream
 from twinstream.models import Timestamp
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.errors import OptionError
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.options import SourceOptions
 from twinstream.testing import NatsServer
 

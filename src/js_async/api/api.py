@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from js_async.client.requests import Answer
     from twinstream.models import StreamInfoResponse
 
-__all__ = ["Api", "ApiCalls"]
+__all__ = ["Api"]
 
 M = TypeVar("M", bound=Model)
 _API_LEVEL: Final = "Nats-Required-Api-Level"
@@ -256,13 +256,6 @@ class Api:
             f"{subject}: JetStream does not answer; it is off for this server or account,"
             f" or the prefix {self.subjects.prefix} (its domain) is not served here"
         )
-
-
-class ApiCalls:
-    """A group of calls on an API; `JetStream` is made of several."""
-
-    def __init__(self, api: Api) -> None:
-        self._api: Final = api
 
 
 def _payload(body: Model | Mapping[str, Any] | None) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from js_async.client.transport import Box
+from js_async.client.channel import Box
 
 __all__ = ["IdleInboxes"]
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from twinstream.core.api.instrumentation import Call
 from twinstream.core.deadline import monotonic
 from twinstream.core.log.events import CallbackFailed
 from twinstream.core.log.logger import Log
-from twinstream.core.publish.request import PublishFailure
 from twinstream.errors import BadArgument, OutcomeUnknown, TwinstreamError
 
-if TYPE_CHECKING:
-    from js_async.publish.inflight import Outcome, UnderWay
-
-__all__ = ["OnCall", "OpenCall", "telling"]
+__all__ = ["OnCall", "OpenCall", "tell"]
 
 _CALLS: Final = Log("api")
 _FAILURES: Final = Log("connection")
@@ -60,7 +56,7 @@ class OpenCall:
         )
         _CALLS(call)
         if self._on_call is not None:
-            _tell(self._on_call, call)
+            tell(self._on_call, call)
 
     def _known(self, error: BaseException | None) -> TwinstreamError | None:
         if error is None or isinstance(error, TwinstreamError):
@@ -71,55 +67,8 @@ class OpenCall:
         return unknown
 
 
-def telling(
-    on_call: OnCall,
-    on_done: Callable[[UnderWay, Outcome], bool] | None,
-    forget: Callable[[UnderWay], None],
-) -> Callable[[UnderWay, Outcome], bool]:
-    """Return an `on_done` of a pipeline that also tells of the call; `forget` is the pipeline's."""
-
-    def is_first(entry: UnderWay, outcome: Outcome) -> bool:
-        if on_done is not None:
-            return on_done(entry, outcome)
-        was_told, entry.is_told = entry.is_told, True
-        return not was_told
-
-    def done(entry: UnderWay, outcome: Outcome) -> bool:
-        try:
-            if not is_first(entry, outcome):
-                return False
-            call = _call_of(entry, outcome)
-            if not isinstance(call.error, BadArgument):
-                _tell(on_call, call)
-        except BaseException:
-            # Interrupted: it is told, and nobody else would give it its outcome.
-            if entry.is_told:
-                entry.outcome = outcome
-                forget(entry)
-            raise
-        return True
-
-    return done
-
-
-def _call_of(entry: UnderWay, outcome: Outcome) -> Call:
-    stream, error = entry.request.expected_stream, None
-    if isinstance(outcome, PublishFailure):
-        error = outcome.peek()
-    else:
-        stream = outcome.stream
-    return Call(
-        kind="publish",
-        subject=entry.given[0],
-        size=len(entry.headers) + len(entry.data),
-        seconds=monotonic() - entry.started,
-        attempts=entry.attempts,
-        stream=stream,
-        error=error,
-    )
-
-
-def _tell(on_call: OnCall, call: Call) -> None:
+def tell(on_call: OnCall, call: Call) -> None:
+    """Pass a call that is over to the program; an error of its callback is logged."""
     try:
         on_call(call)
     except Exception as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from js_async.client.channel import Box, Channel
 from js_async.client.inbox_pool import IdleInboxes
-from js_async.client.transport import Box, Transport
 from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.api.idempotent_calls import ASK_AGAIN
 from twinstream.core.connect.handshake import Denied
@@ -80,13 +80,13 @@ class Answer:
 class Replies:
     """Matches answers to requests by the last token of the subject that they come to."""
 
-    def __init__(self, transport: Transport, on_call: OnCall | None = None) -> None:
-        self._transport: Final = transport
+    def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:
+        self._channel: Final = channel
         # For the layers above, which know what a call is.
         self.on_call: Final = on_call
-        self._prefix: Final = transport.tokens.inbox().encode() + b"."
+        self._prefix: Final = channel.tokens.inbox().encode() + b"."
         self._behind_prefix: Final = slice(len(self._prefix), None)
-        self._token: Final = transport.tokens.next_bytes
+        self._token: Final = channel.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
         self.idle_inboxes: Final = IdleInboxes()
@@ -103,16 +103,16 @@ class Replies:
 
     async def _listen(self, refused: Box | None) -> Box:
         """Subscribe, in the place of what the server refused perhaps; return the mailbox."""
-        transport = self._transport
+        channel = self._channel
         async with self._opening:
             if self._box is not None and self._box is not refused:
                 # Somebody else was quicker.
                 return self._box
-            box = await transport.open_mailbox(self._prefix + b"*", sink=self._sink)
+            box = await channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box
             if refused is not None:
                 # It may be permitted by now. Settled, the server has said whether it is.
-                await transport.close_mailbox(refused, settle=True)
+                await channel.close_mailbox(refused, settle=True)
             return box
 
     def _sink(self, _: Box) -> Sink:
@@ -151,7 +151,7 @@ class Replies:
         if answer is not None:
             return answer
         # First, for a link that has ended fails all requests that are listed.
-        await self._transport.ready(deadline)
+        await self._channel.ready(deadline)
         answer = Answer(subject, self._token(), Signal(), fits)
         return await self._send(answer, headers, payload, True)
 
@@ -170,7 +170,7 @@ class Replies:
             box = self._box
             if box is not None and box.error is None:
                 reply = self._prefix + token
-                if self._transport.try_send(subject, reply, headers, payload, True):
+                if self._channel.try_send(subject, reply, headers, payload, True):
                     return answer
         except BaseException:
             self.forget(answer)
@@ -179,15 +179,15 @@ class Replies:
         return None
 
     async def _send(self, answer: Answer, headers: bytes, payload: bytes, now: bool) -> Answer:
-        transport, subject = self._transport, answer.subject
+        channel, subject = self._channel, answer.subject
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
         try:
             # Looked at after the answer is listed: the inbox may be refused at any moment.
             if self._box is None or self._box.error is not None:
                 await self.open()
-            if not transport.try_send(subject, reply, headers, payload, now):
-                await transport.send(subject, reply, headers, payload, now)
+            if not channel.try_send(subject, reply, headers, payload, now):
+                await channel.send(subject, reply, headers, payload, now)
         except BaseException:
             self.forget(answer)
             raise
@@ -232,7 +232,7 @@ class Replies:
         while not answer.is_here():
             # What somebody else sends raises the flag too.
             answer.signal.clear()
-            if answer.is_here() or not await self._transport.wait(answer.signal, deadline):
+            if answer.is_here() or not await self._channel.wait(answer.signal, deadline):
                 return
 
     async def _insist(
@@ -245,7 +245,7 @@ class Replies:
     ) -> None:
         """Wait for an answer, and send its request again when none comes."""
         pause = ASK_AGAIN
-        while not await self._transport.wait(answer.signal, deadline.earlier(monotonic() + pause)):
+        while not await self._channel.wait(answer.signal, deadline.earlier(monotonic() + pause)):
             if deadline.expired():
                 return
             if call is not None:

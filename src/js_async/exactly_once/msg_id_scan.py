@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING
 
+from js_async.api.api import Api
+from js_async.read.stream_range import open_range
+from js_async.stream import Stream
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.read.read_request import Via
 from twinstream.core.wire.header_names import MSG_ID
 from twinstream.core.wire.headers import Headers
-
-if TYPE_CHECKING:
-    from js_async.jetstream import JetStream
-    from js_async.stream import Stream
 
 __all__ = ["stored_ids"]
 
 
 async def stored_ids(
-    jet: JetStream, stream: Stream, start: int, end: int, wanted: Container[str], timeout: float
+    api: Api, stream: Stream, start: int, end: int, wanted: Container[str], timeout: float
 ) -> dict[str, int]:
     """Return the sequence of each wanted identity from `start` up to, not including, `end`.
 
@@ -25,8 +25,8 @@ async def stored_ids(
     found: dict[str, int] = {}
     if end <= start:
         return found
-    direct = bool(stream.config.allow_direct)
-    reader = jet.range_reader(stream.name, start, end, direct=direct, timeout=timeout)
+    via: Via = "direct" if stream.config.allow_direct else "consumer"
+    reader = open_range(api, stream.name, RangeRead(start, end), via, (), timeout=timeout)
     try:
         while (page := await reader.next_page()) is not None:
             for seq, block in zip(page.seqs, page.headers, strict=True):

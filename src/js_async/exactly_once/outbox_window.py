@@ -8,17 +8,15 @@ what it holds is done, and the time starts anew for the rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from js_async.api.api import Api
 from js_async.exactly_once.msg_id_scan import stored_ids
 from js_async.exactly_once.outbox_store_calls import StoreCalls
+from js_async.stream import Stream
 from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.errors import OutcomeUnknown
-
-if TYPE_CHECKING:
-    from js_async.jetstream import JetStream
-    from js_async.stream import Stream
 
 __all__ = ["OutboxWindow"]
 
@@ -29,8 +27,8 @@ _PATIENCE: Final = 30.0
 class OutboxWindow:
     """Which events may be sent now; `timeout` in seconds is what an attempt may take."""
 
-    def __init__(self, jet: JetStream, store: StoreCalls, stream: Stream, timeout: float) -> None:
-        self._jet: Final = jet
+    def __init__(self, api: Api, store: StoreCalls, stream: Stream, timeout: float) -> None:
+        self._api: Final = api
         self._store: Final = store
         self._stream: Final = stream
         self._timeout: Final = timeout
@@ -82,7 +80,7 @@ class OutboxWindow:
                 " relay was away. Compare by hand, or let the outbox write by subject"
             )
         found = await stored_ids(
-            self._jet, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE
+            self._api, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE
         )
         if found:
             numbers = [ids[id] for id in found]

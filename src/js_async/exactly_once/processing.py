@@ -11,6 +11,7 @@ from js_async.consume.consume import Consuming, Order
 from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
 from js_async.consumer import Consumer
+from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import By, OnceWriter, once_writer
 from js_async.exactly_once.stored_results import KnownResults
 from js_async.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
@@ -40,8 +41,6 @@ from twinstream.errors import (
 from twinstream.models import ConsumerConfig
 
 if TYPE_CHECKING:
-    from js_async.exactly_once.stream_guarantees import PromisedStreams
-    from js_async.jetstream import JetStream
     from twinstream.core.consume.pull_request import Priority
 
 __all__ = ["Processing"]
@@ -57,9 +56,8 @@ class Processing(Owned, BlockHint):
 
     def __init__(
         self,
-        jet: JetStream,
         api: Api,
-        streams: PromisedStreams,
+        writes: SubjectWrites,
         consumer: Consumer,
         handler: Handler[Message],
         into: str,
@@ -77,14 +75,13 @@ class Processing(Owned, BlockHint):
         super().__init__()
         check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
         check_handler(handler)
-        self._jet: Final = jet
         self._api: Final = api
         self._consumer: Final = consumer
         self._handler: Final = handler
         self._into: Final = into
         self._name: Final = name or consumer.name
         self._timeout: Final = seconds(timeout)
-        self._writer: Final[OnceWriter] = once_writer(jet, streams, into, by, self._timeout)
+        self._writer: Final[OnceWriter] = once_writer(api, writes, into, by, self._timeout)
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
         self._reporter: Final[Reporter[ProcessReport]] = Reporter(
@@ -130,12 +127,12 @@ class Processing(Owned, BlockHint):
         if holes:
             where = f"{self._consumer.stream}/{self._consumer.name}"
             raise NotPromised(where, "that each message is processed", tuple(holes))
-        stream = await (await self._jet.get_stream(self._consumer.stream)).info()
+        stream = await self._api.stream_info(self._consumer.stream)
         self._input = InputStream(self._name, self._consumer.stream, stream.created)
         self._input.check()
         if self._looks_up:
             self._known = KnownResults(
-                self._jet, self._api, self._writer, self._input, stream.ts, self._timeout
+                self._api, self._writer, self._input, stream.ts, self._timeout
             )
         await self._writer.check()
         ack_wait = ack_wait_of(info)

@@ -25,7 +25,6 @@ from twinstream.models import Timestamp
 if TYPE_CHECKING:
     from js_async.consume.message import Message
     from js_async.exactly_once.idempotent_writer import OnceWriter
-    from js_async.jetstream import JetStream
     from js_async.stream import Stream
 
 __all__ = ["KnownResults"]
@@ -52,14 +51,12 @@ class KnownResults:
 
     def __init__(
         self,
-        jet: JetStream,
         api: Api,
         writer: OnceWriter,
         input: InputStream,
         now: Timestamp | None,
         timeout: float,
     ) -> None:
-        self._jet: Final = jet
         self._api: Final = api
         self._writer: Final = writer
         self._input: Final = input
@@ -121,4 +118,4 @@ class KnownResults:
             )
         behind = state.last_seq + 1
         start = await first_seq_at(self._api, stream.name, since, behind)
-        return await stored_ids(self._jet, stream, start, behind, own, _LOOK_UP)
+        return await stored_ids(self._api, stream, start, behind, own, _LOOK_UP)

@@ -22,10 +22,8 @@ from twinstream.core.connect.handshake import ServerInfo, read_denied
 from twinstream.core.connect.mailbox import Mailbox
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.publish.request import check_size
-from twinstream.core.read.bulk_page import BulkAnswer
-from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.core.wire.headers import Headers
-from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.wire.protocol import ByteTaker, Frame, HeldBack, Sink
 from twinstream.core.wire.tokens import Tokens
 from twinstream.errors import (
     BadArgument,
@@ -246,10 +244,10 @@ class NatsPyTransport:
             self.parser.forget(subscription)
         box.signal.set()
 
-    def hold_back(self, bulk: BulkAnswer) -> None:
+    def hold_back(self, bulk: HeldBack) -> None:
         """Do nothing: nats-py parses by itself."""
 
-    def cut_acks(self, cutter: AckCutter) -> None:
+    def cut_acks(self, cutter: ByteTaker) -> None:
         """Do nothing, for the same reason."""
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:

@@ -69,7 +69,7 @@ class Pipeline:
         self._policy: Final = limits.retry
         self._timeout: Final = limits.timeout
         if api.on_call is not None:
-            from js_async.client.instrumentation import telling
+            from js_async.publish.call_reports import telling
 
             on_done = telling(api.on_call, on_done, self.forget)
         self._on_done: Final = on_done

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import twinstream.models
 from js_async.api.api import Api
-from js_async.stream import Stream
+from js_async.read.get_message import get_message
 from twinstream.core.deadline import Deadline
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.header_names import MSG_ID, ROLLUP
@@ -80,7 +80,8 @@ async def _find(
         target, {"subject": request.subject}, twinstream.models.StreamNamesResponse, deadline
     )
     for name in names.streams or ():
-        last = await Stream(api, name, None).get_last_message(request.subject)
+        wanted = {"last_by_subj": request.subject}
+        last = await get_message(api, name, wanted, direct=False, headers=True)
         if last.headers.get(MSG_ID) == request.msg_id:
             return twinstream.models.PubAck(stream=name, seq=last.seq, duplicate=True)
     raise OutcomeUnknown(

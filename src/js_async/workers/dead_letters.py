@@ -11,22 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from js_async.api import consumer_admin
 from js_async.api.api import Api
+from js_async.api.create_update import create_stream
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
+from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Lock, Task, spawn
 from js_async.runtime.concurrency import Stream as Generated
+from js_async.stream import Stream
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.log.events import DeadLettered, NoDeadLetter
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.publish.request import PublishRequest
+from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
@@ -55,9 +59,6 @@ from twinstream.errors import (
 )
 from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 
-if TYPE_CHECKING:
-    from js_async.jetstream import JetStream
-
 __all__ = ["DeadLetters"]
 
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
@@ -77,13 +78,11 @@ class DeadLetters(Owned, WorksBeside):
 
     def __init__(
         self,
-        jet: JetStream,
         api: Api,
         names: Names,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
         super().__init__()
-        self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names
         self._on_report: Final = on_report
@@ -117,7 +116,7 @@ class DeadLetters(Owned, WorksBeside):
         that name cannot serve, `SubjectOverlap` when another one captures the advisories.
         """
         names = self._names
-        source = await self._jet.get_stream(names.stream)
+        source = await self._api.stream_info(names.stream)
         replicas = source.config.num_replicas
         letters = await self._made(names.letters_config(replicas))
         names.check_letters(letters)
@@ -141,14 +140,18 @@ class DeadLetters(Owned, WorksBeside):
     async def _made(self, config: StreamConfig) -> StreamConfig:
         """Return the configuration of a stream, which is made when it is not there."""
         try:
-            return (await self._jet.get_stream(config.name or "")).config
+            return (await self._api.stream_info(config.name or "")).config
         except StreamNotFound:
-            return (await self._jet.create_stream(config)).config
+            return (
+                await create_stream(
+                    self._api, config.name or "", config, False, self._api.deadline()
+                )
+            ).config
 
     async def _keeper(self) -> Consumer:
         name = self._names.failures
         with _noted():
-            made = await self._jet.create_or_update_consumer(name, self._names.keeper_config())
+            made = await Consumer.create(self._api, name, self._names.keeper_config(), "")
         # The same each time: it keeps its inbox for the next fetch, for as long as the connection.
         self._kept = self._kept or made
         return self._kept
@@ -201,7 +204,7 @@ class DeadLetters(Owned, WorksBeside):
     ) -> tuple[Timestamp | None, StreamMessage | None, str]:
         """Return when the stream was made, the message, or why that is gone."""
         where = f"message {failure.stream_seq} of stream {failure.stream}"
-        stream = self._jet.bind_stream(failure.stream)
+        stream = Stream(self._api, failure.stream, None)
         try:
             info = await stream.info(confirmed=True)
         except StreamNotFound:
@@ -258,12 +261,8 @@ class DeadLetters(Owned, WorksBeside):
     async def _insert(self, letter: PublishRequest) -> bool:
         """Store a dead letter; False when it is there already."""
         try:
-            ack = await self._jet.publish(
-                letter.subject,
-                letter.data,
-                headers=letter.headers,
-                msg_id=letter.msg_id,
-                expected_stream=self._names.letters,
+            ack = await publish(
+                self._api, letter._replace(expected_stream=self._names.letters), retry_policy()
             )
         except MessageExists:
             return False
@@ -288,7 +287,7 @@ class DeadLetters(Owned, WorksBeside):
             # Not before the message, however wrong the clock is here.
             time=max(stored, Timestamp.of(datetime.now(UTC))),
         )
-        info = await self._jet.bind_stream(about.stream).info()
+        info = await self._api.stream_info(about.stream)
         original = StreamMessage(
             stream=about.stream,
             subject=message.subject,
@@ -374,7 +373,7 @@ class DeadLetters(Owned, WorksBeside):
         What somebody else put among them is told to `on_report` and passed over. Raises
         `RequestTimeout` when there was no progress for `timeout` seconds.
         """
-        stream = self._jet.bind_stream(self._names.letters)
+        stream = Stream(self._api, self._names.letters, None)
         with _noted():
             async with stream.read(timeout=timeout) as messages:
                 async for message in messages:
@@ -391,7 +390,7 @@ class DeadLetters(Owned, WorksBeside):
 
     async def get(self, seq: int) -> DeadLetter:
         """Return one dead letter by its own sequence. Raises `MessageNotFound`."""
-        return read_letter(await self._jet.bind_stream(self._names.letters).get_message(seq))
+        return read_letter(await Stream(self._api, self._names.letters, None).get_message(seq))
 
     async def replay(self, letter: DeadLetter, *, subject: str | None = None) -> PubAck:
         """Publish the message of a dead letter anew, then remove the letter.
@@ -403,9 +402,7 @@ class DeadLetters(Owned, WorksBeside):
         raises.
         """
         request = replay_request(letter, subject)
-        ack = await self._jet.publish(
-            request.subject, request.data, headers=request.headers, msg_id=request.msg_id
-        )
+        ack = await publish(self._api, request, retry_policy())
         await self._remove_original(letter)
         await self.discard(letter)
         return ack
@@ -416,8 +413,8 @@ class DeadLetters(Owned, WorksBeside):
             # A termination removed it.
             return
         try:
-            stream = await self._jet.get_stream(letter.stream)
-            if stream.config.retention != RetentionPolicy.WORKQUEUE:
+            stream = Stream(self._api, letter.stream, None)
+            if (await stream.info()).config.retention != RetentionPolicy.WORKQUEUE:
                 return
             found = await stream.get_message(letter.stream_seq)
             if found.subject == letter.subject and found.time == letter.stored_at:
@@ -428,7 +425,7 @@ class DeadLetters(Owned, WorksBeside):
     async def discard(self, letter: DeadLetter) -> None:
         """Remove a dead letter; one that is gone already is fine."""
         try:
-            await self._jet.bind_stream(self._names.letters).delete_message(letter.seq)
+            await Stream(self._api, self._names.letters, None).delete_message(letter.seq)
         except MessageNotFound:
             return
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
+from js_async.api.api import Api
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.consume.delivery import ack_wait_of
@@ -44,9 +45,6 @@ from twinstream.errors import (
 )
 from twinstream.models import AckPolicy, ConsumerConfig
 
-if TYPE_CHECKING:
-    from js_async.jetstream import JetStream
-
 __all__ = ["Worker"]
 
 _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
@@ -67,7 +65,7 @@ class Worker(Owned, WorksBeside):
 
     def __init__(
         self,
-        jet: JetStream,
+        api: Api,
         stream: str,
         consumer: str | ConsumerConfig,
         handler: Handler[Message],
@@ -75,7 +73,7 @@ class Worker(Owned, WorksBeside):
     ) -> None:
         super().__init__()
         check_handler(handler)
-        self._jet: Final = jet
+        self._api: Final = api
         self._stream: Final = stream
         self._wanted: Final = consumer
         self._handler: Final = handler
@@ -175,8 +173,8 @@ class Worker(Owned, WorksBeside):
 
     async def _bound(self) -> Consumer:
         if isinstance(self._wanted, str):
-            return await self._jet.get_consumer(self._stream, self._wanted)
-        return await self._jet.create_consumer(self._stream, self._wanted)
+            return await Consumer.get(self._api, self._stream, self._wanted)
+        return await Consumer.create(self._api, self._stream, self._wanted, "create")
 
     def ask_to_stop(self) -> None:
         """Have `run` end, and return at once; for handlers and other threads."""

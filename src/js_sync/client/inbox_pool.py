@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from js_sync.client.transport import Box
+from js_sync.client.channel import Box
 
 __all__ = ["IdleInboxes"]
 

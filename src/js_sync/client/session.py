@@ -40,9 +40,9 @@ from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerA
 from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import check_size
-from twinstream.core.read.bulk_page import BulkAnswer
 from twinstream.core.wire.protocol import (
     PONG,
+    HeldBack,
     Info,
     Ok,
     Parser,
@@ -502,7 +502,7 @@ class Session:
             for box in closed:
                 self._mailboxes.forget(box)
 
-    def hold_back(self, bulk: BulkAnswer) -> None:
+    def hold_back(self, bulk: HeldBack) -> None:
         """Show the bulk answer what arrives before it is parsed, unless one is under way."""
         self._parser.hold_back(bulk)
 

@@ -15,8 +15,13 @@ from twinstream.core.connect.connection_events import MessagesDropped
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.connect.mailbox import Mailbox
 from twinstream.core.deadline import monotonic
-from twinstream.core.wire.bulk_acks import AckCutter
-from twinstream.core.wire.protocol import Parser, Sink, subscribe_command, unsubscribe_command
+from twinstream.core.wire.protocol import (
+    ByteTaker,
+    Parser,
+    Sink,
+    subscribe_command,
+    unsubscribe_command,
+)
 from twinstream.errors import TwinstreamError
 
 __all__ = ["Mailboxes"]
@@ -38,7 +43,7 @@ class Mailboxes:
         """Whether the server understands what it is told: it has logged us in."""
         self.boxes: Final[dict[bytes, Box]] = {}
         self._sinks: Final[dict[bytes, Sink]] = {}
-        self._cutters: Final[list[AckCutter]] = []
+        self._cutters: Final[list[ByteTaker]] = []
         self._silent: Final[set[bytes]] = set()
 
     def parser(self) -> Parser:
@@ -60,7 +65,7 @@ class Mailboxes:
             self._link.write(subscribe_command(subject, queue, sid))
         return box
 
-    def cut_acks(self, cutter: AckCutter) -> None:
+    def cut_acks(self, cutter: ByteTaker) -> None:
         """Let it take acknowledgements before they are parsed, until its mailbox is closed."""
         self._cutters.append(cutter)
 

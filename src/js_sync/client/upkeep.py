@@ -11,16 +11,14 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from random import SystemRandom
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
 from twinstream.core.connect.options import ConnectOptions
+from twinstream.core.connect.server_pool import Rounds, ServerAddress
 from twinstream.core.deadline import Deadline
 from twinstream.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, RequestTimeout
-
-if TYPE_CHECKING:
-    from js_sync.client.session import Session
 
 __all__ = ["Upkeep", "keep"]
 
@@ -29,10 +27,58 @@ _RANDOM: Final = SystemRandom()
 _EXIT_TIME: Final = 1.0
 
 
+class Kept(Protocol):
+    """What the keeper needs of a session."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Tell whether there is a connection now."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether the session ended."""
+        ...
+
+    @property
+    def rounds(self) -> Rounds:
+        """The rounds of attempts to reconnect."""
+        ...
+
+    @property
+    def address(self) -> ServerAddress:
+        """The address of the server."""
+        ...
+
+    def beat(self) -> None:
+        """Send a PING, and notice that one was not answered."""
+        ...
+
+    def failed(self) -> BaseException | None:
+        """Note that the connection broke; return the reason."""
+        ...
+
+    def reconnect(self) -> BaseException | None:
+        """Try all servers once; return the last error, None when connected."""
+        ...
+
+    def flush(self, deadline: Deadline) -> None:
+        """Return when the server has processed what was sent."""
+        ...
+
+    def finish(self, cause: BaseException | None) -> None:
+        """End the session for good."""
+        ...
+
+    def warn_unclosed(self) -> None:
+        """Warn, if the session is not closed."""
+        ...
+
+
 class Upkeep:
     """The heartbeats of a session, and its rounds of attempts to reconnect."""
 
-    def __init__(self, session: Session, link: Link, options: ConnectOptions) -> None:
+    def __init__(self, session: Kept, link: Link, options: ConnectOptions) -> None:
         self.session: Final = session
         self._link: Final = link
         self._interval: Final = options.ping_interval

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from js_sync.api.api import Api
+from js_sync.publish.publish_many import PublishMany, limits_of
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
@@ -22,8 +24,7 @@ from twinstream.errors import BadArgument, RequestTimeout, SubjectTaken, Twinstr
 from twinstream.models import StreamConfig
 
 if TYPE_CHECKING:
-    from js_sync.exactly_once.stream_guarantees import PromisedStreams
-    from js_sync.jetstream import JetStream
+    from js_sync.exactly_once.conditional_writes import SubjectWrites
     from js_sync.stream import Stream
 
 __all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]
@@ -42,15 +43,16 @@ class OnceWriter:
 
     def __init__(
         self,
-        jet: JetStream,
-        streams: PromisedStreams,
+        api: Api,
+        writes: SubjectWrites,
         stream: str,
         timeout: float,
         promise: str,
         holes_of: Callable[[StreamConfig], list[Hole]],
     ) -> None:
-        self._jet: Final = jet
-        self._streams: Final = streams
+        self._api: Final = api
+        self._writes: Final = writes
+        self._streams: Final = writes.streams
         self._stream: Final = stream
         self._timeout: Final = timeout
         self._promise: Final = promise
@@ -78,7 +80,9 @@ class OnceWriter:
                     f"{request.subject}: stream {request.expected_stream} has no such subject"
                 )
         published = [requests[number] for number in sent]
-        outcomes = self._jet.publish_many(published, window=_WINDOW, timeout=self._timeout)
+        outcomes = PublishMany(
+            self._api, published, limits_of(self._api, _WINDOW, self._timeout), True
+        )
         numbers = iter(sent)
         for outcome in outcomes:
             if isinstance(outcome, PublishFailure):
@@ -118,23 +122,19 @@ class OnceWriter:
 class ByIdentity(OnceWriter):
     """Publishes with `Nats-Msg-Id`; whoever uses it keeps within the window, or looks up."""
 
-    def __init__(
-        self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
-    ) -> None:
+    def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its identity"
         super().__init__(
-            jet, streams, stream, timeout, promise, lambda config: identity_holes(config, timeout)
+            api, writes, stream, timeout, promise, lambda config: identity_holes(config, timeout)
         )
 
 
 class BySubject(OnceWriter):
     """Inserts: each message has a subject of its own."""
 
-    def __init__(
-        self, jet: JetStream, streams: PromisedStreams, stream: str, timeout: float
-    ) -> None:
+    def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its subject"
-        super().__init__(jet, streams, stream, timeout, promise, insert_holes)
+        super().__init__(api, writes, stream, timeout, promise, insert_holes)
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages that may be under way together, and return what came of each."""
@@ -155,14 +155,7 @@ class BySubject(OnceWriter):
         }:
             return result
         try:
-            outcome = self._jet.insert(
-                request.subject,
-                request.data,
-                headers=request.headers,
-                msg_id=request.msg_id,
-                stream=request.expected_stream,
-                timeout=self._timeout,
-            )
+            outcome = self._writes.insert(request, check=True, lasting=None, timeout=self._timeout)
         except TwinstreamError as error:
             return error
         if isinstance(outcome, Stored):
@@ -181,12 +174,10 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     )
 
 
-def once_writer(
-    jet: JetStream, streams: PromisedStreams, stream: str, by: By, timeout: float
-) -> OnceWriter:
+def once_writer(api: Api, writes: SubjectWrites, stream: str, by: By, timeout: float) -> OnceWriter:
     """Return the writer for one stream; an attempt may take `timeout` seconds."""
     if by == "subject":
-        return BySubject(jet, streams, stream, timeout)
+        return BySubject(api, writes, stream, timeout)
     if by == "id":
-        return ByIdentity(jet, streams, stream, timeout)
+        return ByIdentity(api, writes, stream, timeout)
     raise BadArgument(f"by must be 'subject' or 'id', got {by!r}")

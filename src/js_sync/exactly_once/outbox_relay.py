@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
+from js_sync.api.api import Api
 from js_sync.client.closing import WorksBeside
 from js_sync.client.owned import Owned
+from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By, ByIdentity, OnceWriter, Written, once_writer
 from js_sync.exactly_once.outbox_store import OutboxStore
 from js_sync.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
@@ -37,10 +39,6 @@ from twinstream.errors import (
     TwinstreamError,
 )
 
-if TYPE_CHECKING:
-    from js_sync.exactly_once.stream_guarantees import PromisedStreams
-    from js_sync.jetstream import JetStream
-
 __all__ = ["OutboxRelay"]
 
 # Events that are read from the outbox at once; as many acknowledgements may be under way.
@@ -62,8 +60,8 @@ class OutboxRelay(Owned, WorksBeside):
 
     def __init__(
         self,
-        jet: JetStream,
-        streams: PromisedStreams,
+        api: Api,
+        writes: SubjectWrites,
         store: OutboxStore,
         stream: str,
         by: By,
@@ -75,13 +73,13 @@ class OutboxRelay(Owned, WorksBeside):
         super().__init__()
         if not callable(getattr(store, "claim", None)):
             raise BadArgument(f"an outbox is expected, such as a SqliteOutbox, got {store!r}")
-        self._jet: Final = jet
+        self._api: Final = api
         self._store: Final = StoreCalls(store)
         self._stream: Final = check_name(stream, "stream")
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
         self._report: Final[Reporter[OutboxReport]] = Reporter(on_report, stream=stream)
-        self._writer: Final[OnceWriter] = once_writer(jet, streams, stream, by, self._timeout)
+        self._writer: Final[OnceWriter] = once_writer(api, writes, stream, by, self._timeout)
         self._window: OutboxWindow | None = None
         self._stop: Final = Signal()
         self._awake: Final = Signal()
@@ -236,7 +234,7 @@ class OutboxRelay(Owned, WorksBeside):
     def _check(self) -> None:
         stream = self._writer.check()
         if isinstance(self._writer, ByIdentity) and self._window is None:
-            window = OutboxWindow(self._jet, self._store, stream, self._timeout)
+            window = OutboxWindow(self._api, self._store, stream, self._timeout)
             window.look()
             self._window = window
             self.stored += window.found

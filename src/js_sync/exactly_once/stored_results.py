@@ -26,7 +26,6 @@ from twinstream.models import Timestamp
 if TYPE_CHECKING:
     from js_sync.consume.message import Message
     from js_sync.exactly_once.idempotent_writer import OnceWriter
-    from js_sync.jetstream import JetStream
     from js_sync.stream import Stream
 
 __all__ = ["KnownResults"]
@@ -53,14 +52,12 @@ class KnownResults:
 
     def __init__(
         self,
-        jet: JetStream,
         api: Api,
         writer: OnceWriter,
         input: InputStream,
         now: Timestamp | None,
         timeout: float,
     ) -> None:
-        self._jet: Final = jet
         self._api: Final = api
         self._writer: Final = writer
         self._input: Final = input
@@ -122,4 +119,4 @@ class KnownResults:
             )
         behind = state.last_seq + 1
         start = first_seq_at(self._api, stream.name, since, behind)
-        return stored_ids(self._jet, stream, start, behind, own, _LOOK_UP)
+        return stored_ids(self._api, stream, start, behind, own, _LOOK_UP)

@@ -44,7 +44,7 @@ def publish(
     api: Api,
     request: PublishRequest,
     policy: RetryPolicy,
-    timeout: Seconds | None,
+    timeout: Seconds | None = None,
     call: OpenCall | None = None,
 ) -> PubAck:
     """Publish one message and return its acknowledgement, within the timeout as a whole."""

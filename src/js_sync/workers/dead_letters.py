@@ -12,22 +12,26 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
+from js_sync.api.create_update import create_stream
 from js_sync.client.closing import WorksBeside
 from js_sync.client.owned import Owned
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
+from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Lock, Task, spawn
 from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.stream import Stream
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.log.events import DeadLettered, NoDeadLetter
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.publish.request import PublishRequest
+from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
@@ -56,9 +60,6 @@ from twinstream.errors import (
 )
 from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 
-if TYPE_CHECKING:
-    from js_sync.jetstream import JetStream
-
 __all__ = ["DeadLetters"]
 
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
@@ -78,13 +79,11 @@ class DeadLetters(Owned, WorksBeside):
 
     def __init__(
         self,
-        jet: JetStream,
         api: Api,
         names: Names,
         on_report: Callable[[PullReport], None] | None,
     ) -> None:
         super().__init__()
-        self._jet: Final = jet
         self._api: Final = api
         self._names: Final = names
         self._on_report: Final = on_report
@@ -118,7 +117,7 @@ class DeadLetters(Owned, WorksBeside):
         that name cannot serve, `SubjectOverlap` when another one captures the advisories.
         """
         names = self._names
-        source = self._jet.get_stream(names.stream)
+        source = self._api.stream_info(names.stream)
         replicas = source.config.num_replicas
         letters = self._made(names.letters_config(replicas))
         names.check_letters(letters)
@@ -142,14 +141,16 @@ class DeadLetters(Owned, WorksBeside):
     def _made(self, config: StreamConfig) -> StreamConfig:
         """Return the configuration of a stream, which is made when it is not there."""
         try:
-            return (self._jet.get_stream(config.name or "")).config
+            return (self._api.stream_info(config.name or "")).config
         except StreamNotFound:
-            return (self._jet.create_stream(config)).config
+            return (
+                create_stream(self._api, config.name or "", config, False, self._api.deadline())
+            ).config
 
     def _keeper(self) -> Consumer:
         name = self._names.failures
         with _noted():
-            made = self._jet.create_or_update_consumer(name, self._names.keeper_config())
+            made = Consumer.create(self._api, name, self._names.keeper_config(), "")
         # The same each time: it keeps its inbox for the next fetch, for as long as the connection.
         self._kept = self._kept or made
         return self._kept
@@ -200,7 +201,7 @@ class DeadLetters(Owned, WorksBeside):
     def _original(self, failure: Failure) -> tuple[Timestamp | None, StreamMessage | None, str]:
         """Return when the stream was made, the message, or why that is gone."""
         where = f"message {failure.stream_seq} of stream {failure.stream}"
-        stream = self._jet.bind_stream(failure.stream)
+        stream = Stream(self._api, failure.stream, None)
         try:
             info = stream.info(confirmed=True)
         except StreamNotFound:
@@ -257,12 +258,8 @@ class DeadLetters(Owned, WorksBeside):
     def _insert(self, letter: PublishRequest) -> bool:
         """Store a dead letter; False when it is there already."""
         try:
-            ack = self._jet.publish(
-                letter.subject,
-                letter.data,
-                headers=letter.headers,
-                msg_id=letter.msg_id,
-                expected_stream=self._names.letters,
+            ack = publish(
+                self._api, letter._replace(expected_stream=self._names.letters), retry_policy()
             )
         except MessageExists:
             return False
@@ -287,7 +284,7 @@ class DeadLetters(Owned, WorksBeside):
             # Not before the message, however wrong the clock is here.
             time=max(stored, Timestamp.of(datetime.now(UTC))),
         )
-        info = self._jet.bind_stream(about.stream).info()
+        info = self._api.stream_info(about.stream)
         original = StreamMessage(
             stream=about.stream,
             subject=message.subject,
@@ -373,7 +370,7 @@ class DeadLetters(Owned, WorksBeside):
         What somebody else put among them is told to `on_report` and passed over. Raises
         `RequestTimeout` when there was no progress for `timeout` seconds.
         """
-        stream = self._jet.bind_stream(self._names.letters)
+        stream = Stream(self._api, self._names.letters, None)
         with _noted():
             with stream.read(timeout=timeout) as messages:
                 for message in messages:
@@ -390,7 +387,7 @@ class DeadLetters(Owned, WorksBeside):
 
     def get(self, seq: int) -> DeadLetter:
         """Return one dead letter by its own sequence. Raises `MessageNotFound`."""
-        return read_letter(self._jet.bind_stream(self._names.letters).get_message(seq))
+        return read_letter(Stream(self._api, self._names.letters, None).get_message(seq))
 
     def replay(self, letter: DeadLetter, *, subject: str | None = None) -> PubAck:
         """Publish the message of a dead letter anew, then remove the letter.
@@ -402,9 +399,7 @@ class DeadLetters(Owned, WorksBeside):
         raises.
         """
         request = replay_request(letter, subject)
-        ack = self._jet.publish(
-            request.subject, request.data, headers=request.headers, msg_id=request.msg_id
-        )
+        ack = publish(self._api, request, retry_policy())
         self._remove_original(letter)
         self.discard(letter)
         return ack
@@ -415,8 +410,8 @@ class DeadLetters(Owned, WorksBeside):
             # A termination removed it.
             return
         try:
-            stream = self._jet.get_stream(letter.stream)
-            if stream.config.retention != RetentionPolicy.WORKQUEUE:
+            stream = Stream(self._api, letter.stream, None)
+            if (stream.info()).config.retention != RetentionPolicy.WORKQUEUE:
                 return
             found = stream.get_message(letter.stream_seq)
             if found.subject == letter.subject and found.time == letter.stored_at:
@@ -427,7 +422,7 @@ class DeadLetters(Owned, WorksBeside):
     def discard(self, letter: DeadLetter) -> None:
         """Remove a dead letter; one that is gone already is fine."""
         try:
-            self._jet.bind_stream(self._names.letters).delete_message(letter.seq)
+            Stream(self._api, self._names.letters, None).delete_message(letter.seq)
         except MessageNotFound:
             return
 

@@ -21,11 +21,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from twinstream.spark.data_source import JetStreamDataSource, register
     from twinstream.spark.errors import DataLossError, OptionError, SchemaError, SparkSourceError
     from twinstream.spark.landing.report import LandReport, SubjectSummary, TableReport
     from twinstream.spark.pipeline import land, summary
     from twinstream.spark.session.session import local_session
-    from twinstream.spark.source.source import JetStreamDataSource, register
 
 __all__ = [
     "DataLossError",
@@ -43,11 +43,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "errors": ("DataLossError", "OptionError", "SchemaError", "SparkSourceError"),
+    "landing.report": ("LandReport", "SubjectSummary", "TableReport"),
     "pipeline": ("land", "summary"),
-    "report": ("LandReport", "SubjectSummary", "TableReport"),
-    "session": ("local_session",),
-    "source": ("JetStreamDataSource", "register"),
+    "session.session": ("local_session",),
+    "data_source": ("JetStreamDataSource", "register"),
+    "errors": ("DataLossError", "OptionError", "SchemaError", "SparkSourceError"),
 }
 
 

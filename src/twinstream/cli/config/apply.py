@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinstream.cli.config.problems import print_warnings
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.deploy.carry_out import carry_out
 from twinstream.cli.deploy.options import make_plan, plan_options
@@ -17,6 +16,7 @@ from twinstream.cli.deploy.show import print_plan, summary
 from twinstream.cli.deploy.step import Allowed, Step
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.problems import print_warnings
 from twinstream.cli.screen import notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 

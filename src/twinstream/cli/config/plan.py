@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from twinstream.cli.config.problems import print_warnings
 from twinstream.cli.deploy.options import make_plan, plan_options
 from twinstream.cli.deploy.show import as_json as plan_as_json
 from twinstream.cli.deploy.show import print_plan, summary
 from twinstream.cli.deploy.step import Allowed
+from twinstream.cli.problems import print_warnings
 from twinstream.cli.screen import notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 

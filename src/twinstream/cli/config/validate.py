@@ -8,9 +8,9 @@ from typing import Literal
 
 import click
 
-from twinstream.cli.config.problems import print_problems, print_warnings, problem_as_json
 from twinstream.cli.config.sarif import sarif_log
 from twinstream.cli.deploy.folder import configs_below
+from twinstream.cli.problems import print_problems, print_warnings, problem_as_json
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import json_option
 from twinstream.models.files import STDIN_NAME, FileConfigs, load_configs

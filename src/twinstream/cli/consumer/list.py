@@ -6,8 +6,8 @@ import click
 
 from twinstream.cli.consumer.view import consumer_table
 from twinstream.cli.screen import print_json, results
-from twinstream.cli.stream.undescribed import note_undescribed, undescribed
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.models import encode
 
 

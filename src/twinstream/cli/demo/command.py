@@ -14,7 +14,7 @@ from twinstream.cli.screen import notes, print_json, results
 from twinstream.cli.target import json_option
 
 _PACKAGED: Final = Path(__file__).with_name("examples")
-_IN_SOURCES: Final = Path(__file__).parents[3] / "examples"
+_IN_SOURCES: Final = Path(__file__).parents[4] / "examples"
 MIN_EVENTS: Final = 100
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from js_sync import JetStream
-from twinstream.cli.config.problems import print_problems
 from twinstream.cli.demo.scene import CONSUMER, EVENTS, STREAM, Scene
 from twinstream.cli.failures import Failure
+from twinstream.cli.problems import print_problems
 from twinstream.models import ConsumerConfig, StreamConfig, decode
 from twinstream.models.files import FileConfig, FileConfigs, load_configs
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from twinstream.cli.config.problems import print_problems, problem_as_json
 from twinstream.cli.deploy.compare import compare
 from twinstream.cli.deploy.folder import read_folder
 from twinstream.cli.deploy.step import Allowed, Step
 from twinstream.cli.failures import Failure
+from twinstream.cli.problems import print_problems, problem_as_json
 from twinstream.cli.screen import notes, print_json, results
 from twinstream.models import FileProblem
 from twinstream.models.version import parse_version

@@ -10,8 +10,8 @@ from attrs import fields_dict
 from rich.console import Console
 from rich.text import Text
 
-from twinstream.cli.config.problems import problem_as_json
 from twinstream.cli.deploy.step import Step, Verb
+from twinstream.cli.problems import problem_as_json
 from twinstream.cli.values import as_text, in_time
 from twinstream.models import Change, ConsumerConfig, Duration, FileProblem, Problem, StreamConfig
 

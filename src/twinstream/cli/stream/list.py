@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from twinstream.cli.screen import plain_table, print_json, results
-from twinstream.cli.stream.undescribed import note_undescribed, undescribed
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import in_bytes
 from twinstream.models import StreamInfo, encode
 

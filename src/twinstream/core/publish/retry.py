@@ -114,7 +114,7 @@ class RetryPolicy:
 
 # Nearly every publish has the same policy, and checking it is a tenth of the work of one.
 @lru_cache(maxsize=64, typed=True)
-def retry_policy(retries: int | None, wait: Seconds) -> RetryPolicy:
+def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolicy:
     """Return a `RetryPolicy`, made and checked once; None is twice, and on without a leader."""
     if retries is not None:
         return RetryPolicy(retries, wait)

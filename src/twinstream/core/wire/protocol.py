@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from attrs import frozen
 
@@ -23,14 +23,12 @@ from twinstream.core.wire.response import read_object
 from twinstream.core.wire.write_buffers import LONG
 from twinstream.errors import ProtocolError
 
-if TYPE_CHECKING:
-    from twinstream.core.read.bulk_page import BulkAnswer
-    from twinstream.core.wire.bulk_acks import AckCutter
-
 __all__ = [
     "PING",
     "PONG",
+    "ByteTaker",
     "Frame",
+    "HeldBack",
     "Info",
     "Ok",
     "Parser",
@@ -104,6 +102,37 @@ def _reraise(_: bytes, error: Exception) -> None:
     raise error
 
 
+class ByteTaker(Protocol):
+    """Takes its own messages out of the bytes before they are parsed."""
+
+    @property
+    def sid(self) -> bytes:
+        """The id of its subscription."""
+        ...
+
+    def take(self, data: bytes) -> bytes:
+        """Return what is left for the parser."""
+        ...
+
+
+class HeldBack(ByteTaker, Protocol):
+    """Takes the bytes of one subscription as they come, until it is over."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it holds."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it takes no more bytes."""
+        ...
+
+    def give_up(self) -> None:
+        """Leave everything to the parser: its bytes do not come first."""
+        ...
+
+
 class Parser:
     """Cuts a byte stream into messages and control events.
 
@@ -117,7 +146,7 @@ class Parser:
     def __init__(
         self,
         sinks: Mapping[bytes, Sink],
-        cutters: Sequence[AckCutter] = (),
+        cutters: Sequence[ByteTaker] = (),
         silent: Container[bytes] = (),
         on_failure: OnFailure = _reraise,
     ) -> None:
@@ -129,7 +158,7 @@ class Parser:
         self._pieces: list[bytes] = []
         self._held = 0
         self._needed = 0
-        self._bulk: BulkAnswer | None = None
+        self._bulk: HeldBack | None = None
         self.strays = 0
 
     @property
@@ -139,7 +168,7 @@ class Parser:
             return self._bulk.size
         return self._needed if self._pieces else 0
 
-    def hold_back(self, bulk: BulkAnswer) -> None:
+    def hold_back(self, bulk: HeldBack) -> None:
         """Show the bulk answer what comes first; not if an earlier one is under way."""
         if self._bulk is None:
             self._bulk = bulk
@@ -196,7 +225,7 @@ class Parser:
             self._on_failure(subject, error)
         return b"" if sid in self._silent else sid
 
-    def _feed_past(self, bulk: BulkAnswer, data: bytes) -> tuple[list[bytes], list[Event]]:
+    def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
         if self._pieces:
             bulk.give_up()  # it cannot begin in the middle of a message
         self._bulk = None

@@ -18,9 +18,9 @@ from twinstream.core.connect.tls import TlsOptions
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.errors import BadArgument
 from twinstream.spark.client.allow_list import CREDENTIALS, PEM, check_file, check_variable
+from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.retry import through
 from twinstream.spark.errors import OptionError
-from twinstream.spark.source.options_map import OptionsMap
 
 if TYPE_CHECKING:
     from js_sync import Connection

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.decode import Decoded, JsonDecoder
 from twinstream.spark.decode.event import Event
-from twinstream.spark.generated.events import EVENTS
+from twinstream.spark.decode.generated.events import EVENTS
 
 __all__ = ["EVENT_COLUMNS", "EventDecoder", "EventRows"]
 

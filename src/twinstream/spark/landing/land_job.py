@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFile, TableFiles
 from twinstream.spark.session.connect import is_connect
 from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.batch_folders import reaches
 from twinstream.spark.landing.journal import Journal, Plan
@@ -19,6 +18,7 @@ from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
 from twinstream.spark.landing.staging import STAGING, Written, seqs_in
 from twinstream.spark.landing.tables import ParquetBatch, put_landed, refuse_taken
 from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.filters import same_filter
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_mark import Mark

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.errors import CheckpointError, JournalError
 from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
 from twinstream.spark.landing.staging import Seqs, seqs_in
@@ -20,6 +19,7 @@ from twinstream.spark.pipeline.config import SourceConfig
 from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.landed import possible_tables
 from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.source.driver_client import Leader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

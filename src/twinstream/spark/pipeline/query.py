@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.checkpoint import Checkpoint
 from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
@@ -14,11 +13,12 @@ from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released, Started
 from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.land_batch import BatchLander
+from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.recover import accepted, recovered
 from twinstream.spark.pipeline.release import release_of
-from twinstream.spark.pipeline.sink import open_sink
 from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
 from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 
 if TYPE_CHECKING:

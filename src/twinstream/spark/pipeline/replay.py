@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.errors import DataLossError, SparkSourceError
 from twinstream.spark.landing.land_job import LandJob, by_table, cores_of, ranges_of
 from twinstream.spark.landing.staging import Staging, Written, seqs_in
@@ -20,8 +19,10 @@ from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_str
 from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.landed import messages_of, missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.settled import settled
-from twinstream.spark.pipeline.sink import Sink, open_sink
+from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.stream_identity import why_other
 
 if TYPE_CHECKING:

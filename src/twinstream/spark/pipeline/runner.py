@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from twinstream.core.log.reporter import Reporter
+from twinstream.spark.data_source import register
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.config import PipelineConfig
@@ -16,7 +17,6 @@ from twinstream.spark.pipeline.happenings import Happening
 from twinstream.spark.pipeline.query import SourceQuery
 from twinstream.spark.pipeline.trouble import spark_is_gone
 from twinstream.spark.session.connect import refuse_connect
-from twinstream.spark.source.source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

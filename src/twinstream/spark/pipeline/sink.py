@@ -8,12 +8,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.landing.tables import BatchWriter
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
 
-__all__ = ["Sink", "Writer", "open_sink"]
+__all__ = ["Sink", "Writer"]
 
 
 class Writer(Protocol):
@@ -57,22 +54,3 @@ class Sink(Protocol):
         Raises `SchemaError`, before anything is changed, for columns that do not fit the table.
         """
         ...
-
-
-def open_sink(config: PipelineConfig) -> Sink:
-    """Return the tables of a pipeline. Raises `SparkSourceError` without `deltalake`."""
-    folders = Folders(config.path)
-    if config.sink == "parquet":
-        from twinstream.spark.pipeline.parquet_sink import ParquetSink
-
-        return ParquetSink(folders)
-    try:
-        from twinstream.spark.pipeline.delta_sink import DeltaSink
-    except ModuleNotFoundError as missing:
-        if missing.name != "deltalake":
-            raise
-        raise SparkSourceError(
-            'sink = "delta" needs deltalake, which is not installed; install Twinstream with its'
-            " extra delta (in a clone: pip install '.[delta]')"
-        ) from missing
-    return DeltaSink(folders)

@@ -23,10 +23,8 @@ from twinstream.spark.errors import SparkSourceError
 __all__ = ["PACKAGES", "pack"]
 
 PACKAGES: Final = (
-    "twinstream.models",
-    "twinstream.core",
+    "twinstream",
     "js_sync",
-    "twinstream.spark",
     "pyspark_jetstream",
     "attr",
     "attrs",

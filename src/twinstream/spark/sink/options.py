@@ -9,9 +9,9 @@ from attrs import frozen
 
 from twinstream.core.wire.subjects import check_name, check_subject
 from twinstream.errors import BadArgument
+from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.errors import OptionError
-from twinstream.spark.source.options_map import OptionsMap
 
 __all__ = ["Idempotence", "SinkOptions"]
 

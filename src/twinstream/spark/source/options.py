@@ -15,11 +15,11 @@ from twinstream.core.wire.subject_match import widest
 from twinstream.core.wire.subjects import check_filter, check_name
 from twinstream.errors import BadArgument
 from twinstream.spark.client.allow_list import SCHEMAS, check_file
+from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.decode.json_schema import Uint64, is_schema_text, schema_text
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.bounds import Bound, Strategy
-from twinstream.spark.source.options_map import OptionsMap
 
 __all__ = ["Mode", "ReadMode", "SourceOptions", "ValueFormat"]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.errors import JetStreamError, PermissionDenied, TwinstreamError
 from twinstream.models import Timestamp
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.client.retry import through
 from twinstream.spark.errors import DataLossError
 from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.holes import Holes
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange

@@ -14,52 +14,15 @@ cannot be told from a replacement.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from attrs import frozen
+from twinstream.models import Timestamp
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.stream_state import StreamState
 
-from twinstream.models import DiscardPolicy, RetentionPolicy, Timestamp
-
-if TYPE_CHECKING:
-    from twinstream.models import StreamConfig
-    from twinstream.spark.source.stream_mark import Mark
-    from twinstream.spark.source.stream_state import StreamState
-
-__all__ = ["Keeping", "not_before", "why_lost"]
+__all__ = ["not_before", "why_lost"]
 
 _SECOND: Final = 1_000_000_000
-
-
-@frozen(kw_only=True)
-class Keeping:
-    """What removes messages from a stream, by its configuration; 0 stands for no limit."""
-
-    replaces: bool = False
-    """Whether later messages replace earlier ones, or messages have a time to live of their own."""
-    expires: bool = False
-    """Whether messages may have a time to live of their own."""
-    is_consumed: bool = False
-    """Whether acknowledgements remove messages."""
-    max_age: int = 0
-    """Nanoseconds."""
-    max_msgs: int = 0
-    max_bytes: int = 0
-
-    @classmethod
-    def of(cls, config: StreamConfig) -> Keeping:
-        """Read a configuration. A stream that refuses new messages removes none for its size."""
-        makes_room = config.discard in (None, DiscardPolicy.OLD)
-        expires = bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)
-        return cls(
-            replaces=(config.max_msgs_per_subject or 0) > 0
-            or bool(config.allow_rollup_hdrs)
-            or expires,
-            expires=expires,
-            is_consumed=config.retention not in (None, RetentionPolicy.LIMITS),
-            max_age=config.max_age.ns if config.max_age else 0,
-            max_msgs=max(0, config.max_msgs or 0) if makes_room else 0,
-            max_bytes=max(0, config.max_bytes or 0) if makes_room else 0,
-        )
 
 
 def why_lost(state: StreamState, low: int, since: str | None) -> str | None:

@@ -18,11 +18,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from twinstream.spark.client.driver_client import Leader
 from twinstream.spark.source.admission import admit, is_too_little, read_limit
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split

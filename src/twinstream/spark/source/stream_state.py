@@ -9,7 +9,7 @@ from attrs import field, frozen
 from twinstream.errors import MessageNotFound, StreamNotFound
 from twinstream.models import RetentionPolicy
 from twinstream.spark.errors import OptionError
-from twinstream.spark.source.removal import Keeping
+from twinstream.spark.source.keeping import Keeping
 from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:

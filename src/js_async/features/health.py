@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from js_async.api.api import Api
+from js_async.api.pager import ConsumerInfos, StreamInfos
 from js_async.client.transport import Transport
 from js_async.runtime.concurrency import sleep
+from js_async.stream import Stream
 from twinstream.core.api.health import Health, Key, Sample, Thresholds, judge, stuck
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.errors import (
@@ -21,7 +24,6 @@ from twinstream.models import ConsumerInfo, StreamInfo
 
 if TYPE_CHECKING:
     from js_async.api.listing import Listing
-    from js_async.jetstream import JetStream
 
 __all__ = ["health"]
 
@@ -30,26 +32,25 @@ _TROUBLE: Final = 500
 
 
 async def health(
-    jet: JetStream,
-    transport: Transport,
+    api: Api,
     stream: str | None,
     interval: float,
     thresholds: Thresholds,
 ) -> Health:
     """Return the findings about all streams, or one, and their consumers."""
     check_kind(thresholds, Thresholds, "thresholds", "a Thresholds, as Thresholds(full=0.8)")
-    before = await _Look(jet, transport).sample(stream)
+    before = await _Look(api).sample(stream)
     await sleep(interval)
-    now = await _Look(jet, transport).sample(stream)
+    now = await _Look(api).sample(stream)
     subjects: dict[Key, str] = {}
     for key, seq in stuck(before, now):
         try:
-            subjects[key] = (await jet.bind_stream(key[0]).get_message(seq)).subject
+            subjects[key] = (await Stream(api, key[0], None).get_message(seq)).subject
         except (MessageNotFound, StreamNotFound):
             # Deleted meanwhile, or never one of this consumer's: the sequence alone is told.
             continue
         except (RequestTimeout, JetStreamError) as error:
-            if not _is_silence(error, transport):
+            if not _is_silence(error, api.transport):
                 raise
     return judge(before, now, interval, thresholds, subjects)
 
@@ -57,9 +58,9 @@ async def health(
 class _Look:
     """One look at all streams, or one, and their consumers."""
 
-    def __init__(self, jet: JetStream, transport: Transport) -> None:
-        self._jet: Final = jet
-        self._transport: Final = transport
+    def __init__(self, api: Api) -> None:
+        self._api: Final = api
+        self._transport: Final = api.transport
         self._streams: Final[dict[str, StreamInfo]] = {}
         self._consumers: Final[dict[Key, ConsumerInfo]] = {}
         self._missing: Final[dict[Key, str]] = {}
@@ -81,20 +82,20 @@ class _Look:
 
     async def _ask_for_stream(self, name: str) -> None:
         try:
-            self._streams[name] = (await self._jet.get_stream(name)).cached_info
+            self._streams[name] = await self._api.stream_info(name)
         except (RequestTimeout, JetStreamError) as error:
             if not _is_silence(error, self._transport):
                 raise
             self._missing[name, ""] = str(error)
 
     async def _ask_for_streams(self) -> None:
-        listing = self._jet.streams()
+        listing = StreamInfos(self._api, None)
         async for info in listing:
             self._streams[info.config.name or ""] = info
         self._note_absent(listing, lambda name: (name, ""))
 
     async def _ask_for_consumers(self, stream: str) -> None:
-        listing = self._jet.bind_stream(stream).consumers()
+        listing = ConsumerInfos(self._api, stream, None)
         try:
             async for consumer in listing:
                 self._consumers[stream, consumer.name] = consumer

@@ -1,0 +1,62 @@
+"""Reports of publish calls for `on_call`, each when its message has an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from js_async.client.instrumentation import OnCall, tell
+from js_async.publish.inflight import Outcome, UnderWay
+from twinstream.core.api.instrumentation import Call
+from twinstream.core.deadline import monotonic
+from twinstream.core.publish.request import PublishFailure
+from twinstream.errors import BadArgument
+
+__all__ = ["telling"]
+
+
+def telling(
+    on_call: OnCall,
+    on_done: Callable[[UnderWay, Outcome], bool] | None,
+    forget: Callable[[UnderWay], None],
+) -> Callable[[UnderWay, Outcome], bool]:
+    """Return an `on_done` of a pipeline that also tells of the call; `forget` is the pipeline's."""
+
+    def is_first(entry: UnderWay, outcome: Outcome) -> bool:
+        if on_done is not None:
+            return on_done(entry, outcome)
+        was_told, entry.is_told = entry.is_told, True
+        return not was_told
+
+    def done(entry: UnderWay, outcome: Outcome) -> bool:
+        try:
+            if not is_first(entry, outcome):
+                return False
+            call = _call_of(entry, outcome)
+            if not isinstance(call.error, BadArgument):
+                tell(on_call, call)
+        except BaseException:
+            # Interrupted: it is told, and nobody else would give it its outcome.
+            if entry.is_told:
+                entry.outcome = outcome
+                forget(entry)
+            raise
+        return True
+
+    return done
+
+
+def _call_of(entry: UnderWay, outcome: Outcome) -> Call:
+    stream, error = entry.request.expected_stream, None
+    if isinstance(outcome, PublishFailure):
+        error = outcome.peek()
+    else:
+        stream = outcome.stream
+    return Call(
+        kind="publish",
+        subject=entry.given[0],
+        size=len(entry.headers) + len(entry.data),
+        seconds=monotonic() - entry.started,
+        attempts=entry.attempts,
+        stream=stream,
+        error=error,
+    )

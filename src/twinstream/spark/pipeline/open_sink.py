@@ -1,0 +1,29 @@
+"""Open the tables of a pipeline, of the kind that its configuration names."""
+
+from __future__ import annotations
+
+from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.sink import Sink
+
+__all__ = ["open_sink"]
+
+
+def open_sink(config: PipelineConfig) -> Sink:
+    """Return the tables of a pipeline. Raises `SparkSourceError` without `deltalake`."""
+    folders = Folders(config.path)
+    if config.sink == "parquet":
+        from twinstream.spark.pipeline.parquet_sink import ParquetSink
+
+        return ParquetSink(folders)
+    try:
+        from twinstream.spark.pipeline.delta_sink import DeltaSink
+    except ModuleNotFoundError as missing:
+        if missing.name != "deltalake":
+            raise
+        raise SparkSourceError(
+            'sink = "delta" needs deltalake, which is not installed; install Twinstream with its'
+            " extra delta (in a clone: pip install '.[delta]')"
+        ) from missing
+    return DeltaSink(folders)
