@@ -13,12 +13,12 @@ HAND_WRITTEN = {
     "twinstream.models._model": ["Model"],
     "twinstream.models._open_enum": ["OpenEnum"],
     "twinstream.models.codec": [
-        "DecodeError",
         "decode",
         "decode_response",
         "encode",
         "encode_json",
     ],
+    "twinstream.models.decode_error": ["DecodeError"],
     "twinstream.models.duration": ["Duration"],
     "twinstream.models._evolve": ["evolve"],
     "twinstream.models.effective": ["ConfigError", "effective_consumer", "effective_stream"],

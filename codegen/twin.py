@@ -27,6 +27,7 @@ TREES = {
     ("src/js_async", "src/js_sync"): {
         "runtime/concurrency.py": "the seam: waiting, tasks and locks",
         "runtime/opening.py": "the seam: what is awaited, or used in `async with`",
+        "runtime/polling.py": "system calls of sockets, which asyncio makes by itself",
         "runtime/busy_poll.py": "system calls of sockets, which asyncio makes by itself",
         "runtime/tls_socket.py": "TLS of sockets, which asyncio has by itself",
         "runtime/socket_link.py": "the seam: the bytes of a connection",

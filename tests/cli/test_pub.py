@@ -167,7 +167,7 @@ def test_wrong_usage_names_the_mistake(run: Run, arguments: tuple[str, ...], sai
 
 
 def test_an_argument_may_be_any_bytes(server: NatsServer, stream: str) -> None:
-    command = [sys.executable, "-m", "twinstream.cli.main", "pub", f"{stream}.a", b"\xff{n}"]
+    command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", b"\xff{n}"]
     environment = os.environ | {"TWINSTREAM_URL": server.url}
     done = subprocess.run(command, capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from js_sync.runtime.concurrency import LONGEST
+from js_sync.runtime.polling import poll_for
 from twinstream.core.connect.addresses import Shuffle, spread
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.write_buffers import behind
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from js_sync.runtime.tls_socket import TlsSocket
 
-__all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "poll_for", "secured", "send"]
+__all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "secured", "send"]
 
 # The event of a peer that sends no more, also while bytes are unread. Where a system lacks it, only
 # a connection that is closed in both directions is noticed so.
@@ -140,14 +141,6 @@ def has_ended(sock: Wire) -> bool:
     """Return whether the peer closed the connection or it broke; bytes may be left to read."""
     number = sock.fileno()
     return number < 0 or bool(poll_for(_END, number).poll(0))
-
-
-def poll_for(events: int, *numbers: int) -> select.poll:
-    """Return what waits for events of some file descriptors."""
-    poll = select.poll()
-    for number in numbers:
-        poll.register(number, events)
-    return poll
 
 
 def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
-from js_sync.runtime.sockets import poll_for
+from js_sync.runtime.polling import poll_for
 from twinstream.core.deadline import Deadline
 
 if TYPE_CHECKING:

@@ -60,7 +60,3 @@ def _write_all() -> None:
         sys.stdout = open(  # noqa: SIM115
             out.fileno(), "w", encoding=out.encoding, errors=out.errors, closefd=False
         )
-
-
-if __name__ == "__main__":
-    main()

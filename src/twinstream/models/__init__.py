@@ -26,11 +26,13 @@ if TYPE_CHECKING:
         OpenEnum,
     )
     from twinstream.models.codec import (
-        DecodeError,
         decode,
         decode_response,
         encode,
         encode_json,
+    )
+    from twinstream.models.decode_error import (
+        DecodeError,
     )
     from twinstream.models.duration import (
         Duration,

@@ -258,6 +258,6 @@ def suggest(word: str, known: list[str]) -> str:
 
 
 def _decode_error(cls: type[Model], problems: list[tuple[str, str]]) -> Exception:
-    from twinstream.models.codec import DecodeError
+    from twinstream.models.decode_error import DecodeError
 
     return DecodeError(cls.__name__, problems)

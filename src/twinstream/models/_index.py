@@ -58,7 +58,7 @@ MODULES: dict[str, str] = {
     "ConsumerResetResponse": "twinstream.models.generated.api.consumer",
     "ConsumerUnpinRequest": "twinstream.models.generated.api.consumer",
     "ConsumerUnpinResponse": "twinstream.models.generated.api.consumer",
-    "DecodeError": "twinstream.models.codec",
+    "DecodeError": "twinstream.models.decode_error",
     "DeliverPolicy": "twinstream.models.generated.config.consumer",
     "DeliverPolicyWord": "twinstream.models.generated.config.consumer",
     "DirectGetRequest": "twinstream.models.generated.api.message",

@@ -19,27 +19,13 @@ from twinstream.models._index import MODULES, TYPES
 from twinstream.models._json import JsonObject
 from twinstream.models._misplaced import misplaced
 from twinstream.models._model import Model
-from twinstream.models.restorable import Restorable
+from twinstream.models.decode_error import DecodeError
 
 if TYPE_CHECKING:
     from twinstream.models._hooks import Hooks
     from twinstream.models.generated.common import ErrorResponse
 
 M = TypeVar("M", bound=Model)
-
-
-class DecodeError(Restorable, ValueError):
-    """The data is not the record that was asked for.
-
-    ``problems`` has a path such as ``config.ack_wait`` and a reason for each place; the path is
-    empty where the whole text is at fault.
-    """
-
-    def __init__(self, what: str, problems: list[tuple[str, str]]) -> None:
-        self.what = what
-        self.problems = problems
-        shown = "; ".join(f"{path}: {reason}" if path else reason for path, reason in problems)
-        super().__init__(f"cannot read {what}: {shown}")
 
 
 @overload

@@ -23,7 +23,7 @@ def started(file: Path) -> subprocess.Popen[str]:
     """A run of a pipeline, in a session of processes of its own."""
     command = ["pipeline", "run", "--config", str(file), "--every", "1s", "--json"]
     return subprocess.Popen(
-        [sys.executable, "-m", "twinstream.cli.main", *command],
+        [sys.executable, "-m", "twinstream", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

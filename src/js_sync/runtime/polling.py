@@ -1,0 +1,15 @@
+"""Waiting for events of file descriptors."""
+
+from __future__ import annotations
+
+import select
+
+__all__ = ["poll_for"]
+
+
+def poll_for(events: int, *numbers: int) -> select.poll:
+    """Return what waits for events of some file descriptors."""
+    poll = select.poll()
+    for number in numbers:
+        poll.register(number, events)
+    return poll
