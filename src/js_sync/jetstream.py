@@ -111,7 +111,7 @@ class JetStream:
     def _writes(self) -> SubjectWrites:
         from js_sync.exactly_once.conditional_writes import SubjectWrites
 
-        # No `cached_property`, for the reason told at `_pipeline.UnderWay`. Two of them are as good
+        # No `cached_property`: `publish.inflight.UnderWay` tells why. Two of them are as good
         # as one: they only remember what was looked up.
         if self._own_writes is None:
             self._own_writes = SubjectWrites(self._api)

@@ -1,6 +1,6 @@
 """The seam, first half: waiting, tasks and locks of the asyncio twin.
 
-`js_sync/_io.py` holds the same names in the same order on threads, as `_link.py` does for the
+`js_sync/runtime/concurrency.py` holds the same names in the same order on threads, as `socket_link.py` does for the
 second half, the bytes. A diff of the two pairs is the whole list of intended differences between
 the twins.
 """

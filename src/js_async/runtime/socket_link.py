@@ -1,6 +1,6 @@
 """The seam, second half: the bytes of a connection of the asyncio twin.
 
-`js_sync/_link.py` holds the same names in the same order on sockets.
+`js_sync/runtime/socket_link.py` holds the same names in the same order on sockets.
 """
 
 from __future__ import annotations

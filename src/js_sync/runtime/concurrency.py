@@ -1,6 +1,6 @@
 """The seam, first half: waiting, tasks and locks of the blocking twin, on threads.
 
-`js_async/_io.py` holds the same names in the same order on asyncio, as `_link.py` does for the
+`js_async/runtime/concurrency.py` holds the same names in the same order on asyncio, as `socket_link.py` does for the
 second half, the bytes. A diff of the two pairs is the whole list of intended differences between
 the twins.
 """

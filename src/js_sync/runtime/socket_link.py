@@ -1,13 +1,13 @@
 """The seam, second half: the bytes of a connection of the blocking twin, on sockets.
 
-`js_async/_link.py` holds the same names in the same order on asyncio.
+`js_async/runtime/socket_link.py` holds the same names in the same order on asyncio.
 
 There is no reader thread on the way of a message. The thread that waits reads for all
 (leader and followers); when its own answer is here it passes the reading on. A keeper thread, the
 only one a connection has, reads when nobody does, so that a program that computes for minutes
 still answers the server's PING; it steps back as soon as somebody waits in the foreground.
 
-`js_async/_link.py` lists what both guarantee.
+`js_async/runtime/socket_link.py` lists what both guarantee.
 """
 
 from __future__ import annotations
