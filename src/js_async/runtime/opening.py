@@ -1,7 +1,4 @@
-"""The seam: what a call returns that opens something.
-
-A module of its own, for editors: jedi takes every module named `_io` for the one of Python.
-"""
+"""The seam: what a call returns that opens something."""
 
 from __future__ import annotations
 

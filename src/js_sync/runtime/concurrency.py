@@ -1,8 +1,8 @@
 """The seam, first half: waiting, tasks and locks of the blocking twin, on threads.
 
-`js_async/runtime/concurrency.py` holds the same names in the same order on asyncio, as `socket_link.py` does for the
-second half, the bytes. A diff of the two pairs is the whole list of intended differences between
-the twins.
+`js_async/runtime/concurrency.py` holds the same names in the same order on asyncio, as
+`socket_link.py` does for the second half, the bytes. A diff of the two pairs is the whole list of
+intended differences between the twins.
 """
 
 from __future__ import annotations
