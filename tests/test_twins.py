@@ -184,7 +184,7 @@ COMPARES = ("js_async", "event loops")
 
 
 def test_no_word_of_the_other_twin_is_left() -> None:
-    for path in sorted((ROOT / "src/js_sync").glob("*.py")):
+    for path in sorted((ROOT / "src/js_sync").rglob("*.py")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             found = WORDS.search(line)
             compares = any(word in line for word in COMPARES) or "asyncio" in line

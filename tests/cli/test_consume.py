@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
-import twinstream.cli.message.consume
+import twinstream.cli.message.consume as consume_module
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 from twinstream.cli.groups import twinstream
@@ -169,7 +169,7 @@ def mortal() -> Iterator[NatsServer]:
 
 def after_print(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Let something happen when the first message is printed; message "two" is the last one."""
-    printing = twinstream.cli.message.consume._print
+    printing = consume_module._print
     once = iter([happens])
 
     def printed(message: js_sync.Message, *arguments: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
-import twinstream.cli.server.events
+import twinstream.cli.server.events as events_module
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 from twinstream.cli.groups import twinstream
@@ -71,7 +71,7 @@ def test_it_ends_when_nothing_comes(run: Run) -> None:
 
 def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server:
-        waits = twinstream.cli.server.events._next
+        waits = events_module._next
 
         def die(*arguments: Any) -> Any:
             server.kill()
@@ -86,7 +86,7 @@ def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server, Proxy(server.url) as proxy:
-        waits = twinstream.cli.server.events._next
+        waits = events_module._next
 
         def cut(source: js_sync.Events, *arguments: Any) -> Any:
             transport = source._transport
