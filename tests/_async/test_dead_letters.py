@@ -224,11 +224,11 @@ class Quick(js.DeadLetters):
 
     async def _keeper(self):
         config = evolve(self.names.keeper_config(), ack_wait=FAST)
-        return await self._jet.create_or_update_consumer(self.names.failures, config)
+        return await js.Consumer.create(self._api, self.names.failures, config, "")
 
 
 def quick(jet, source):
-    return Quick(jet, jet._api, jet.dead_letters(source).names, None)
+    return Quick(jet._api, jet.dead_letters(source).names, None)
 
 
 def by_seq(letter):

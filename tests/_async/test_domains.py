@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import once_writer
-from js_async.exactly_once.stream_guarantees import PromisedStreams
 from tests._async.flow import eventually
 from tests.conftest import VERSION
 from twinstream.core.exactly_once.conditional_write import Stored
@@ -96,7 +96,7 @@ async def test_what_another_domain_stored_is_not_taken_for_stored_once(leaf, nam
         await near.create_stream(config)
         await near.publish(f"{name}.earlier")
         stream = await far.create_stream(config)
-        writer = once_writer(far, PromisedStreams(far._api), name, by, 5)
+        writer = once_writer(far._api, SubjectWrites(far._api), name, by, 5)
         await writer.check()
         requests = [
             js.PublishRequest(subject=f"{name}.{at}", data=b"%d" % at, msg_id=str(at))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
+from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import once_writer
-from js_sync.exactly_once.stream_guarantees import PromisedStreams
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
 from twinstream.core.exactly_once.conditional_write import Stored
@@ -97,7 +97,7 @@ def test_what_another_domain_stored_is_not_taken_for_stored_once(leaf, name, by)
         near.create_stream(config)
         near.publish(f"{name}.earlier")
         stream = far.create_stream(config)
-        writer = once_writer(far, PromisedStreams(far._api), name, by, 5)
+        writer = once_writer(far._api, SubjectWrites(far._api), name, by, 5)
         writer.check()
         requests = [
             js.PublishRequest(subject=f"{name}.{at}", data=b"%d" % at, msg_id=str(at))

@@ -178,7 +178,7 @@ def after_print(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) 
         if message.data == b"two":
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(twinstream.cli.message.consume, "_print", printed)
+    monkeypatch.setattr(consume_module, "_print", printed)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -397,7 +397,7 @@ def test_what_others_have_by_now_is_not_given_back(
         eventually(lambda: message.is_late)
         raise BrokenPipeError
 
-    monkeypatch.setattr(twinstream.cli.message.consume, "_print", broken)
+    monkeypatch.setattr(consume_module, "_print", broken)
     monkeypatch.setattr(js_sync.Message, "nak", lambda message: returned.append(message))
     assert run("consume", filled, "w").exit_code == 1
     assert returned == []

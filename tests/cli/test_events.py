@@ -77,7 +77,7 @@ def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> No
             server.kill()
             return waits(*arguments)
 
-        monkeypatch.setattr(twinstream.cli.server.events, "_next", die)
+        monkeypatch.setattr(events_module, "_next", die)
         arguments = ["events", "--wait", "0.1", "--server", server.url]
         result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
@@ -95,7 +95,7 @@ def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None
             eventually(lambda: transport.epoch > before)
             return waits(source, *arguments)
 
-        monkeypatch.setattr(twinstream.cli.server.events, "_next", cut)
+        monkeypatch.setattr(events_module, "_next", cut)
         arguments = ["events", "--wait", "0.1", "--server", proxy.url]
         result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
-import twinstream.cli.server.health
+import twinstream.cli.server.health as health_module
 from tests.cli.output import Run, json_lines
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig
@@ -62,8 +62,8 @@ def test_a_watch_goes_on_after_looks_that_fail(
             told.append("error")
             server.start()
 
-        monkeypatch.setattr(twinstream.cli.server.health, "_show", show)
-        monkeypatch.setattr(twinstream.cli.server.health, "_tell", tell)
+        monkeypatch.setattr(health_module, "_show", show)
+        monkeypatch.setattr(health_module, "_tell", tell)
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5"]
         result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url, *more])
     assert result.exit_code == 0, result.output
@@ -82,7 +82,7 @@ def test_a_watch_whose_first_or_last_look_fails_ends_with_1(
 
         stop = threading.Event()
         monkeypatch.setattr(stop, "wait", lambda _: stop.set())
-        monkeypatch.setattr(twinstream.cli.server.health, "_show", show)
+        monkeypatch.setattr(health_module, "_show", show)
         monkeypatch.setattr(
             twinstream.cli.server.health, "asked_to_stop", lambda: nullcontext(stop)
         )
