@@ -441,7 +441,7 @@ def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
     command = [
         sys.executable,
         "-m",
-        "twinstream.cli.main",
+        "twinstream",
         "consume",
         filled,
         "tail",

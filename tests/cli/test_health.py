@@ -83,9 +83,7 @@ def test_a_watch_whose_first_or_last_look_fails_ends_with_1(
         stop = threading.Event()
         monkeypatch.setattr(stop, "wait", lambda _: stop.set())
         monkeypatch.setattr(health_module, "_show", show)
-        monkeypatch.setattr(
-            twinstream.cli.server.health, "asked_to_stop", lambda: nullcontext(stop)
-        )
+        monkeypatch.setattr(health_module, "asked_to_stop", lambda: nullcontext(stop))
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5", "--json"]
         result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url])
     assert result.exit_code == 1

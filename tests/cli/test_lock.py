@@ -76,7 +76,7 @@ def ending(
         [
             sys.executable,
             "-m",
-            "twinstream.cli.main",
+            "twinstream",
             "lock",
             *arguments,
             f"trap '' TERM; {script}",
