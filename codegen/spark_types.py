@@ -44,7 +44,9 @@ from typing import Final
 from js_spark.event import Event
 from js_spark.fields import (
     BOOLEAN,
+    DATE,
     DOUBLE,
+    FLOAT,
     INTEGER,
     LONG,
     STRING,
@@ -61,7 +63,9 @@ from js_spark.fields import (
 
 SCALARS: dict[DataType, str] = {
     fields.BOOLEAN: "BOOLEAN",
+    fields.DATE: "DATE",
     fields.DOUBLE: "DOUBLE",
+    fields.FLOAT: "FLOAT",
     fields.INTEGER: "INTEGER",
     fields.LONG: "LONG",
     fields.STRING: "STRING",
@@ -153,10 +157,12 @@ class Writer:
             words.append(json.dumps(comment, ensure_ascii=False))
         if fields.is_json(field):
             return f"json_text({', '.join([*words, 'must_exist=True'] if needed else words)})"
+        exact = ["exact=True"] if fields.is_exact(field) else []
         if not needed:
-            return f"optional({', '.join(words)})"
+            return f"optional({', '.join([*words, *exact])})"
         if fields.is_nullable(field):
             words.append("nullable=True")
+        words += exact
         return f"required({', '.join(words)})"
 
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegralType, StructField, St
 from js_spark import fields
 from js_spark.convert import Take, member_converter
 from js_spark.cut import CutMember, Cutter
+from js_spark.digits import LongNumbers, exact_names
 from js_spark.json_text import to_json, to_json_each
 from js_spark.misfit import Extras, Misfit
 from js_spark.refusal import Refused
@@ -73,6 +74,9 @@ class ArrowJson:
         self._keep_extras: Final = keep_extras
         self._columns: Final = columns
         self._odd_integers: Final = _odd_integers(columns)
+        self._long_numbers: Final = LongNumbers(
+            exact_names(StructType([f for f in columns if f.name not in cuts]))
+        )
         self._cutter: Final = Cutter(cuts) if cuts else None
         parsed = [pa.field(f.name, parsed_type(f.dataType)) for f in columns if f.name not in cuts]
         self._parse: Final = pj.ParseOptions(
@@ -88,6 +92,8 @@ class ArrowJson:
         if not pc.all(framed).as_py():
             raise Refused(pc.indices_nonzero(pc.invert(framed)).to_pylist())
         lines = _lines(payloads)
+        if changed := self._long_numbers.rows(payloads, lines):
+            raise Refused(changed)
         if self._cutter is None:
             _check_utf8(payloads, lines)
             table = self._read(lines, payloads)

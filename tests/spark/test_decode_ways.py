@@ -46,9 +46,10 @@ def members(draw: st.DrawFn, kinds: st.SearchStrategy[DataType]) -> StructField:
     if draw(st.integers(0, 5)) == 0:
         return fields.json_text(name, must_exist=draw(st.booleans()))
     kind = draw(kinds)
+    exact = draw(st.booleans())
     if draw(st.integers(0, 3)):
-        return fields.optional(name, kind)
-    return fields.required(name, kind, nullable=draw(st.booleans()))
+        return fields.optional(name, kind, exact=exact)
+    return fields.required(name, kind, nullable=draw(st.booleans()), exact=exact)
 
 
 def records(kinds: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
@@ -114,8 +115,11 @@ def messages(columns: StructType, *, added: bool = False) -> st.SearchStrategy[d
     return st.fixed_dictionaries(given_, optional=others)
 
 
+LONG = {5: "0.50000000000000001", 6: "0.30000000000000004", 7: "0.12345678901234567"}
+
+
 def written(message: object, style: int) -> bytes:
-    """Return a message as text: with and without blanks, escapes and names that are there twice."""
+    """Return a message as text: with blanks, escapes, long numbers or names that are there twice."""
     if style == 1:
         return json.dumps(message, indent=1).encode()
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
@@ -125,6 +129,8 @@ def written(message: object, style: int) -> bytes:
         return text[:-1].encode()
     if style == 4:
         return (text[:-1] + ',"a":1,"x":1}').encode()
+    if style in LONG:
+        return text.replace("0.5", LONG[style]).encode()
     return text.encode()
 
 
