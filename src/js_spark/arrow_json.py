@@ -144,12 +144,12 @@ class ArrowJson:
             member.check()
         if not self._keep_extras:
             return shaped, pa.nulls(found.size, pa.string())
-        rows = {name: each.rows(_column(table, name), text) for name, each in others.items()}
+        places = {name: each.rows(_column(table, name), text) for name, each in others.items()}
         if len(others) == 1 and not found.has_nested:
             ((name, member),) = others.items()
-            return shaped, _only(name, member, rows[name], found.size)
+            return shaped, _only(name, member, places[name], found.size)
         for name, member in others.items():
-            found.add(member, name, rows[name])
+            found.add(member, name, places[name])
         return shaped, found.extras()
 
     def _converted(

@@ -24,21 +24,19 @@ def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
     simple = pc.match_substring_regex(objects, _SIMPLE)
     if not pc.all(simple).as_py():
         objects = objects.filter(simple)
-    maps = _split(objects)
-    if _has_twice(maps):
-        return maps.slice(0, 0), [*range(len(texts))]
+    both = _split(objects)
+    at = _steps(len(both.values) // 2)
+    names, values = both.values.take(at), both.values.take(pc.add(at, 1))
+    if _is_twice(names, pc.list_parent_indices(both).take(at)):
+        return pa.nulls(0, TEXT_MAP), [*range(len(texts))]
+    maps = pa.MapArray.from_arrays(pc.divide(both.offsets, 2), names, values)
     return maps, pc.indices_nonzero(pc.invert(simple)).to_pylist()
 
 
-def _split(objects: pa.Array) -> pa.Array:
+def _split(objects: pa.Array) -> pa.ListArray:
+    """Return the names and texts of each object in turns."""
     inner = pc.utf8_slice_codeunits(objects, 2, -2)  # between the outermost quotes
-    both = pc.split_pattern(pc.replace_substring(inner, '":"', '","'), '","')
-    names = _steps(len(both.values) // 2)
-    return pa.MapArray.from_arrays(
-        pc.divide(both.offsets, 2),
-        both.values.take(names),
-        both.values.take(pc.add(names, 1)),
-    )
+    return pc.split_pattern(pc.replace_substring(inner, '":"', '","'), '","')
 
 
 def _steps(size: int) -> pa.Array:
@@ -47,9 +45,8 @@ def _steps(size: int) -> pa.Array:
     return pc.subtract(pc.cumulative_sum(twos), 2)
 
 
-def _has_twice(maps: pa.Array) -> bool:
-    """Tell whether a map has two members of one name."""
-    names = maps.keys.dictionary_encode()
-    owners = pc.list_parent_indices(maps.cast(pa.list_(maps.type.field(0))))
-    marks = pc.add(pc.multiply(owners, len(names.dictionary)), names.indices)
+def _is_twice(names: pa.Array, owners: pa.Array) -> bool:
+    """Tell whether an owner has a name twice."""
+    known = names.dictionary_encode()
+    marks = pc.add(pc.multiply(owners, len(known.dictionary)), known.indices)
     return bool(pc.count_distinct(marks).as_py() != len(names))
