@@ -316,6 +316,24 @@ def test_maps_of_texts_are_as_if_read_alone(text: str) -> None:
         assert_same(decoder, [*others, unusual, *others] * 10)
 
 
+def test_only_unusual_maps_are_converted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = fields.record(fields.optional("labels", fields.map_of(fields.STRING)))
+    decoder = JsonDecoder(columns)
+    texts = ['{"k":"v","l":"w"}', "{}", "null", '{"k": "v"}', '{"k":null}']
+    messages = [b'{"labels":%s}' % text.encode() for text in [texts[0]] * 1000 + texts]
+    assert decoder._fast is not None
+    take = decoder._fast._takes["labels"]
+    taken: list[dict[str, object]] = []
+
+    def counting(record: dict[str, object], extras: dict[str, object]) -> object:
+        taken.append(record)
+        return take(record, extras)
+
+    monkeypatch.setitem(decoder._fast._takes, "labels", counting)
+    assert_same(decoder, messages)
+    assert len(taken) == 4
+
+
 def test_names_that_are_data_are_not_learned_without_end() -> None:
     decoder = JsonDecoder(ORDER)
     for start in range(0, 1000, 100):
