@@ -333,8 +333,26 @@ def _types_of(words: Schema, where: str) -> frozenset[str] | None:
     values = _values(words)
     if not values:
         return None
-    names = {bool: "boolean", dict: "object", float: "number", int: "integer", list: "array"}
-    return frozenset("null" if each is None else names.get(type(each), "string") for each in values)
+    return frozenset(map(_type_of, values))
+
+
+def _type_of(value: object) -> str:
+    """Return the name of the type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "string"
 
 
 def _values(words: Schema) -> list[object] | None:

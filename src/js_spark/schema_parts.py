@@ -7,6 +7,7 @@ united, types and bounds are narrowed. `anyOf` and `oneOf` are alternatives and 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import UnionType
 from typing import Final, TypeAlias, cast
 
 from attrs import frozen
@@ -111,17 +112,18 @@ def _both(word: str, first: object, second: object, where: str) -> object:
         case "items" | "additionalProperties":
             return False if first is False or second is False else {"allOf": [first, second]}
         case "minimum" | "exclusiveMinimum" | "multipleOf":
-            return max(first, second) if _are_numbers(first, second) else first  # type: ignore[call-overload]
+            return max(first, second) if _are(int | float, first, second) else first  # type: ignore[call-overload]
         case "maximum" | "exclusiveMaximum":
-            return min(first, second) if _are_numbers(first, second) else first  # type: ignore[call-overload]
-        case "enum" if isinstance(first, list) and isinstance(second, list):
-            return [each for each in cast(list[object], first) if each in second]
+            return min(first, second) if _are(int | float, first, second) else first  # type: ignore[call-overload]
+        case "enum" if _are(list, first, second):
+            others = cast(list[object], second)
+            return [each for each in cast(list[object], first) if each in others]
         case _:
             return first
 
 
-def _are_numbers(*values: object) -> bool:
-    return all(isinstance(each, int | float) for each in values)
+def _are(kind: type | UnionType, *values: object) -> bool:
+    return all(isinstance(each, kind) for each in values)
 
 
 def _united(first: object, second: object, where: str) -> Schema:
