@@ -45,7 +45,9 @@ from typing import Final
 from twinstream.spark.decode.event import Event
 from twinstream.spark.decode.fields import (
     BOOLEAN,
+    DATE,
     DOUBLE,
+    FLOAT,
     INTEGER,
     LONG,
     STRING,
@@ -62,7 +64,9 @@ from twinstream.spark.decode.fields import (
 
 SCALARS: dict[DataType, str] = {
     fields.BOOLEAN: "BOOLEAN",
+    fields.DATE: "DATE",
     fields.DOUBLE: "DOUBLE",
+    fields.FLOAT: "FLOAT",
     fields.INTEGER: "INTEGER",
     fields.LONG: "LONG",
     fields.STRING: "STRING",
@@ -154,10 +158,12 @@ class Writer:
             words.append(json.dumps(comment, ensure_ascii=False))
         if fields.is_json(field):
             return f"json_text({', '.join([*words, 'must_exist=True'] if needed else words)})"
+        exact = ["exact=True"] if fields.is_exact(field) else []
         if not needed:
-            return f"optional({', '.join(words)})"
+            return f"optional({', '.join([*words, *exact])})"
         if fields.is_nullable(field):
             words.append("nullable=True")
+        words += exact
         return f"required({', '.join(words)})"
 
 

@@ -216,6 +216,102 @@ def test_numbers_are_exact_or_misfits(kind: DataType, text: str, expected: objec
         assert found.rows.to_pylist() == [{"n": expected}]
 
 
+def amounts(*texts: str, kind: DataType = fields.DOUBLE, exact: bool = True) -> Decoded:
+    """Decode messages that have these texts for a number."""
+    decoder = JsonDecoder(fields.record(fields.optional("n", kind, exact=exact)))
+    found = decoder.decode(column([b'{"n":%s}' % text.encode() for text in texts]))
+    assert (
+        found.misfits
+        == decoder._one_by_one(column([b'{"n":%s}' % t.encode() for t in texts])).misfits
+    )
+    return found
+
+
+KEPT = [
+    "0.1",
+    "1.50",
+    "0.30000000000000004",
+    "0.10000000000000001",
+    "0.1000000000000000055511151231257827",
+    "9007199254740992",
+    "100000000000000000000000.0",
+    "5e-324",
+    "0.00000000000000000000",
+    "-1E+22",
+]
+CHANGED = [
+    "9007199254740993",
+    "100000000000000001",
+    "999999999999999.99",
+    "0.1000000000000000000001",
+    "-123456789.12345678901",
+    "12345678901234567890e-19",
+    "1e-400",
+    "1.23456e-320",
+]
+
+
+@pytest.mark.parametrize("text", CHANGED)
+def test_a_number_that_a_double_changes_does_not_fit(text: str) -> None:
+    found = amounts("1.5", text, "2.5")
+    assert list(found.misfits) == [1]
+    assert found.misfits[1].endswith("has digits that a double would lose")
+    assert [row and row["n"] for row in found.rows.to_pylist()] == [1.5, None, 2.5]
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_a_number_that_a_double_keeps_fits(text: str) -> None:
+    found = amounts(text)
+    assert found.rows.to_pylist() == [{"n": float(text)}]
+
+
+@pytest.mark.parametrize("text", CHANGED)
+def test_a_number_is_rounded_where_that_is_asked_for(text: str) -> None:
+    assert amounts(text, exact=False).rows.to_pylist() == [{"n": float(text)}]
+
+
+@pytest.mark.parametrize("text", ["[1.5,%s]", "[ 0.25 , null, %s ]", "[%s]", "[1e-300,%s,1]"])
+def test_numbers_of_arrays_are_exact(text: str) -> None:
+    kind = fields.array_of(fields.DOUBLE)
+    fine = [text % "1.5", "[]", "null", text % "0.30000000000000004"]
+    found = amounts(*fine, text % CHANGED[0], *fine, kind=kind)
+    assert list(found.misfits) == [4]
+    assert found.misfits[4].startswith("n[]: 9007199254740993 has digits")
+    nested = amounts(
+        "[" + text % "1" + "]", "[" + text % CHANGED[0] + "]", kind=fields.array_of(kind)
+    )
+    assert list(nested.misfits) == [1]
+
+
+def test_numbers_of_maps_and_records_are_exact() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "in": {"type": "object", "properties": {"n": {"type": "number"}}},
+            "by": {"type": "object", "additionalProperties": {"type": "number"}},
+        },
+    }
+    messages = [
+        b'{"in":{"n":%s}}',
+        b'{"by":{"x":%s}}',
+        b'{"in":{"\\u006e":%s}}',
+        b'{"in":{"n" : %s}}',
+    ]
+    found = JsonDecoder(struct_of(schema)).decode(
+        column([m % t for m in messages for t in (b"0.5", b"9007199254740993")])
+    )
+    assert sorted(found.misfits) == [1, 3, 5, 7]
+    assert found.misfits[3].startswith("by.*: 9007199254740993")
+
+
+def test_long_numbers_that_are_exact_stay_on_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = JsonDecoder(fields.record(fields.optional("n", fields.DOUBLE, exact=True)))
+    monkeypatch.setattr(decoder, "_one_by_one", None)
+    numbers = [1 / each for each in range(1, 1000)]
+    found = decoder.decode(column([b'{"n":%s}' % repr(each).encode() for each in numbers]))
+    assert [row["n"] for row in found.rows.to_pylist()] == numbers
+
+
 def test_members_without_a_column_keep_their_digits() -> None:
     extra = b'{"id":"1","total":1,"x":1e400,"y":[0.12345678901234567890,{"z":1.50}],"u":"\xc3\xbc"}'
     found = decode(extra)

@@ -46,9 +46,10 @@ def members(draw: st.DrawFn, kinds: st.SearchStrategy[DataType]) -> StructField:
     if draw(st.integers(0, 5)) == 0:
         return fields.json_text(name, must_exist=draw(st.booleans()))
     kind = draw(kinds)
+    exact = draw(st.booleans())
     if draw(st.integers(0, 3)):
-        return fields.optional(name, kind)
-    return fields.required(name, kind, nullable=draw(st.booleans()))
+        return fields.optional(name, kind, exact=exact)
+    return fields.required(name, kind, nullable=draw(st.booleans()), exact=exact)
 
 
 def records(kinds: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
@@ -114,8 +115,11 @@ def messages(columns: StructType, *, added: bool = False) -> st.SearchStrategy[d
     return st.fixed_dictionaries(given_, optional=others)
 
 
+LONG = {5: "0.50000000000000001", 6: "0.30000000000000004", 7: "0.12345678901234567"}
+
+
 def written(message: object, style: int) -> bytes:
-    """Return a message as text: with and without blanks, escapes and names that are there twice."""
+    """Return a message as text: with blanks, escapes, long numbers or doubled names."""
     if style == 1:
         return json.dumps(message, indent=1).encode()
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
@@ -125,6 +129,8 @@ def written(message: object, style: int) -> bytes:
         return text[:-1].encode()
     if style == 4:
         return (text[:-1] + ',"a":1,"x":1}').encode()
+    if style in LONG:
+        return text.replace("0.5", LONG[style]).encode()
     return text.encode()
 
 
@@ -244,6 +250,88 @@ def test_what_all_messages_have_is_learned(change: Change, monkeypatch: pytest.M
     assert sum(sizes) <= 20
     monkeypatch.undo()
     assert_same(decoder, messages)
+
+
+WRITTEN = [
+    '{"a": 1}',
+    '{"a":1 }',
+    '{ "a":1}',
+    '{"a":1,\n"b":2}',
+    '{"a":"x, y: z"}',
+    '{"a":1e5,"b":"x"}',
+    '{"a":"b","c":-2E-3}',
+    '{"a":0.0000001}',
+    '{"a":-0.00000010,"b":0.000001}',
+    '{"a":-0,"b":-0.0,"c":1.50}',
+    '{"a":12345678901234567890.12345678901234567890}',
+    '{"a":"ü\u2028\u00a0"}',
+    '{"a":"1e5","b":":2e5"}',
+    '{"a":"}{"}',
+    '{"a":1,"a":2}',
+    '{"a":1 "b":2}',
+    '{"a":1e99999}',
+    '{"a":"\t"}',
+    '{"a":nul}',
+    '{"a":01}',
+    "{}",
+    "-0",
+    "1.50",
+    '"x y"',
+    "null",
+    "[1, 2]",
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+@pytest.mark.parametrize("name", ["any", "meta", "labels"])
+def test_values_that_were_cut_are_as_if_read_alone(text: str, name: str) -> None:
+    usual_text = b'{"id":1,"%s":{"k":"v","x":"y"}}' % name.encode()
+    unusual = b'{"id":2,"%s":%s}' % (name.encode(), text.encode())
+    decoder = JsonDecoder(WIDE)
+    for messages in ([usual_text] * 40, [usual_text] * 20 + [unusual] * 20, [unusual] * 40):
+        assert_same(decoder, messages)
+
+
+MAPS = [
+    '{"k":"v"}',
+    '{"k":"v","l":"","":"x"}',
+    '{"k":"v","k":"w"}',
+    '{"k":null}',
+    '{"k":"v" ,"l":"w"}',
+    '{"k":"v"},{"l":"w"}',
+    '{"k":","}',
+    '{"k":"},{"}',
+    '{"k:":"v"}',
+    '{"k":"v";"l":"w"}',
+    '{"k":"v","l"}',
+]
+
+
+@pytest.mark.parametrize("text", MAPS)
+def test_maps_of_texts_are_as_if_read_alone(text: str) -> None:
+    decoder = JsonDecoder(WIDE)
+    usual_text, none = b'{"id":1,"labels":{"k":"v"}}', b'{"id":3,"labels":null}'
+    unusual = b'{"id":2,"labels":%s}' % text.encode()
+    for others in ([usual_text], [usual_text, b'{"id":2}'], [usual_text, none], [unusual]):
+        assert_same(decoder, [*others, unusual, *others] * 10)
+
+
+def test_only_unusual_maps_are_converted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = fields.record(fields.optional("labels", fields.map_of(fields.STRING)))
+    decoder = JsonDecoder(columns)
+    texts = ['{"k":"v","l":"w"}', "{}", "null", '{"k": "v"}', '{"k":null}']
+    messages = [b'{"labels":%s}' % text.encode() for text in [texts[0]] * 1000 + texts]
+    assert decoder._fast is not None
+    take = decoder._fast._takes["labels"]
+    taken: list[dict[str, object]] = []
+
+    def counting(record: dict[str, object], extras: dict[str, object]) -> object:
+        taken.append(record)
+        return take(record, extras)
+
+    monkeypatch.setitem(decoder._fast._takes, "labels", counting)
+    assert_same(decoder, messages)
+    assert len(taken) == 4
 
 
 def test_names_that_are_data_are_not_learned_without_end() -> None:

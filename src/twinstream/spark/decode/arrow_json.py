@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +15,13 @@ from pyspark.sql.types import ArrayType, DataType, IntegralType, StructField, St
 
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.convert import Take, member_converter
-from twinstream.spark.decode.cut_members import CutMember, Cutter
-from twinstream.spark.decode.json_text import to_json, to_json_each
+from twinstream.spark.decode.cut_members import CutMember, Cutter, NotSimple
+from twinstream.spark.decode.digits import LongNumbers, exact_names
+from twinstream.spark.decode.json_text import to_json, to_json_as_written, to_json_each
 from twinstream.spark.decode.misfit import Extras, Misfit
 from twinstream.spark.decode.refusal import Refused
 from twinstream.spark.decode.shapes import Shape, arrow_type, parsed_type, shape_of
+from twinstream.spark.decode.text_maps import TEXT_MAP, text_maps
 
 __all__ = ["ArrowJson", "member_names"]
 
@@ -37,7 +38,6 @@ _BEGINS: Final = {
 }
 """How a value of each of the reader's kinds begins."""
 
-_TEXTS: Final = pa.map_(pa.string(), pa.string())
 _FEW: Final = 64
 """A number of members that less than one message in so many has is unusual."""
 
@@ -67,12 +67,12 @@ class ArrowJson:
         self._takes: Final[dict[str, Take]] = {
             f.name: member_converter(f, lenient=lenient) for f in columns if f.name in cuts
         }
-        self._others: Final[frozenset[str]] = (
-            frozenset(cuts).difference(self._names) if keep_extras else frozenset()
-        )
         self._keep_extras: Final = keep_extras
         self._columns: Final = columns
         self._odd_integers: Final = _odd_integers(columns)
+        self._long_numbers: Final = LongNumbers(
+            exact_names(StructType([f for f in columns if f.name not in cuts]))
+        )
         self._cutter: Final = Cutter(cuts) if cuts else None
         parsed = [pa.field(f.name, parsed_type(f.dataType)) for f in columns if f.name not in cuts]
         self._parse: Final = pj.ParseOptions(
@@ -88,14 +88,28 @@ class ArrowJson:
         if not pc.all(framed).as_py():
             raise Refused(pc.indices_nonzero(pc.invert(framed)).to_pylist())
         lines = _lines(payloads)
+        if changed := self._long_numbers.rows(payloads, lines):
+            raise Refused(changed)
         if self._cutter is None:
             _check_utf8(payloads, lines)
             table = self._read(lines, payloads)
             return self._rows(table, {}), pa.nulls(len(payloads), pa.string())
         text = _text(lines)
-        cut, members = self._cutter.cut(text)
-        table = self._read(pa.py_buffer(cut), payloads)
-        return self._with_members(table, members, text)
+        try:
+            return self._cut(text, payloads, in_bulk=True)
+        except NotSimple:
+            return self._cut(text, payloads, in_bulk=False)
+
+    def _cut(self, text: str, payloads: pa.Array, *, in_bulk: bool) -> tuple[pa.Array, pa.Array]:
+        assert self._cutter is not None
+        cut, members = self._cutter.cut(text, in_bulk=in_bulk)
+        try:
+            table = self._read(pa.py_buffer(cut), payloads)
+            return self._with_members(table, members, text)
+        except Refused:
+            for member in members.values():
+                member.check()
+            raise
 
     def _read(self, lines: pa.Buffer, payloads: pa.Array) -> pa.Table:
         """Parse all payloads as one text of lines.
@@ -121,42 +135,51 @@ class ArrowJson:
         for spec in self._columns:
             if spec.name in self._takes:
                 rows = members[spec.name].rows(_column(table, spec.name), text)
-                made[spec.name] = self._converted(spec, rows, members[spec.name].values, found)
+                made[spec.name] = self._converted(spec, rows, members[spec.name], found)
         if found.bad:
             raise Refused(found.bad)
         shaped = self._rows(table, made)
-        for name in self._others:
-            found.add(members[name], name, members[name].rows(_column(table, name), text))
-        return shaped, found.extras() if self._keep_extras else pa.nulls(found.size, pa.string())
+        others = {name: each for name, each in members.items() if name not in self._takes}
+        for member in others.values():
+            member.check()
+        if not self._keep_extras:
+            return shaped, pa.nulls(found.size, pa.string())
+        places = {name: each.rows(_column(table, name), text) for name, each in others.items()}
+        if len(others) == 1 and not found.has_nested:
+            ((name, member),) = others.items()
+            return shaped, _only(name, member, places[name], found.size)
+        for name, member in others.items():
+            found.add(member, name, places[name])
+        return shaped, found.extras()
 
     def _converted(
-        self, spec: StructField, rows: Sequence[int], values: list[object], found: _Found
+        self, spec: StructField, rows: Sequence[int], member: CutMember, found: _Found
     ) -> pa.Array:
         """Return a column of values that were cut."""
         take, name, kind = self._takes[spec.name], spec.name, arrow_type(spec.dataType)
-        column: list[object] = [None] * found.size
         if len(rows) < found.size and not _takes_nothing(take):
             found.bad.extend(set(range(found.size)).difference(rows))
         if fields.is_json(spec) and fields.is_nullable(spec):
             try:
-                for row, each in zip(rows, to_json_each(values), strict=True):
-                    column[row] = each
+                return _placed(_texts(member), rows, found.size)
             except Misfit:
                 pass  # found below
-            else:
-                return pa.array(column, kind)
-        if kind.equals(_TEXTS) and (made := _text_maps(rows, values, found.size)) is not None:
-            return made
+        done, left = None, [*range(len(rows))]
+        if kind.equals(TEXT_MAP) and member.texts:
+            done, left = text_maps(member.texts)
+        column: list[object] = []
         inner: Extras = {}
-        for row, value in zip(rows, values, strict=True):
+        for at, value in zip(left, member.values_at(left), strict=True):
             try:
-                column[row] = take({name: value}, inner)
+                column.append(take({name: value}, inner))
             except Misfit:
-                found.bad.append(row)
+                column.append(None)
+                found.bad.append(rows[at])
             if inner:
-                found.nested(row).update(inner)
+                found.nested(rows[at]).update(inner)
                 inner = {}
-        return pa.array(column, kind)
+        made = pa.array(column, kind)
+        return _placed(made if done is None else _joined(done, made, left), rows, found.size)
 
     def _refusal(self, error: str, payloads: pa.Array) -> Refused:
         """Return a refusal that points at the messages that the reader's error is about."""
@@ -189,6 +212,11 @@ class _Found:
         self._extras: dict[int, Extras] = {}
         self._others: list[tuple[int, int, str, object]] = []
 
+    @property
+    def has_nested(self) -> bool:
+        """Whether members have extras within them."""
+        return bool(self._extras)
+
     def nested(self, row: int) -> Extras:
         """Return the extras of a row to add to."""
         return self._extras.setdefault(row, {})
@@ -196,8 +224,8 @@ class _Found:
     def add(self, member: CutMember, name: str, rows: Sequence[int]) -> None:
         """Add a member that has no column."""
         self._others.extend(
-            (row, start, name, value)
-            for row, start, value in zip(rows, member.starts, member.values, strict=True)
+            (row, rank, name, value)
+            for row, rank, value in zip(rows, member.ranks, member.values, strict=True)
         )
 
     def extras(self) -> pa.Array:
@@ -216,23 +244,44 @@ class _Found:
         return pa.array(texts, pa.string())
 
 
-def _text_maps(rows: Sequence[int], values: Sequence[object], size: int) -> pa.Array | None:
-    """Return maps of texts at once, or nothing if a value is anything else."""
-    maps = [cast(dict[str, object], each) for each in values if isinstance(each, dict)]
-    if len(maps) != len(values):
-        return None
-    starts: list[int | None] = [None] * (size + 1)
-    starts[size] = 0
-    for row, start in zip([*rows, size], accumulate(map(len, maps), initial=0), strict=True):
-        starts[row] = start
+def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
+    """Return the text of each row's extras where these are one member."""
     try:
-        return pa.MapArray.from_arrays(
-            pa.array(starts, pa.int32()),
-            pa.array(chain.from_iterable(maps), pa.string()),
-            pa.array(chain.from_iterable(each.values() for each in maps), pa.string()),
-        )
-    except (pa.ArrowException, UnicodeEncodeError):
-        return None
+        texts = _texts(member)
+    except Misfit:
+        pairs = zip(rows, member.values, strict=True)
+        raise Refused([row for row, value in pairs if not _has_text(value)]) from None
+    extras = pc.binary_join_element_wise(f"{{{to_json(name)}:", texts, "}", "")
+    return _placed(extras, rows, size)
+
+
+def _texts(member: CutMember) -> pa.Array:
+    """Return JSON text of each value."""
+    if member.texts:
+        return to_json_as_written(member.texts, member.values)
+    return pa.array(to_json_each(member.values), pa.string())
+
+
+def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array:
+    """Return both arrays as one in which the others have the given places."""
+    if not places:
+        return some
+    order: list[int | None] = [None] * (len(some) + len(others))
+    for at, place in enumerate(places, len(some)):
+        order[place] = at
+    rest = iter(range(len(some)))
+    found = [next(rest) if at is None else at for at in order]
+    return pa.concat_arrays([some, others]).take(pa.array(found, pa.int64()))
+
+
+def _placed(values: pa.Array, rows: Sequence[int], size: int) -> pa.Array:
+    """Return an array that has values in the given rows only."""
+    if len(rows) == size:
+        return values
+    places: list[int | None] = [None] * size
+    for at, row in enumerate(rows):
+        places[row] = at
+    return values.take(pa.array(places, pa.int64()))
 
 
 def _has_text(value: object) -> bool:

@@ -66,14 +66,14 @@ class _Compiler:
     def __init__(self, lenient: bool) -> None:
         self._lenient = lenient
 
-    def compile(self, kind: DataType, where: str) -> Converter:
+    def compile(self, kind: DataType, where: str, *, exact: bool = False) -> Converter:
         match kind:
             case StructType():
                 return self._record(kind, where)
             case ArrayType():
-                return self._array(kind, where)
+                return self._array(kind, where, exact)
             case MapType():
-                return self._map(kind, where)
+                return self._map(kind, where, exact)
             case StringType():
                 return scalars.text_or_json(where) if self._lenient else scalars.text(where)
             case ByteType() | ShortType() | IntegerType() | LongType():
@@ -81,7 +81,7 @@ class _Compiler:
             case DecimalType():
                 return scalars.decimal(where, kind)
             case DoubleType() | FloatType():
-                return scalars.number(where, single=isinstance(kind, FloatType))
+                return scalars.number(where, single=isinstance(kind, FloatType), exact=exact)
             case BooleanType():
                 return scalars.boolean(where)
             case TimestampType():
@@ -115,7 +115,9 @@ class _Compiler:
     def member(self, field: StructField, where: str) -> Take:
         name, path = field.name, field.name if where == _MESSAGE else f"{where}.{field.name}"
         convert = (
-            scalars.json_column if fields.is_json(field) else self.compile(field.dataType, path)
+            scalars.json_column
+            if fields.is_json(field)
+            else self.compile(field.dataType, path, exact=fields.is_exact(field))
         )
         needed, nullable = fields.is_required(field), fields.is_nullable(field)
         nests = _nests(field.dataType)
@@ -138,8 +140,8 @@ class _Compiler:
 
         return take
 
-    def _array(self, kind: ArrayType, where: str) -> Converter:
-        convert = self.compile(kind.elementType, f"{where}[]")
+    def _array(self, kind: ArrayType, where: str, exact: bool) -> Converter:
+        convert = self.compile(kind.elementType, f"{where}[]", exact=exact)
         nests = _nests(kind.elementType)
 
         def convert_all(value: object, extras: Extras) -> object:
@@ -156,10 +158,10 @@ class _Compiler:
 
         return convert_all
 
-    def _map(self, kind: MapType, where: str) -> Converter:
+    def _map(self, kind: MapType, where: str, exact: bool) -> Converter:
         if not isinstance(kind.keyType, StringType):
             raise SchemaError(f"{where}: the keys of a map from JSON are text")
-        convert = self.compile(kind.valueType, f"{where}.*")
+        convert = self.compile(kind.valueType, f"{where}.*", exact=exact)
         nests = _nests(kind.valueType)
 
         def convert_all(value: object, extras: Extras) -> object:

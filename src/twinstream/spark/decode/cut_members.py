@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import field, frozen
 
 from twinstream.spark.decode.json_text import value_at, values_of
 from twinstream.spark.decode.misfit import Misfit
 from twinstream.spark.decode.refusal import Refused
 
-__all__ = ["CutMember", "Cutter", "can_cut"]
+__all__ = ["CutMember", "Cutter", "NotSimple", "can_cut"]
 
 _NAME: Final = re.compile(r"\w[\w .$@/-]*")
 _BLANK: Final = r"[ \t\r\n]*"
@@ -46,33 +45,79 @@ def can_cut(name: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
-@frozen
-class CutMember:
-    """The values of one name in the order of the text, and where each begins."""
+class NotSimple(Exception):
+    """A text that was taken for one value is none."""
 
-    first: int
-    values: list[object] = field(factory=list[object])
-    starts: list[int] = field(factory=list[int])
+
+class CutMember:
+    """The values of one name in the order of the text.
+
+    Numbers from ``first`` on are in their place. ``ranks`` are their positions among all values
+    that were cut, ``starts`` the places of all these in the text. ``texts`` are the values as they
+    were written, where these were cut in bulk.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        ranks: Sequence[int],
+        starts: Callable[[], Sequence[int]],
+        *,
+        texts: Sequence[str] = (),
+        values: list[object] | None = None,
+    ) -> None:
+        self.first: Final = first
+        self.ranks: Final = ranks
+        self.texts: Final = texts
+        self._starts: Final = starts
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def values(self) -> list[object]:
+        """The parsed values; raises `NotSimple` if a text is not one value."""
+        if self._values is None:
+            self._values = _read(self.texts)
+        return self._values
+
+    def values_at(self, places: Sequence[int]) -> list[object]:
+        """Return some of the values, as `values` does."""
+        if self._values is None and len(places) < len(self):
+            return _read([self.texts[at] for at in places])
+        return [self.values[at] for at in places]
+
+    def check(self) -> None:
+        """Raise `NotSimple` if a text is not one value."""
+        _ = self.values
 
     def rows(self, numbers: pa.Array, text: str) -> Sequence[int]:
         """Return the row of each value; raise `Refused` if a number is astray."""
-        size = len(self.values)
-        expected = pa.array(range(self.first, self.first + size), pa.int64())
+        expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
         if not numbers.drop_null().equals(expected):
             raise Refused(self._astray(numbers, text))
-        return range(size) if not numbers.null_count else _valid_rows(numbers)
+        return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
 
     def _astray(self, numbers: pa.Array, text: str) -> list[int]:
         """Return the messages whose values are not in the column, and those of other numbers."""
         found: list[int | None] = numbers.to_pylist()
-        lost = set(range(self.first, self.first + len(self.values))).difference(found)
-        rows = {text.count("\n", 0, self.starts[number - self.first]) for number in lost}
+        lost = set(range(self.first, self.first + len(self))).difference(found)
+        starts = self._starts()
+        rows = {text.count("\n", 0, starts[self.ranks[each - self.first]]) for each in lost}
         rows.update(
             row
             for row, number in enumerate(found)
-            if number is not None and not 0 <= number - self.first < len(self.values)
+            if number is not None and not 0 <= number - self.first < len(self)
         )
         return sorted(row for row in rows if row < len(found))
+
+
+def _read(texts: Sequence[str]) -> list[object]:
+    try:
+        return values_of(texts)
+    except (Misfit, ValueError, RecursionError):
+        raise NotSimple from None
 
 
 def _valid_rows(numbers: pa.Array) -> list[int]:
@@ -89,60 +134,76 @@ class Cutter:
         self._key: Final = re.compile(rf'"({either})"{_BLANK}:{_BLANK}')
         self._simple: Final = re.compile(rf'("(?:{either})"{_BLANK}:{_BLANK})({_SIMPLE})?')
 
-    def cut(self, text: str) -> tuple[bytes, dict[str, CutMember]]:
+    def cut(self, text: str, *, in_bulk: bool = True) -> tuple[bytes, dict[str, CutMember]]:
         """Return the text with numbers, and what was cut.
 
         Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot
-        read.
+        read. Values that were cut in bulk are read later; if that raises `NotSimple`, cut again
+        without ``in_bulk``.
         """
-        members = {name: CutMember(secrets.randbits(60)) for name in self._names}
-        pieces = self._in_bulk(text, members) or self._one_by_one(text, members)
-        return "".join(pieces).encode(), members
+        return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
 
-    def _in_bulk(self, text: str, members: dict[str, CutMember]) -> list[str] | None:
+    def _in_bulk(self, text: str) -> tuple[bytes, dict[str, CutMember]] | None:
         """Cut simple values at once; return nothing if one is not simple."""
         pieces = self._simple.split(text)
-        befores, keys, raw = pieces[:-1:3], pieces[1::3], pieces[2::3]
-        if None in raw or not all(before[-1:] in _OPEN for before in befores):
+        texts = pieces[2::3]
+        if None in texts or not all(before[-1:] in _OPEN for before in pieces[:-1:3]):
             return None
-        try:
-            values = values_of(raw)
-        except (Misfit, ValueError, RecursionError):
-            return None
-        starts = list(accumulate(map(len, pieces)))[::3]
-        if len(members) == 1:
-            (member,) = members.values()
-            member.values.extend(values)
-            member.starts.extend(starts[: len(values)])
-            pieces[2::3] = map(str, range(member.first, member.first + len(values)))
-            return pieces
-        for at, (key, value) in enumerate(zip(keys, values, strict=True)):
-            member = members[key[1 : key.rindex('"')]]
-            pieces[3 * at + 2] = str(member.first + len(member.values))
-            member.values.append(value)
-            member.starts.append(starts[at])
-        return pieces
+        members: dict[str, CutMember] = {}
+        numbered, numbers = pieces.copy(), [""] * len(texts)
+        for name, ranks in self._ranks(pieces[1::3]).items():
+            first = secrets.randbits(60)
+            own = [texts[rank] for rank in ranks]
+            members[name] = CutMember(first, ranks, lambda: _starts(pieces), texts=own)
+            for rank, number in zip(ranks, range(first, first + len(ranks)), strict=True):
+                numbers[rank] = str(number)
+        numbered[2::3] = numbers
+        return "".join(numbered).encode(), members
 
-    def _one_by_one(self, text: str, members: dict[str, CutMember]) -> list[str]:
+    def _ranks(self, keys: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """Return the positions of each name."""
+        if len(self._names) == 1:
+            return {self._names[0]: range(len(keys))}
+        found: dict[str, list[int]] = {name: [] for name in self._names}
+        ranks = {key: found[key[1 : key.rindex('"')]] for key in set(keys)}
+        for rank, key in enumerate(keys):
+            ranks[key].append(rank)
+        return found
+
+    def _one_by_one(self, text: str) -> tuple[bytes, dict[str, CutMember]]:
+        firsts = {name: secrets.randbits(60) for name in self._names}
+        ranks: dict[str, list[int]] = {name: [] for name in self._names}
+        values: dict[str, list[object]] = {name: [] for name in self._names}
+        starts: list[int] = []
         pieces: list[str] = []
         add, search, end = pieces.append, self._key.search, 0
         match = search(text)
         while match:
             start, place = match.span()
             if text[start - 1 : start] in _OPEN or _is_key(text, start):
-                member = members[match[1]]
+                name = match[1]
                 add(text[end:place])
-                add(str(member.first + len(member.values)))
+                add(str(firsts[name] + len(ranks[name])))
                 try:
                     value, end = value_at(text, place)
                 except (Misfit, ValueError, StopIteration, RecursionError):
                     raise Refused([text.count("\n", 0, start)]) from None
-                member.values.append(value)
-                member.starts.append(start)
+                values[name].append(value)
+                ranks[name].append(len(starts))
+                starts.append(start)
                 place = end
             match = search(text, place)
         add(text[end:])
-        return pieces
+        members = {
+            name: CutMember(firsts[name], ranks[name], lambda: starts, values=values[name])
+            for name in self._names
+        }
+        return "".join(pieces).encode(), members
+
+
+def _starts(pieces: Sequence[str]) -> list[int]:
+    """Return where each key begins in a text that was split into what is before, key and value."""
+    return list(accumulate(map(len, pieces)))[:-1:3]
 
 
 def _is_key(text: str, start: int) -> bool:

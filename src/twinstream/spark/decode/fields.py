@@ -1,9 +1,9 @@
 """Columns of typed tables: a Spark type, a comment, and what the decoder must know about it.
 
 A Spark schema carries all that decoding needs, so one representation serves the generated types,
-a user's JSON Schema and a user's Spark schema. Two facts have no place in a Spark type and travel
-in the field's metadata: that a member must be present, and that a text column holds JSON text of a
-value that has no columns of its own.
+a user's JSON Schema and a user's Spark schema. Three facts have no place in a Spark type and travel
+in the field's metadata: that a member must be present, that a text column holds JSON text of a
+value that has no columns of its own, and that a double must not change a number.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     MapType,
@@ -29,13 +31,17 @@ from pyspark.sql.types import (
 __all__ = [
     "BINARY",
     "BOOLEAN",
+    "DATE",
     "DECIMAL20",
     "DOUBLE",
+    "FLOAT",
     "INTEGER",
     "LONG",
     "STRING",
     "TIMESTAMP",
     "array_of",
+    "comment_of",
+    "is_exact",
     "is_json",
     "is_nullable",
     "is_required",
@@ -48,7 +54,9 @@ __all__ = [
 
 BINARY: Final = BinaryType()
 BOOLEAN: Final = BooleanType()
+DATE: Final = DateType()
 DOUBLE: Final = DoubleType()
+FLOAT: Final = FloatType()
 INTEGER: Final = IntegerType()
 LONG: Final = LongType()
 STRING: Final = StringType()
@@ -59,6 +67,8 @@ DECIMAL20: Final = DecimalType(20, 0)
 _REQUIRED: Final = "twinstream.required"
 _NULLABLE: Final = "twinstream.nullable"
 _JSON: Final = "twinstream.json"
+_EXACT: Final = "twinstream.exact"
+_COMMENT: Final = "comment"
 
 
 def record(*fields: StructField) -> StructType:
@@ -77,16 +87,19 @@ def map_of(value: DataType) -> MapType:
 
 
 def required(
-    name: str, kind: DataType, comment: str = "", *, nullable: bool = False
+    name: str, kind: DataType, comment: str = "", *, nullable: bool = False, exact: bool = False
 ) -> StructField:
-    """Return a member that must be present; with ``nullable`` it may be null."""
+    """Return a member that must be present; with ``nullable`` it may be null.
+
+    With ``exact`` a number that its doubles would change does not fit.
+    """
     extra = {_REQUIRED: True, _NULLABLE: True} if nullable else {_REQUIRED: True}
-    return _field(name, kind, comment, extra)
+    return _field(name, kind, comment, {**extra, _EXACT: True} if exact else extra)
 
 
-def optional(name: str, kind: DataType, comment: str = "") -> StructField:
-    """Return a member that may be absent or null."""
-    return _field(name, kind, comment, {})
+def optional(name: str, kind: DataType, comment: str = "", *, exact: bool = False) -> StructField:
+    """Return a member that may be absent or null; see `required` for ``exact``."""
+    return _field(name, kind, comment, {_EXACT: True} if exact else {})
 
 
 def json_text(name: str, comment: str = "", *, must_exist: bool = False) -> StructField:
@@ -105,6 +118,16 @@ def is_nullable(field: StructField) -> bool:
     return not is_required(field) or bool(field.metadata.get(_NULLABLE))
 
 
+def is_exact(field: StructField) -> bool:
+    """Tell whether doubles of the column, also within arrays and maps, must not change a number."""
+    return bool(field.metadata.get(_EXACT))
+
+
+def comment_of(field: StructField) -> str:
+    """Return the column's comment."""
+    return str(field.metadata.get(_COMMENT, ""))
+
+
 def is_json(field: StructField) -> bool:
     """Tell whether the column holds JSON text."""
     return bool(field.metadata.get(_JSON))
@@ -113,6 +136,6 @@ def is_json(field: StructField) -> bool:
 def _field(name: str, kind: DataType, comment: str, extra: dict[str, bool]) -> StructField:
     metadata: dict[str, object] = {**extra}
     if comment:
-        metadata["comment"] = comment
+        metadata[_COMMENT] = comment
     # All columns are nullable: a message that does not fit has a row, too, with null in each.
     return StructField(name, kind, nullable=True, metadata=metadata)

@@ -4,19 +4,32 @@ Objects with named members become structs, objects of one value type become maps
 no fixed shape is kept as JSON text rather than refused. Numbers follow their bounds: unsigned
 64-bit ones are ``bigint`` (a larger value is a dead letter) or, if wanted,
 ``decimal(20,0)``. Every member is a nullable column; whether it must be present is checked when
-a message is decoded.
+a message is decoded. A value with alternatives gets a type that takes the values of all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
+from urllib.parse import unquote
 
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from pyspark.sql.types import DataType, DecimalType, StructField, StructType
 
 from twinstream.core.wire.response import read_json
 from twinstream.spark.decode import fields
+from twinstream.spark.decode.schema_parts import (
+    Parts,
+    Resolver,
+    Schema,
+    combined,
+    members_in,
+    names_in,
+    parts_of,
+    types_in,
+)
+from twinstream.spark.decode.schema_types import ANYTHING, NOTHING, ONLY_NULL, Typed, common, member
 from twinstream.spark.errors import SchemaError
 
 __all__ = [
@@ -28,14 +41,19 @@ __all__ = [
     "struct_of",
 ]
 
-Schema: TypeAlias = Mapping[str, object]
-Resolver: TypeAlias = Callable[[str], Schema]
-"""Returns the schema that a ``$ref`` names."""
-
 Uint64: TypeAlias = Literal["long", "decimal"]
 
 _INT32: Final = (-(2**31), 2**31 - 1)
+_TEXTS: Final[Mapping[str, DataType]] = {"date-time": fields.TIMESTAMP, "date": fields.DATE}
+"""Types of texts by their format."""
 _INT64_MAX: Final = 2**63 - 1
+
+_MOST_DIGITS: Final = 38
+#: Digits after the point of a decimal that ``multipleOf`` asks for. Numbers with more are hardly
+#: amounts, and would leave a decimal few digits before the point.
+_FINEST: Final = 18
+#: Alternatives of alternatives that a schema may have, all in all.
+_MOST_ALTERNATIVES: Final = 10_000
 
 
 def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
@@ -80,7 +98,7 @@ def struct_of(
     members, when a ``$ref`` leads nowhere, or when two member names differ in case only (Spark's do
     not).
     """
-    kind = _Reader(uint64, resolver or _local(schema)).type_of(schema, "the schema")
+    kind = _Reader(uint64, resolver or _local(schema)).typed(schema, "the schema").kind
     if not isinstance(kind, StructType):
         raise SchemaError(
             "the root of the JSON Schema must be an object with 'properties', so that there are "
@@ -90,189 +108,297 @@ def struct_of(
 
 
 def _local(root: Schema) -> Resolver:
+    for inner in (each for value in root.values() for each in _schemas(value)):
+        own = inner.get("$id")
+        if isinstance(own, str) and any(map(_refers_to_itself, _schemas(inner))):
+            raise SchemaError(
+                f"the JSON Schema has a document {own!r} within it whose $ref begin there: leave"
+                " out its $id, and write each $ref from the root"
+            )
+
     def resolve(ref: str) -> Schema:
         if ref == "#":
             return root
         if not ref.startswith("#/"):
             raise SchemaError(f"$ref {ref!r} leaves the document; only '#/…' can be followed")
-        found = root
-        for part in ref[2:].split("/"):
-            inner = found.get(part.replace("~1", "/").replace("~0", "~"))
-            if not isinstance(inner, Mapping):
-                raise SchemaError(f"$ref {ref!r} names no schema in the document")
-            found = cast(Schema, inner)
-        return found
+        found: object = root
+        for part in unquote(ref[2:]).split("/"):
+            found = _inner(found, part.replace("~1", "/").replace("~0", "~"))
+        if not isinstance(found, Mapping):
+            raise SchemaError(f"$ref {ref!r} names no schema in the document")
+        return cast(Schema, found)
 
     return resolve
 
 
+def _schemas(value: object) -> Iterator[Schema]:
+    """Return all objects of a document."""
+    pending = [value]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, Mapping):
+            yield cast(Schema, found)
+            pending += cast(Schema, found).values()
+        elif isinstance(found, list):
+            pending += cast(list[object], found)
+
+
+def _refers_to_itself(schema: Schema) -> bool:
+    return str(schema.get("$ref", "")).startswith("#")
+
+
+def _inner(value: object, part: str) -> object:
+    """Return one step of a JSON pointer, None where there is none."""
+    if isinstance(value, Mapping):
+        return cast(Schema, value).get(part)
+    if isinstance(value, list) and part.isdecimal():
+        items = cast(list[object], value)
+        return items[int(part)] if int(part) < len(items) else None
+    return None
+
+
 class _Reader:
-    """Walks a schema; a type of ``None`` means "keep the value as JSON text"."""
+    """Walks a schema from a value to the values within it."""
 
     def __init__(self, uint64: Uint64, resolve: Resolver) -> None:
         self._uint64 = uint64
         self._resolve = resolve
         self._open: list[str] = []
+        self._alternatives = 0
 
-    def type_of(self, schema: object, where: str) -> DataType | None:
-        if not isinstance(schema, Mapping):
-            return None  # true, or nonsense that is harmless as text
-        node = cast(Schema, schema)
-        ref = node.get("$ref")
-        if isinstance(ref, str):
-            return self._referred(ref, where)
-        for word in ("oneOf", "anyOf"):
-            if word in node:
-                return self._alternative(node[word], where)
-        if "allOf" in node:
-            return self._merged(node, where)
-        return self._plain(node, where)
+    def typed(self, schema: object, where: str) -> Typed:
+        """Return the type of the values of a schema."""
+        return self._described(schema, where)[0]
 
-    def _referred(self, ref: str, where: str) -> DataType | None:
-        if ref in self._open:
-            return None  # a type that holds itself has no finite set of columns
-        self._open.append(ref)
+    def _described(self, schema: object, where: str) -> tuple[Typed, str]:
+        """Return the type and the comment of the values of a schema."""
+        found = self._parts(schema, where)
+        if found is None:  # a value that contains itself has no finite set of columns
+            return ANYTHING, ""
+        typed = self._within(found, {}, (), where)
+        if typed == NOTHING:
+            raise SchemaError(f"{where}: no value satisfies all parts of the schema")
+        return typed, _comment(found.words)
+
+    def _parts(self, schema: object, where: str) -> Parts | None:
+        return parts_of(schema, self._resolve, self._open, where)
+
+    def _within(
+        self, parts: Parts, words: Schema, choices: tuple[Sequence[object], ...], where: str
+    ) -> Typed:
+        """Return the type of parts and of what else applies to the value, its references open."""
+        self._open.extend(parts.refs)
         try:
-            return self.type_of(self._resolve(ref), where)
+            together = combined(words, parts.words, where)
+            return self._type_of(together, (*parts.choices, *choices), where)
         finally:
-            self._open.pop()
+            del self._open[len(self._open) - len(parts.refs) :]
 
-    def _alternative(self, choices: object, where: str) -> DataType | None:
-        if not isinstance(choices, list):
-            raise SchemaError(f"{where}: oneOf and anyOf take a list")
-        real = [each for each in cast(list[object], choices) if not _is_null(each)]
-        kinds = [self.type_of(each, where) for each in real]
-        first = kinds[0] if kinds else None
-        return first if all(kind == first for kind in kinds) else None
+    def _type_of(self, words: Schema, choices: tuple[Sequence[object], ...], where: str) -> Typed:
+        if not choices:
+            return self._plain(words, where)
+        first, *others = choices
+        self._alternatives += len(first)
+        if self._alternatives > _MOST_ALTERNATIVES:
+            raise SchemaError(f"{where}: more than {_MOST_ALTERNATIVES} alternatives")
+        found = common(
+            self._choice(each, words, tuple(others), where) for each in first if each is not False
+        )
+        _refuse_twins(found.kind, where)
+        return found
 
-    def _merged(self, node: Schema, where: str) -> DataType | None:
-        parts = node["allOf"]
-        if not isinstance(parts, list):
-            raise SchemaError(f"{where}: allOf takes a list")
-        rest = {key: value for key, value in node.items() if key != "allOf"}
-        members: dict[str, StructField] = {}
-        scalar: DataType | None = None
-        for part in [*cast(list[object], parts), rest]:
-            kind = self.type_of(part, where)
-            if isinstance(kind, StructType):
-                members.update((each.name, each) for each in kind.fields)
-            elif kind is not None:
-                scalar = kind
-        return fields.record(*members.values()) if members else scalar
+    def _choice(
+        self, choice: object, words: Schema, choices: tuple[Sequence[object], ...], where: str
+    ) -> Typed:
+        found = self._parts(choice, where)
+        return ANYTHING if found is None else self._within(found, words, choices, where)
 
-    def _plain(self, node: Schema, where: str) -> DataType | None:
-        match _type_name(node):
+    def _plain(self, words: Schema, where: str) -> Typed:
+        types = _types_of(words, where)
+        if types is None:
+            return ANYTHING
+        null = ONLY_NULL if "null" in types and _may_be_null(words) else NOTHING
+        kinds = (self._one(each, words, where) for each in sorted(types - {"null"}))
+        return common((null, *kinds))
+
+    def _one(self, name: str, words: Schema, where: str) -> Typed:
+        match name:
+            case "string" if "x-decimal" in words:
+                raise SchemaError(f"{where}: x-decimal is for numbers, not for text")
             case "string":
-                is_time = node.get("format") == "date-time"
-                return fields.TIMESTAMP if is_time else fields.STRING
+                return Typed(_TEXTS.get(str(words.get("format")), fields.STRING))
             case "integer":
-                return self._integer(node)
+                return Typed(self._integer(words, where))
             case "number":
-                return fields.DOUBLE
+                return self._number(words, where)
             case "boolean":
-                return fields.BOOLEAN
+                return Typed(fields.BOOLEAN)
             case "array":
-                element = self.type_of(node.get("items"), where + "[]")
-                return None if element is None else ArrayType(element, containsNull=True)
-            case "object":
-                return self._object(node, where)
+                return self._array(words, where)
             case _:
-                return None
+                return self._object(words, where)
 
-    def _integer(self, node: Schema) -> DataType:
-        lowest, highest = node.get("minimum"), node.get("maximum")
-        if node.get("format") == "int32" or (lowest, highest) == _INT32:
+    def _integer(self, words: Schema, where: str) -> DataType:
+        lowest, highest = words.get("minimum"), words.get("maximum")
+        if "x-decimal" in words:
+            return _decimal(words["x-decimal"], where)
+        if words.get("format") == "int32" or (lowest, highest) == _INT32:
             return fields.INTEGER
         wide = isinstance(highest, int) and highest > _INT64_MAX
         return fields.DECIMAL20 if wide and self._uint64 == "decimal" else fields.LONG
 
-    def _object(self, node: Schema, where: str) -> DataType | None:
-        members = node.get("properties")
+    def _number(self, words: Schema, where: str) -> Typed:
+        if "x-decimal" in words:
+            return Typed(_decimal(words["x-decimal"], where))
+        scale = _scale(words.get("multipleOf"), where)
+        if scale == 0:
+            return Typed(self._integer(words, where))
+        if scale is not None and scale <= _FINEST:
+            whole = min(_whole_digits(words), _MOST_DIGITS - scale)
+            return Typed(DecimalType(whole + scale, scale))
+        match words.get("format"):
+            case "float":
+                return Typed(fields.FLOAT)
+            case "double":
+                return Typed(fields.DOUBLE)
+            case _:
+                return Typed(fields.DOUBLE, exact=True)
+
+    def _array(self, words: Schema, where: str) -> Typed:
+        before, after = words.get("prefixItems", []), words.get("items", True)
+        if not isinstance(before, list) or isinstance(after, list):
+            return ANYTHING
+        items = [*cast(list[object], before), *([] if after is False else [after])]
+        element = common([self.typed(each, where + "[]") for each in items])
+        if element.kind is None or element in (NOTHING, ONLY_NULL):
+            return Typed(None)
+        return Typed(fields.array_of(element.kind), exact=element.exact)
+
+    def _object(self, words: Schema, where: str) -> Typed:
+        members = words.get("properties")
         if isinstance(members, Mapping) and members:
-            return self._struct(cast(Schema, members), _names(node.get("required")), where)
-        value = self.type_of(node.get("additionalProperties"), where + ".*")
-        return None if value is None else fields.map_of(value)
+            return self._struct(cast(Schema, members), words, where)
+        patterns = members_in(words.get("patternProperties", {}), where)
+        other = words.get("additionalProperties", True)
+        schemas = [*patterns.values(), *([] if other is False else [other])]
+        value = common([self.typed(each, where + ".*") for each in schemas])
+        if value.kind is None or value in (NOTHING, ONLY_NULL):
+            return Typed(None)
+        return Typed(fields.map_of(value.kind), exact=value.exact)
 
-    def _struct(self, members: Schema, needed: frozenset[str], where: str) -> StructType:
-        seen: dict[str, str] = {}
-        found: list[StructField] = []
-        for name, schema in members.items():
-            twin = seen.setdefault(name.lower(), name)
-            if twin != name:
-                raise SchemaError(
-                    f"{where}: members {twin!r} and {name!r} differ in case only, which Spark's "
-                    "columns cannot"
-                )
-            found.append(self._member(name, schema, name in needed, where))
-        return fields.record(*found)
+    def _struct(self, members: Schema, words: Schema, where: str) -> Typed:
+        needed = names_in(words.get("required", []), where)
+        # A member that is only required may have any value that others may have.
+        other = words.get("additionalProperties", True)
+        schemas = {**dict.fromkeys(needed, other), **members}
+        schemas = {name: schemas[name] for name in (*members, *schemas)}
+        found = fields.record(
+            *(
+                self._member(name, each, where, needed=name in needed)
+                for name, each in schemas.items()
+            )
+        )
+        _refuse_twins(found, where)
+        return Typed(found)
 
-    def _member(self, name: str, schema: object, needed: bool, where: str) -> StructField:
-        kind = self.type_of(schema, f"{where}.{name}")
-        comment = self._comment(schema)
-        if kind is None:
-            return fields.json_text(name, comment, must_exist=needed)
-        if needed:
-            return fields.required(name, kind, comment, nullable=self._allows_null(schema))
-        return fields.optional(name, kind, comment)
-
-    def _comment(self, schema: object) -> str:
-        """Return the member's description and unit, its own before that of the type it names."""
-        words, unit = "", ""
-        for node in self._chain(schema):
-            words = words or str(node.get("description") or "")
-            unit = unit or str(node.get("x-unit") or "")
-        told = not unit or unit in words or (unit == "ns" and "nanosecond" in words)
-        return words if told else f"{words} Unit: {unit}.".strip()
-
-    def _allows_null(self, schema: object) -> bool:
-        for node in self._chain(schema):
-            choices = node.get("oneOf") or node.get("anyOf")
-            if isinstance(choices, list) and any(map(_is_null, cast(list[object], choices))):
-                return True
-            kind = node.get("type")
-            if kind == "null" or (isinstance(kind, list) and "null" in kind):
-                return True
-        return False
-
-    def _chain(self, schema: object) -> list[Schema]:
-        chain: list[Schema] = []
-        seen: set[str] = set()
-        while isinstance(schema, Mapping):
-            node = cast(Schema, schema)
-            chain.append(node)
-            ref = node.get("$ref")
-            if not isinstance(ref, str) or ref in seen:
-                break
-            seen.add(ref)
-            schema = self._resolve(ref)
-        return chain
+    def _member(self, name: str, schema: object, where: str, *, needed: bool) -> StructField:
+        typed, comment = self._described(schema, f"{where}.{name}")
+        return member(name, typed, comment, needed=needed)
 
 
-def _is_null(schema: object) -> bool:
-    return isinstance(schema, Mapping) and cast(Schema, schema).get("type") == "null"
+def _comment(words: Schema) -> str:
+    """Return the member's description and unit."""
+    text, unit = str(words.get("description") or ""), str(words.get("x-unit") or "")
+    known = not unit or unit in text or (unit == "ns" and "nanosecond" in text)
+    return text if known else f"{text} Unit: {unit}.".strip()
 
 
-def _names(value: object) -> frozenset[str]:
-    if not isinstance(value, list):
-        return frozenset()
-    return frozenset(each for each in cast(list[object], value) if isinstance(each, str))
+def _refuse_twins(kind: DataType | None, where: str) -> None:
+    """Refuse members whose names differ in case only."""
+    seen: dict[str, str] = {}
+    for name in kind.names if isinstance(kind, StructType) else ():
+        twin = seen.setdefault(name.lower(), name)
+        if twin != name:
+            raise SchemaError(
+                f"{where}: members {twin!r} and {name!r} differ in case only, which Spark's"
+                " columns cannot"
+            )
 
 
-def _type_name(node: Schema) -> str | None:
-    """Return the one type of the values, ``None`` when there are several or none is told."""
-    told = node.get("type")
-    if isinstance(told, str):
-        return told
-    if isinstance(told, list):
-        kinds = {each for each in cast(list[object], told) if each != "null"}
-        if kinds == {"integer", "number"}:
-            return "number"
-        return cast(str, kinds.pop()) if len(kinds) == 1 else None
-    if "properties" in node:
-        return "object"
-    values = node.get("enum", [node["const"]] if "const" in node else None)
-    if not isinstance(values, list) or not values:
+def _types_of(words: Schema, where: str) -> frozenset[str] | None:
+    """Return the types that a value may have, None if it may have any."""
+    if "type" in words:
+        return types_in(words["type"], where)
+    if "properties" in words:
+        return frozenset({"object"})
+    values = _values(words)
+    if not values:
         return None
-    classes = {type(each).__name__ for each in cast(list[object], values) if each is not None}
-    names = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
-    return names.get(classes.pop()) if len(classes) == 1 else None
+    return frozenset(map(_type_of, values))
+
+
+def _type_of(value: object) -> str:
+    """Return the name of the type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "string"
+
+
+def _values(words: Schema) -> list[object] | None:
+    """Return the only values there are, None if the schema does not list them."""
+    values = [words["const"]] if "const" in words else words.get("enum")
+    return cast(list[object], values) if isinstance(values, list) else None
+
+
+def _may_be_null(words: Schema) -> bool:
+    values = _values(words)
+    return values is None or None in values
+
+
+def _decimal(value: object, where: str) -> DecimalType:
+    """Return the type that ``x-decimal`` asks for."""
+    match value:
+        case {"precision": int(precision), "scale": int(scale)} if (
+            0 <= scale <= precision and 0 < precision <= _MOST_DIGITS
+        ):
+            return DecimalType(precision, scale)
+        case _:
+            raise SchemaError(
+                f'{where}: x-decimal takes an object such as {{"precision": 18, "scale": 2}}'
+                f" with at most {_MOST_DIGITS} digits, not {value!r}"
+            )
+
+
+def _scale(step: object, where: str) -> int | None:
+    """Return how many digits after the point the multiples of a number have."""
+    if step is None:
+        return None
+    if not isinstance(step, int | float) or isinstance(step, bool) or step <= 0:
+        raise SchemaError(f"{where}: multipleOf takes a number above 0, not {step!r}")
+    exponent = Decimal(repr(step)).normalize().as_tuple().exponent
+    assert isinstance(exponent, int)
+    return max(0, -exponent)
+
+
+def _whole_digits(words: Schema) -> int:
+    """Return how many digits before the point the bounds of a number leave."""
+    ends = [
+        [words[word] for word in pair if isinstance(words.get(word), int | float)]
+        for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+    ]
+    if not all(ends):
+        return _MOST_DIGITS
+    most = max(abs(Decimal(repr(each))) for end in ends for each in end)
+    return max(1, len(str(int(most)))) if most < Decimal(10) ** _MOST_DIGITS else _MOST_DIGITS

@@ -11,9 +11,21 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final, cast
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from twinstream.spark.decode.misfit import Misfit
 
-__all__ = ["parse", "to_json", "to_json_each", "value_at", "values_of"]
+__all__ = ["parse", "to_json", "to_json_as_written", "to_json_each", "value_at", "values_of"]
+
+_TEXT: Final = r'"[^"\\\x00-\x1f]*"'
+_SCALAR: Final = (
+    rf"(?:{_TEXT}|true|false|null"
+    r"|0|-?[1-9][0-9]*(?:\.[0-9]+)?|-?0\.(?:[0-9]{1,6}|0{0,5}[1-9][0-9]*))"
+)
+#: Values without arrays, objects within objects, escapes, blanks between values, and numbers that
+#: this module writes with an exponent, or without their sign.
+_AS_WRITTEN: Final = rf"^(?:{_SCALAR}|\{{(?:{_TEXT}:{_SCALAR}(?:,{_TEXT}:{_SCALAR})*)?\}})$"
 
 #: Digits of a whole number that is surely converted: the least limit that Python can be given.
 _FEW_DIGITS: Final = 640
@@ -74,7 +86,7 @@ def values_of(texts: Sequence[str]) -> list[object]:
     """Return the values of texts that hold no object within another; raises as `value_at` does."""
     whole = f"[{','.join(texts)}]"
     values: list[object] = _LOOSE.decode(whole)
-    names = sum(map(_size, values))
+    names = sum([len(cast(dict[str, object], each)) for each in values if isinstance(each, dict)])
     if whole.count(":") != names:  # see value_at
         values = _VALUES.decode(whole)
     if len(values) != len(texts):
@@ -115,6 +127,21 @@ def to_json_each(values: Sequence[object]) -> list[str]:
         return [to_json(value) for value in values]
     edge = len(mark) + len('["",')
     return text[edge:-edge].split(f',"{mark}",') if values else []
+
+
+def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Array:
+    """Return what `to_json_each` does, for values that are known to be those of the texts.
+
+    Most texts are already as this module writes them. Raises :class:`Misfit` if a value has none.
+    """
+    written = pa.array(texts, pa.string())
+    usual = pc.match_substring_regex(written, _AS_WRITTEN)
+    if pc.all(usual).as_py():
+        return written
+    found = [*texts]
+    for at in pc.indices_nonzero(pc.invert(usual)).to_pylist():
+        found[at] = to_json(values[at])
+    return pa.array(found, pa.string())
 
 
 def _dumped(value: object, *, escaped: bool) -> str:

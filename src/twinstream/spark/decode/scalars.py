@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql.types import DecimalType
 
+from twinstream.spark.decode.digits import keeps_digits
 from twinstream.spark.decode.json_text import to_json
 from twinstream.spark.decode.misfit import (
     Converter,
@@ -159,8 +160,11 @@ def decimal(where: str, kind: DecimalType) -> Converter:
     return convert
 
 
-def number(where: str, *, single: bool = False) -> Converter:
-    """Return the converter of doubles; of floats with ``single``."""
+def number(where: str, *, single: bool = False, exact: bool = False) -> Converter:
+    """Return the converter of doubles; of floats with ``single``.
+
+    With ``exact`` a number that a double would change does not fit.
+    """
     name = "a float" if single else "a double"
 
     def convert(value: object, extras: Extras) -> object:
@@ -176,6 +180,8 @@ def number(where: str, *, single: bool = False) -> Converter:
             number = float("inf")
         if number in (float("inf"), float("-inf")):
             raise Misfit(f"{where}: {shown(value)} does not fit {name}")
+        if exact and not isinstance(value, float) and not keeps_digits(value, number):
+            raise Misfit(f"{where}: {shown(value)} has digits that {name} would lose")
         return number
 
     return convert

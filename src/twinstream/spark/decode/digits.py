@@ -1,0 +1,109 @@
+"""Numbers with more digits than a double keeps.
+
+Arrow's JSON reader rounds a number to the nearest double without a word. So the text of columns
+that must not be rounded is searched for long numbers. Most blocks have none, which takes one pass
+over their bytes to know.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Collection
+from decimal import Context, Decimal, InvalidOperation
+from itertools import accumulate
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from twinstream.spark.decode import fields
+
+__all__ = ["LongNumbers", "exact_names", "keeps_digits"]
+
+_BLANK: Final = r"[ \t\r\n]*"
+#: A double keeps every number of 15 digits, unless it is next to zero. A number of more digits has
+#: at least 16 characters in a row that are digits or the point.
+_LONG: Final = r"(?:[0-9.]{16}|[0-9.]{0,15}[eE]-[0-9]{3})"
+#: What Arrow searches for, which is much faster than Python: such a number, or an array with one.
+_ROUGHLY: Final = rf'{_BLANK}:{_BLANK}(?:-?|\[[^"}}]*){_LONG}'
+#: Numbers that are not long, and what is between the numbers of an array.
+_SHORT: Final = r"(?:[-+,nul\[\] \t\r\n]|[0-9.]{1,15}+(?![0-9.])(?:[eE](?!-[0-9]{3})[-+0-9]++)?+)*+"
+_VALUE: Final = rf"{_BLANK}+:{_BLANK}+((?:-?+|\[{_SHORT}){_LONG}[-+0-9.eE,nul\[\] \t\r\n]*+)"
+
+#: The end of a name with an escape in it, which may stand for any other name.
+_ESCAPED: Final = r'\\.(?:[^"\\]|\\.)*"'
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+
+
+def keeps_digits(written: int | Decimal, number: float) -> bool:
+    """Tell whether a double, written with as many digits as the text, is the same number."""
+    exact = Decimal(number)
+    digits = "".join(map(str, Decimal(written).as_tuple().digits)).strip("0")
+    return exact == written or Context(prec=len(digits) or 1).plus(exact) == written
+
+
+def exact_names(kind: DataType) -> frozenset[str]:
+    """Return the names of members, at all depths, whose numbers must not be rounded."""
+    match kind:
+        case StructType():
+            own = (each.name for each in kind if fields.is_exact(each))
+            return frozenset(own).union(*(exact_names(each.dataType) for each in kind))
+        case ArrayType():
+            return exact_names(kind.elementType)
+        case _:
+            return frozenset()
+
+
+class LongNumbers:
+    """Finds messages in which a member of one of the names has a number that a double changes."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        texts = [json.dumps(name, ensure_ascii=False) for name in sorted(names)]
+        either = f"(?:{'|'.join(map(re.escape, texts))})"
+        self._names: Final = [either, _ESCAPED] if names else []
+
+    def rows(self, payloads: pa.Array, lines: pa.Buffer) -> list[int]:
+        """Return the positions of such messages; ``lines`` is the text of all payloads."""
+        places = [
+            place
+            for name in self._names
+            if _has(lines, name + _ROUGHLY)
+            for place in _changed(re.compile((name + _VALUE).encode(), re.DOTALL), lines)
+        ]
+        if not places:
+            return []
+        sizes: list[int] = pc.binary_length(payloads).to_pylist()
+        starts = list(accumulate((size + 1 for size in sizes), initial=0))
+        return sorted({bisect_right(starts, place) - 1 for place in places})
+
+
+def _has(lines: pa.Buffer, pattern: str) -> bool:
+    """Tell whether a text has a place that matches."""
+    ends = pa.py_buffer((0).to_bytes(8, "little") + lines.size.to_bytes(8, "little"))
+    whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, lines])
+    return bool(pc.match_substring_regex(whole, pattern)[0].as_py())
+
+
+def _changed(pattern: re.Pattern[bytes], lines: pa.Buffer) -> list[int]:
+    """Return where a pattern finds numbers of which one would change."""
+    texts: list[bytes] = pattern.findall(lines)
+    numbers = _NUMBER.findall(b",".join(texts).decode())
+    pairs = zip(numbers, map(repr, map(float, numbers)), strict=True)
+    changed = {written for written, number in pairs if written != number and _changes(written)}
+    if not changed:
+        return []
+    return [
+        found.start()
+        for found in pattern.finditer(lines)
+        if not changed.isdisjoint(_NUMBER.findall(found[1].decode()))
+    ]
+
+
+def _changes(written: str) -> bool:
+    try:
+        return not keeps_digits(Decimal(written), float(written))
+    except (InvalidOperation, OverflowError):  # beyond all bounds
+        return True

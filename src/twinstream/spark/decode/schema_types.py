@@ -1,0 +1,161 @@
+"""The type of a value that a JSON Schema describes, and the type that takes the values of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Final
+
+from attrs import evolve, frozen
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from twinstream.spark.decode import fields
+
+__all__ = ["ANYTHING", "NOTHING", "ONLY_NULL", "Typed", "common", "member"]
+
+_MOST_DIGITS: Final = 38
+
+
+@frozen
+class Typed:
+    """A type; None is for values that are kept as JSON text.
+
+    ``exact`` tells that a double must not change the numbers that are written.
+    """
+
+    kind: DataType | None
+    nullable: bool = False
+    exact: bool = False
+
+
+ANYTHING: Final = Typed(None, nullable=True)
+NOTHING: Final = Typed(NullType())
+ONLY_NULL: Final = Typed(NullType(), nullable=True)
+
+
+def member(name: str, typed: Typed, comment: str = "", *, needed: bool = False) -> StructField:
+    """Return the column of a member."""
+    kind = typed.kind
+    if kind is None or isinstance(kind, NullType):
+        return fields.json_text(name, comment, must_exist=needed)
+    exact = typed.exact and _has_double(kind)
+    if needed:
+        return fields.required(name, kind, comment, nullable=typed.nullable, exact=exact)
+    return fields.optional(name, kind, comment, exact=exact)
+
+
+def common(kinds: Iterable[Typed]) -> Typed:
+    """Return the type that takes all values of each; `NOTHING` if there are none."""
+    return reduce(_common, kinds, NOTHING)
+
+
+def _common(first: Typed, second: Typed) -> Typed:
+    nullable = first.nullable or second.nullable
+    if isinstance(first.kind, NullType):
+        return evolve(second, nullable=nullable)
+    if isinstance(second.kind, NullType):
+        return evolve(first, nullable=nullable)
+    exact = any(each.exact or not _has_inexact(each.kind) for each in (first, second))
+    return Typed(_wider(first.kind, second.kind), nullable, exact)
+
+
+def _has_double(kind: DataType | None) -> bool:
+    return isinstance(_leaf(kind), DoubleType)
+
+
+def _has_inexact(kind: DataType | None) -> bool:
+    return isinstance(_leaf(kind), DoubleType | FloatType)
+
+
+def _leaf(kind: DataType | None) -> DataType | None:
+    """Return the type of the values within arrays and maps."""
+    while isinstance(kind, ArrayType | MapType):
+        kind = kind.elementType if isinstance(kind, ArrayType) else kind.valueType
+    return kind
+
+
+def _wider(first: DataType | None, second: DataType | None) -> DataType | None:
+    """Return the type of both kinds of values, None if there is none but JSON text."""
+    if first is None or second is None:
+        return None
+    match first, second:
+        case StructType(), StructType():
+            return _records(first, second)
+        case ArrayType(), ArrayType():
+            element = _wider(first.elementType, second.elementType)
+            return None if element is None else fields.array_of(element)
+        case MapType(), MapType():
+            value = _wider(first.valueType, second.valueType)
+            return None if value is None else fields.map_of(value)
+        case _ if first == second:
+            return first
+        case (
+            (StringType() | TimestampType() | DateType()),
+            (StringType() | TimestampType() | DateType()),
+        ):
+            return fields.STRING
+        case _:
+            return _wider_number(first, second)
+
+
+def _wider_number(first: DataType, second: DataType) -> DataType | None:
+    sizes = [_digits(first), _digits(second)]
+    if any(isinstance(each, FloatType | DoubleType) for each in (first, second)):
+        others = (
+            _digits(each) or isinstance(each, FloatType | DoubleType) for each in (first, second)
+        )
+        return fields.DOUBLE if all(others) else None
+    if None in sizes:
+        return None
+    if all(isinstance(each, IntegerType | LongType) for each in (first, second)):
+        return fields.LONG
+    whole = max(size[0] for size in sizes if size)
+    scale = max(size[1] for size in sizes if size)
+    return DecimalType(whole + scale, scale) if whole + scale <= _MOST_DIGITS else None
+
+
+def _digits(kind: DataType) -> tuple[int, int] | None:
+    """Return how many digits a number may have before and after the point."""
+    match kind:
+        case IntegerType():
+            return 10, 0
+        case LongType():
+            return 19, 0
+        case DecimalType():
+            return kind.precision - kind.scale, kind.scale
+        case _:
+            return None
+
+
+def _records(first: StructType, second: StructType) -> StructType:
+    """Return all members; what only one record has may be absent."""
+    ours = {each.name: each for each in first}
+    theirs = {each.name: each for each in second}
+    found: list[StructField] = []
+    for name in {**ours, **theirs}:
+        pair = [each for each in (ours.get(name), theirs.get(name)) if each is not None]
+        needed = len(pair) > 1 and all(map(fields.is_required, pair))
+        comment = next((text for each in pair if (text := fields.comment_of(each))), "")
+        found.append(member(name, common(map(_typed, pair)), comment, needed=needed))
+    return fields.record(*found)
+
+
+def _typed(field: StructField) -> Typed:
+    if fields.is_json(field):
+        return ANYTHING
+    return Typed(field.dataType, fields.is_nullable(field), fields.is_exact(field))

@@ -1,0 +1,52 @@
+"""Maps of texts from JSON objects, without a Python object for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["TEXT_MAP", "text_maps"]
+
+TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
+
+_TEXT: Final = r'"[^"\\\x00-\x1f]*"'
+#: An object that has members, all of them texts without escapes, and no blanks between them. So
+#: what is between two quotes that do not surround a text is either `:` or a comma.
+_SIMPLE: Final = rf"^\{{{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*\}}$"
+
+
+def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
+    """Return the maps in JSON texts that are simple objects, and the positions of other texts."""
+    objects = pa.array(texts, pa.string())
+    simple = pc.match_substring_regex(objects, _SIMPLE)
+    if not pc.all(simple).as_py():
+        objects = objects.filter(simple)
+    both = _split(objects)
+    at = _steps(len(both.values) // 2)
+    names, values = both.values.take(at), both.values.take(pc.add(at, 1))
+    if _is_twice(names, pc.list_parent_indices(both).take(at)):
+        return pa.nulls(0, TEXT_MAP), [*range(len(texts))]
+    maps = pa.MapArray.from_arrays(pc.divide(both.offsets, 2), names, values)
+    return maps, pc.indices_nonzero(pc.invert(simple)).to_pylist()
+
+
+def _split(objects: pa.Array) -> pa.ListArray:
+    """Return the names and texts of each object in turns."""
+    inner = pc.utf8_slice_codeunits(objects, 2, -2)  # between the outermost quotes
+    return pc.split_pattern(pc.replace_substring(inner, '":"', '","'), '","')
+
+
+def _steps(size: int) -> pa.Array:
+    """Return 0, 2, 4 and so on."""
+    twos = pa.repeat(pa.scalar(2, pa.int64()), size)
+    return pc.subtract(pc.cumulative_sum(twos), 2)
+
+
+def _is_twice(names: pa.Array, owners: pa.Array) -> bool:
+    """Tell whether an owner has a name twice."""
+    known = names.dictionary_encode()
+    marks = pc.add(pc.multiply(owners, len(known.dictionary)), known.indices)
+    return bool(pc.count_distinct(marks).as_py() != len(names))
