@@ -11,6 +11,7 @@ from js_async.push import PushMessages
 from js_models import ConsumerConfig
 from js_testing import FakePeer, FakeServer
 from tests._async.flow import eventually, pause, together
+from tests._async.streams import disconnected
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 
@@ -431,12 +432,10 @@ async def test_what_the_next_server_does_not_take_is_refused_before_it_cuts_the_
         assert peer.count("^PUB") == 0
 
     with FakeServer(first, smaller) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-
-            async def broken():
-                return not connection.is_connected
-
-            await eventually(broken)
+        events = []
+        options = {"reconnect": QUICK, "on_event": events.append}
+        async with js.connect(server.url, **options) as connection:
+            await eventually(disconnected, events)
 
             async def publish():
                 with pytest.raises(js.BadArgument, match="100 bytes with headers"):

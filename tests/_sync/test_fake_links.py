@@ -12,6 +12,7 @@ from js_models import ConsumerConfig
 from js_sync.push import PushMessages
 from js_testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, pause, together
+from tests._sync.streams import disconnected
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 
@@ -432,12 +433,10 @@ def test_what_the_next_server_does_not_take_is_refused_before_it_cuts_the_link()
         assert peer.count("^PUB") == 0
 
     with FakeServer(first, smaller) as server:
-        with js.connect(server.url, reconnect=QUICK) as connection:
-
-            def broken():
-                return not connection.is_connected
-
-            eventually(broken)
+        events = []
+        options = {"reconnect": QUICK, "on_event": events.append}
+        with js.connect(server.url, **options) as connection:
+            eventually(disconnected, events)
 
             def publish():
                 with pytest.raises(js.BadArgument, match="100 bytes with headers"):
