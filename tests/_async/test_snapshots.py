@@ -138,7 +138,8 @@ async def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keep
                 number += 1
                 await write(jet, name, MANY, number)
                 if not allowed and keeps == 1:
-                    await pause(0.1)
+                    # Long enough for a request at last, however slow the machine is.
+                    await pause(min(2, 0.1 * number))
 
         async def reader():
             try:

@@ -139,7 +139,8 @@ def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
                 number += 1
                 write(jet, name, MANY, number)
                 if not allowed and keeps == 1:
-                    pause(0.1)
+                    # Long enough for a request at last, however slow the machine is.
+                    pause(min(2, 0.1 * number))
 
         def reader():
             try:
