@@ -26,7 +26,7 @@ with js_sync.connect(sys.argv[1]) as nc:
 """
 
 
-def test_each_failure_is_kept_once_whoever_is_killed(
+def test_soak_each_failure_is_kept_once_whoever_is_killed(
     server_factory: Callable[[], NatsServer],
 ) -> None:
     kills = rounds(4, 150)

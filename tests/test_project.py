@@ -200,3 +200,22 @@ def test_no_path_of_a_machine_is_in_any_file() -> None:
     paths = re.compile(rb"(?<![\w.])/(home|root|Users|work)/\w")
     for path in tracked():
         assert not paths.search(path.read_bytes()), path.relative_to(ROOT)
+
+
+def test_soak_runs_every_test_that_has_a_long_form() -> None:
+    """`make soak` chooses by name."""
+    for path in tracked():
+        if not (path.is_relative_to(ROOT / "tests") and path.name.startswith("test_")):
+            continue
+        if "soak" in path.name or path.suffix != ".py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and calls(node, "rounds"):
+                where = f"{path.relative_to(ROOT)}: {node.name}"
+                assert "soak" in node.name or not node.name.startswith("test"), where
+
+
+def calls(tree: ast.AST, name: str) -> bool:
+    """Tell whether there is a call of a function by its plain name."""
+    functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(each, ast.Name) and each.id == name for each in functions)

@@ -110,7 +110,7 @@ def test_a_signal_ends_a_worker_in_good_order(
 
 
 @TWINS
-def test_a_killed_worker_loses_nothing(
+def test_soak_a_killed_worker_loses_nothing(
     server_factory: Callable[[], NatsServer], program: str
 ) -> None:
     kills = rounds(2, 60)

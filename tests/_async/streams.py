@@ -5,7 +5,7 @@ from __future__ import annotations
 import js_async as js
 from twinstream.models import StreamConfig
 
-__all__ = ["filled", "settled", "waiting"]
+__all__ = ["disconnected", "filled", "settled", "waiting"]
 
 
 async def filled(jet, name, count):
@@ -15,6 +15,15 @@ async def filled(jet, name, count):
     async for outcome in jet.publish_many(requests):
         assert not isinstance(outcome, js.PublishFailure), outcome
     return stream
+
+
+async def disconnected(events):
+    """Tell whether a connection has reported that it broke, to the list of its events.
+
+    `is_connected` turns False before: it looks at the socket. A message that is sent between the
+    two may go into the broken connection.
+    """
+    return any(isinstance(event, js.Disconnected) for event in events)
 
 
 async def settled(consumer, seq):

@@ -37,7 +37,7 @@ from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, se
 from js_async.runtime.socket_link import Link, _Receiver
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
 from tests._async.flow import eventually
-from tests._async.streams import waiting
+from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
@@ -555,11 +555,11 @@ async def test_room_is_given_back_when_sending_is_cancelled():
         peer.close()
 
     with FakeServer(script, rest=lambda peer: peer.until_left(timeout=60)) as server:
-        async with js.connect(server.url, connect_timeout=60) as connection:
+        events = []
+        options = {"connect_timeout": 60, "on_event": events.append}
+        async with js.connect(server.url, **options) as connection:
             publisher = connection.jetstream().publisher(timeout=60, window=1)
-            async with asyncio.timeout(30):
-                while connection.is_connected:
-                    await asyncio.sleep(0.01)
+            await eventually(disconnected, events)
             publisher._keeper = asyncio.current_task()
             for _ in range(2):
                 with pytest.raises(TimeoutError):
@@ -591,12 +591,13 @@ async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
         peer.close()
 
     with FakeServer(script, rest=lambda peer: peer.until_left(timeout=60)) as server:
-        async with js.connect(server.url, connect_timeout=60) as connection:
+        events = []
+        options = {"connect_timeout": 60, "on_event": events.append}
+        async with js.connect(server.url, **options) as connection:
 
             async def requests():
                 server.tell("break")
-                while connection.is_connected:
-                    await asyncio.sleep(0.01)
+                await eventually(disconnected, events)
                 yield "orders", b""
 
             jet = connection.jetstream()

@@ -503,7 +503,7 @@ async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp
             assert restored.cached_info.state.last_seq == 1
 
 
-async def test_many_messages_come_back_equal(opened, name, tmp_path):
+async def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
     count = rounds(5000, 1_000_000)
     async with opened(timeout=60) as jet:
         stream = await filled(jet, name, count, 128, allow_direct=True)

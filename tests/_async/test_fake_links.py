@@ -9,6 +9,7 @@ import pytest
 import js_async as js
 from js_async.consume.push import PushMessages
 from tests._async.flow import eventually, pause, together
+from tests._async.streams import disconnected
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -431,12 +432,10 @@ async def test_what_the_next_server_does_not_take_is_refused_before_it_cuts_the_
         assert peer.count("^PUB") == 0
 
     with FakeServer(first, smaller) as server:
-        async with js.connect(server.url, reconnect=QUICK) as connection:
-
-            async def broken():
-                return not connection.is_connected
-
-            await eventually(broken)
+        events = []
+        options = {"reconnect": QUICK, "on_event": events.append}
+        async with js.connect(server.url, **options) as connection:
+            await eventually(disconnected, events)
 
             async def publish():
                 with pytest.raises(js.BadArgument, match="100 bytes with headers"):

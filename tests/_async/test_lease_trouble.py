@@ -382,7 +382,7 @@ async def visit(lock, watch, wanted):
         await lease.release()
 
 
-async def test_one_at_a_time_on_failing_networks(server, name):
+async def test_soak_one_at_a_time_on_failing_networks(server, name):
     wanted = rounds(40, 4000)
     chance = random.Random(5)
     watch = Watch()
@@ -418,7 +418,7 @@ async def test_one_at_a_time_on_failing_networks(server, name):
             await link.close()
 
 
-async def test_one_at_a_time_while_leaders_change(cluster, name):
+async def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     wanted = rounds(30, 3000)
     watch = Watch()
     async with js.connect(cluster.url, reconnect=PATIENT) as other:

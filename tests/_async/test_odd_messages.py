@@ -8,11 +8,15 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
+from tests.conftest import VERSION
 from tests.odd_messages import ODD_MESSAGES, publish_raw
 from twinstream.core.read.arrow import header_pairs
 from twinstream.models import ConsumerConfig, StreamConfig
 
 pytest.importorskip("pyarrow")
+
+# Older servers may find no last message of a subject once messages were deleted one by one.
+FINDS_LAST = tuple(map(int, (VERSION or "99.0").split("."))) >= (2, 12, 5)
 
 
 @pytest.fixture(params=[True, False], ids=["direct", "by the leader"])
@@ -77,7 +81,8 @@ async def test_every_read_without_a_consumer(opened, server, name, allow_direct)
             snapshot = await stream.snapshot()
             last = max(snapshot.values(), key=lambda message: message.seq)
             assert (last.seq, last.data) == (seq, payloads[seq - 1])
-            assert (await stream.get_last_message(last.subject)).data == payloads[seq - 1]
+            if FINDS_LAST:
+                assert (await stream.get_last_message(last.subject)).data == payloads[seq - 1]
             await stream.delete_message(seq)
 
 

@@ -26,7 +26,8 @@ class NatsCluster:
     is appended to each server's configuration, ``version`` picks their release. Messages between
     the last node and the others take ``far`` seconds: its replicas lag that much behind a leader
     elsewhere. The start waits, at most ``start_timeout`` seconds, for a leader that sees every
-    node.
+    node. On a busy machine the leader may learn later what the nodes can store: for a moment it
+    refuses streams of several replicas ("peer offline", 10005), and a test tries again.
     """
 
     def __init__(
