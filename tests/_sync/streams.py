@@ -6,7 +6,7 @@ from __future__ import annotations
 import js_sync as js
 from twinstream.models import StreamConfig
 
-__all__ = ["filled", "settled", "waiting"]
+__all__ = ["disconnected", "filled", "settled", "waiting"]
 
 
 def filled(jet, name, count):
@@ -16,6 +16,15 @@ def filled(jet, name, count):
     for outcome in jet.publish_many(requests):
         assert not isinstance(outcome, js.PublishFailure), outcome
     return stream
+
+
+def disconnected(events):
+    """Tell whether a connection has reported that it broke, to the list of its events.
+
+    `is_connected` turns False before: it looks at the socket. A message that is sent between the
+    two may go into the broken connection.
+    """
+    return any(isinstance(event, js.Disconnected) for event in events)
 
 
 def settled(consumer, seq):

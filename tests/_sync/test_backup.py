@@ -500,7 +500,7 @@ def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path)
             assert restored.cached_info.state.last_seq == 1
 
 
-def test_many_messages_come_back_equal(opened, name, tmp_path):
+def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
     count = rounds(5000, 1_000_000)
     with opened(timeout=60) as jet:
         stream = filled(jet, name, count, 128, allow_direct=True)

@@ -10,6 +10,7 @@ import pytest
 import js_sync as js
 from js_sync.consume.push import PushMessages
 from tests._sync.flow import eventually, pause, together
+from tests._sync.streams import disconnected
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -432,12 +433,10 @@ def test_what_the_next_server_does_not_take_is_refused_before_it_cuts_the_link()
         assert peer.count("^PUB") == 0
 
     with FakeServer(first, smaller) as server:
-        with js.connect(server.url, reconnect=QUICK) as connection:
-
-            def broken():
-                return not connection.is_connected
-
-            eventually(broken)
+        events = []
+        options = {"reconnect": QUICK, "on_event": events.append}
+        with js.connect(server.url, **options) as connection:
+            eventually(disconnected, events)
 
             def publish():
                 with pytest.raises(js.BadArgument, match="100 bytes with headers"):

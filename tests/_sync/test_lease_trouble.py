@@ -383,7 +383,7 @@ def visit(lock, watch, wanted):
         lease.release()
 
 
-def test_one_at_a_time_on_failing_networks(server, name):
+def test_soak_one_at_a_time_on_failing_networks(server, name):
     wanted = rounds(40, 4000)
     chance = random.Random(5)
     watch = Watch()
@@ -417,7 +417,7 @@ def test_one_at_a_time_on_failing_networks(server, name):
             link.close()
 
 
-def test_one_at_a_time_while_leaders_change(cluster, name):
+def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     wanted = rounds(30, 3000)
     watch = Watch()
     with js.connect(cluster.url, reconnect=PATIENT) as other:

@@ -9,11 +9,15 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
+from tests.conftest import VERSION
 from tests.odd_messages import ODD_MESSAGES, publish_raw
 from twinstream.core.read.arrow import header_pairs
 from twinstream.models import ConsumerConfig, StreamConfig
 
 pytest.importorskip("pyarrow")
+
+# Older servers may find no last message of a subject once messages were deleted one by one.
+FINDS_LAST = tuple(map(int, (VERSION or "99.0").split("."))) >= (2, 12, 5)
 
 
 @pytest.fixture(params=[True, False], ids=["direct", "by the leader"])
@@ -78,7 +82,8 @@ def test_every_read_without_a_consumer(opened, server, name, allow_direct):
             snapshot = stream.snapshot()
             last = max(snapshot.values(), key=lambda message: message.seq)
             assert (last.seq, last.data) == (seq, payloads[seq - 1])
-            assert (stream.get_last_message(last.subject)).data == payloads[seq - 1]
+            if FINDS_LAST:
+                assert (stream.get_last_message(last.subject)).data == payloads[seq - 1]
             stream.delete_message(seq)
 
 

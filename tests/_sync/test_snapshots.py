@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 
 import pytest
 
 import js_sync as js
+from js_sync.read.snapshot import _Snapshot
 from tests._sync.flow import pause, together
 from twinstream.models import StreamConfig
 
@@ -137,7 +139,8 @@ def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
                 number += 1
                 write(jet, name, MANY, number)
                 if not allowed and keeps == 1:
-                    pause(0.1)
+                    # Long enough for a request at last, however slow the machine is.
+                    pause(min(2, 0.1 * number))
 
         def reader():
             try:
@@ -167,3 +170,48 @@ def test_a_snapshot_of_large_messages_is_whole(opened, name, keeps):
             jet.publish(f"{name}.{number}", b"x" * 500_000)
         snapshot = stream.snapshot()
         assert [message.seq for message in snapshot.values()] == list(range(1, 41))
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize("storage", ["file", "memory"])
+def test_a_snapshot_after_deletions_has_every_subject(opened, name, storage, allowed):
+    """Servers before 2.12.5 may leave subjects out of their lists of last messages then."""
+    chance = random.Random(12)
+    with opened() as jet:
+        stream = stored(jet, name, 0, storage=storage, allow_direct=allowed)
+        for _ in range(6):
+            stream.purge()
+            for subject in chance.choices("abcd", k=12):
+                last = jet.publish(f"{name}.{subject}")
+            held = [message.seq for message in stream.read()]
+            for seq in chance.sample(held, 9):
+                stream.delete_message(seq)
+                kept = {message.subject: message.seq for message in stream.read()}
+                for filters in ([], [f"{name}.*"]):
+                    snapshot = stream.snapshot(*filters, timeout=10)
+                    assert {each.subject: each.seq for each in snapshot.values()} == kept
+            past = stream.snapshot(at_seq=last.seq - 6)
+            kept = [message for message in stream.read(end=last.seq - 5)]
+            assert {each.seq for each in past.values()} == set(
+                {message.subject: message.seq for message in kept}.values()
+            )
+
+
+def test_a_subject_is_kept_that_is_written_before_the_last_message_is_deleted(
+    opened, name, monkeypatch
+):
+    """Asked for the last message of all then, a server has none."""
+    read = _Snapshot._read
+    with opened() as jet:
+        stream = stored(jet, name, MANY, 1, max_msgs_per_subject=1)
+
+        def disturbed(work, *args):
+            jet.publish(f"{name}.0", b"new")
+            last = jet.publish(f"{name}.last")
+            stream.delete_message(last.seq)
+            read(work, *args)
+
+        monkeypatch.setattr(_Snapshot, "_read", disturbed)
+        snapshot = stream.snapshot()
+        assert len(snapshot) == MANY
+        assert snapshot[f"{name}.0"].data == b"new"

@@ -48,10 +48,15 @@ from twinstream.core.read.range_read import (
 from twinstream.core.read.read_request import SnapshotRequest, choose
 from twinstream.core.read.snapshot import Latest, Snapshot
 from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
-from twinstream.models import RetentionPolicy, StreamConfig
+from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models._sequences import HIDDEN_FROM
 
 __all__ = ["take_snapshot"]
+
+# Before, a server may leave subjects out of its lists of last messages, or list a message that is
+# gone, once messages were deleted one by one (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
+# gets of streams in files were right.
+_LISTS_SINCE: Final = (2, 12, 5)
 
 # Leader requests that a snapshot of the past may cost; with more filters all of it is read.
 _FEW_FILTERS: Final = 32
@@ -67,7 +72,7 @@ def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
         return Snapshot(stream, 0, {})
     if last_seq >= HIDDEN_FROM:
         check_not_hidden(api, stream)
-    work = _Snapshot(api, stream, info.config, request.subjects, request.timeout)
+    work = _Snapshot(api, stream, info, request.subjects, request.timeout)
     try:
         if at_seq is None:
             return work.of_now(last_seq)
@@ -80,15 +85,17 @@ class _Snapshot:
     """One snapshot in the making."""
 
     def __init__(
-        self, api: Api, stream: str, config: StreamConfig, filters: Sequence[str], timeout: float
+        self, api: Api, stream: str, info: StreamInfo, filters: Sequence[str], timeout: float
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
-        self._config: Final = config
+        self._config: Final = info.config
         self._filters: Final = tuple(filters)
         self._timeout: Final = timeout
         self._version: Final = api.transport.server_info.version_numbers
-        self._direct = choose(None, 1, config, self._version) == "direct"
+        self._direct = choose(None, 1, info.config, self._version) == "direct" and (
+            info.config.storage != StorageType.MEMORY or self._has_right_lists(info.state)
+        )
         self._deadline: Final = Deadline.after(timeout)
         self._pause = FIRST_PAUSE
         self._inbox: Final = Inbox(api)
@@ -153,9 +160,13 @@ class _Snapshot:
             info = confirmed_info(self._api, self._stream, self._deadline)
             last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
-            reader = RangeReader(
-                *(self._api, self._stream, read, pages), filters=filters, timeout=self._timeout
-            )
+            reader = None
+            if self._has_right_lists(info.state):
+                reader = RangeReader(
+                    *(self._api, self._stream, read, pages), filters=filters, timeout=self._timeout
+                )
+            else:
+                pages.close()
             self._read(read, reader)
         else:
             self._read(RangeRead(1, last_seq + 1))
@@ -165,6 +176,10 @@ class _Snapshot:
             return self._catch_up(last_seq)
         self._read(RangeRead(last_seq + 1, OPEN_END))
         return self._latest.snapshot(self._stream, max(last_seq, self._latest.last_seq))
+
+    def _has_right_lists(self, state: StreamState) -> bool:
+        """Return whether the server's lists of last messages are right."""
+        return self._version >= _LISTS_SINCE or not state.num_deleted
 
     def _plain(self, read: RangeRead) -> RangeReader:
         """Return a reader of all messages."""
@@ -193,7 +208,7 @@ class _Snapshot:
         read = RangeRead(seq + 1, OPEN_END)
         try:
             while True:
-                newest = self._newest(filters[0])
+                newest = self._newest(filters[0], read.next_seq)
                 if newest < read.next_seq:
                     break
                 page, asked = StoredPage(), read.next_seq
@@ -212,9 +227,15 @@ class _Snapshot:
             pages.close()
         return self._latest.snapshot(self._stream, read.next_seq - 1)
 
-    def _newest(self, subject: str) -> int:
-        """Return the sequence of the last message that the leader has, 0 without one."""
-        return seq_of(self._api, self._stream, last_request(subject)) or 0
+    def _newest(self, subject: str, seq: int) -> int:
+        """Return the sequence of the leader's last message, 0 if it has none from `seq` on."""
+        newest = seq_of(self._api, self._stream, last_request(subject))
+        if newest is not None:
+            return newest
+        if next_seq(self._api, self._stream, (subject,), seq) is None:
+            return 0
+        # The last message of the stream was deleted: then a server finds none for `>`.
+        return (confirmed_info(self._api, self._stream, self._deadline)).state.last_seq
 
     # ---- as it was
 
