@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._backup_files import BackupWriter, read_backup
 from js_async._io import aside, whole
@@ -22,6 +20,7 @@ from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
 from js_core.log import Log
 from js_core.log_events import BackedUp
 from js_core.told import check_told
+from js_models.records import frozen
 
 __all__ = ["BackupWish", "back_up"]
 

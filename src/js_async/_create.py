@@ -6,8 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from attrs import evolve
-
 import js_models
 from js_async import _control
 from js_async._api import Api
@@ -24,6 +22,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_models.error_codes import MIRROR_NOT_UPDATABLE
+from js_models.records import evolve
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo

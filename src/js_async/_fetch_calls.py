@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve
-
 from js_async._api import Api
 from js_async._delivery import Delivery, ack_wait_of, pull_bounds
 from js_async._io import sleep
@@ -22,6 +20,7 @@ from js_core.nats_py_names import hint_keywords
 from js_core.pin import pin_of
 from js_core.pull_error import of_consumer
 from js_core.pull_request import Priority, PullLimits, Wait, fetch_limits
+from js_models.records import evolve
 
 if TYPE_CHECKING:
     from js_async.fetch_messages import FetchMessages

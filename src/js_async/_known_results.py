@@ -10,8 +10,6 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._gets import first_seq_at
 from js_async._io import Lock
@@ -21,6 +19,7 @@ from js_core.errors import OutcomeUnknown
 from js_core.processing import InputStream, OwnIds
 from js_core.publish import PublishRequest
 from js_models import Timestamp
+from js_models.records import frozen
 
 if TYPE_CHECKING:
     from js_async._once_writer import OnceWriter

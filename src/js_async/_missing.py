@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from attrs import evolve
-
 from js_async import _control
 from js_async._api import Api
 from js_async._create import create_consumer
 from js_async._pulls import PullChannels
 from js_core.errors import BadArgument, ConsumerDeleted, JetStreamError
+from js_models.records import evolve
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo

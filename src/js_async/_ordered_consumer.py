@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_async import _control
 from js_async._api import Api
 from js_async._create import create_consumer
@@ -26,6 +24,7 @@ from js_core.ordered import OrderedRead
 from js_core.pull_request import DEFAULT_MESSAGES, PullLimits
 from js_core.reporter import Reporter
 from js_core.reports import PullReport, Recreated
+from js_models.records import evolve
 
 __all__ = ["TRANSIENT", "OrderedConsumer"]
 

@@ -11,8 +11,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._inbox import Inbox
 from js_async._transport import Box
@@ -31,6 +29,7 @@ from js_core.range_read import Page, RangeRead
 from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 from js_core.subject_match import crossing, matcher, widest
 from js_models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
+from js_models.records import frozen
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
-
 from js_async._api import Api
 from js_async._io import shielded
 from js_async._transport import Box
@@ -18,6 +16,7 @@ from js_core.pin import Pins
 from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
 from js_core.status import is_status
+from js_models.records import evolve
 
 __all__ = ["PullChannel", "PullChannels"]
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._backup_files import read_backup, verify
 from js_async._io import Signal, aside, sleep
@@ -33,6 +31,7 @@ from js_core.s2_frames import S2Frames
 from js_core.subjects import check_subject
 from js_core.told import check_told
 from js_models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
+from js_models.records import frozen
 
 __all__ = ["restore"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._io import Stream as Generated
 from js_async._io import sleep
@@ -31,6 +29,7 @@ from js_core.log import Log
 from js_core.log_events import WillRetry
 from js_core.publish import PublishRequest
 from js_models import StreamMessageDeleteResponse, StreamMessageGetResponse
+from js_models.records import frozen
 
 __all__ = ["Place", "Slot", "Slots", "passes"]
 

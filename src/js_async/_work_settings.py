@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Literal
 
-from attrs import frozen
-
 from js_async.dead_letters import DeadLetters
 from js_async.message import Message
 from js_core.errors import BadArgument
@@ -14,6 +12,7 @@ from js_core.given import check_kind, check_whole
 from js_core.pull_request import Priority
 from js_core.reports import WorkReport
 from js_core.retry import Retry
+from js_models.records import frozen
 
 __all__ = ["KeyOf", "WorkSettings"]
 

@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._batch_trace import BatchTrace
 from js_async._io import BlockHint, Forks, Signal
@@ -39,6 +37,7 @@ from js_core.publish import PublishRequest
 from js_core.subjects import check_subject
 from js_core.ttl import Ttl
 from js_models import PubAck
+from js_models.records import frozen
 
 if TYPE_CHECKING:
     from js_async._open_call import OpenCall

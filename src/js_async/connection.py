@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
-from attrs import frozen
-
 from js_async._io import BlockHint
 from js_async._opening import Opening, opening
 from js_async._owned import Owned
@@ -32,6 +30,7 @@ from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
+from js_models.records import frozen
 
 if TYPE_CHECKING:
     from js_core.calls import Call

@@ -6,8 +6,6 @@ import os
 import platform
 from typing import Final
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._io import Handler
 from js_async._io import Stream as Generated
@@ -29,6 +27,7 @@ from js_core.given import check_kind
 from js_core.lease import FOREVER, Terms
 from js_core.lease_record import SlotRecord
 from js_models import StreamCreateResponse, StreamInfo
+from js_models.records import frozen
 
 __all__ = ["Coordination", "Taken", "open_coordination"]
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Self
 
-from attrs import evolve
-
 from js_async._decisions import Decisions
 from js_async._delivery import AGE_SHARE, Delivery
 from js_async._held import Held
@@ -28,6 +26,7 @@ from js_core.pull import PullEngine
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, Status, is_status, read_status
+from js_models.records import evolve
 
 __all__ = ["Messages"]
 

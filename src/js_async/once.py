@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
-
 from js_async._asking import SlotAsking
 from js_async._io import Handler, call, check_handler
 from js_async._slot import Place, Slot, Slots, passes
@@ -14,6 +12,7 @@ from js_core.deadline import Deadline, Seconds
 from js_core.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
 from js_core.lease import Terms
 from js_core.lease_record import HELD, LeaseRecord, SlotRecord
+from js_models.records import frozen
 
 __all__ = ["Once", "OnceResult"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_async import _control
 from js_async._api import Api
 from js_async._io import Signal
@@ -38,6 +36,7 @@ from js_core.reports import PullReport, PullWarning
 from js_core.status import Status
 from js_core.subjects import check_name
 from js_models import ConsumerConfig, ConsumerInfo, ReplayPolicy
+from js_models.records import evolve
 
 __all__ = ["OrderedMessages"]
 

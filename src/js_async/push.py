@@ -7,8 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from attrs import evolve
-
 from js_async import _control
 from js_async._api import Api
 from js_async._create import create_consumer
@@ -31,6 +29,7 @@ from js_core.reporter import Reporter
 from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, is_status, read_status
 from js_models import ConsumerConfig, ConsumerInfo
+from js_models.records import evolve
 
 __all__ = ["PushMessages", "with_heartbeats"]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
-
 from js_async._asking import NumberedAsking
 from js_async._slot import Place, Slot
 from js_core.deadline import Deadline, Seconds
 from js_core.lease import Terms
+from js_models.records import frozen
 
 __all__ = ["Permit", "RateLimiter"]
 

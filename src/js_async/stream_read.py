@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_async._api import Api
 from js_async._confirmed import confirmed_info
 from js_async._gets import first_seq_at
@@ -23,6 +21,7 @@ from js_core.stored_page import StoredPage
 from js_core.stream_message import StreamMessage
 from js_models import StreamInfo, Timestamp
 from js_models.error_codes import STREAM_NOT_FOUND
+from js_models.records import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

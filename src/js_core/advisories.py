@@ -11,14 +11,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from attrs import frozen
-
 from js_core.errors import BadArgument
 from js_core.given import check_kind
 from js_core.protocol import Frame
 from js_core.subjects import check_name
 from js_models import DecodeError, Model, Timestamp, UnknownEvent, decode
 from js_models.event_subjects import EVENT_SUBJECTS
+from js_models.records import frozen
 
 __all__ = ["Event", "EventKind", "event_subjects", "read_event"]
 

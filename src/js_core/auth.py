@@ -11,9 +11,8 @@ import re
 from importlib import import_module
 from typing import Any, Final
 
-from attrs import field, frozen
-
 from js_core.errors import AuthenticationFailed, BadArgument
+from js_models.records import field, frozen
 
 __all__ = ["Credentials"]
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from js_core.errors import BadAnswer, JetStreamError
 from js_core.headers import parse_status
 from js_core.protocol import Frame
 from js_core.s2_frames import S2Frames
 from js_models import StreamConfig, StreamState
+from js_models.records import frozen
 
 __all__ = ["DATA_FILE", "META_FILE", "SUMS_FILE", "Backup", "SnapshotChunks", "TransferProgress"]
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import field, frozen
-
 from js_core.digits import natural
 from js_core.errors import BadArgument, NotPromised
 from js_core.hole import Hole
 from js_core.subjects import check_name, check_subject
 from js_models import StreamConfig
+from js_models.records import field, frozen
 
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
-from attrs import frozen
-
 from js_core.answers import read_object
 from js_core.errors import BadAnswer, BadArgument
 from js_core.header_names import INCREMENT
 from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
 from js_models import StreamConfig, Timestamp
+from js_models.records import frozen
 
 __all__ = ["Counter", "check_counters", "counter_of", "from_decimal", "to_decimal"]
 

@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
-from attrs import frozen
-
 from js_core.errors import BadArgument
+from js_models.records import frozen
 
 __all__ = ["WORDS", "Cron"]
 

@@ -12,8 +12,6 @@ import json
 from collections.abc import Iterable
 from typing import Final, Literal, cast
 
-from attrs import frozen
-
 from js_core.answers import read_json
 from js_core.errors import BadArgument, JetStreamError, TwinstreamError
 from js_core.headers import Headers
@@ -31,6 +29,7 @@ from js_models import (
     decode,
 )
 from js_models.error_codes import HEADERS_TOO_LARGE, MESSAGE_TOO_LARGE
+from js_models.records import frozen
 
 __all__ = [
     "Cause",

@@ -19,8 +19,6 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from attrs import frozen
-
 import js_models
 from js_core.answers import read_object
 from js_core.digits import natural
@@ -35,6 +33,7 @@ from js_core.errors import (
 from js_core.protocol import Frame
 from js_core.publish_retry import passes
 from js_core.status import is_unserved
+from js_models.records import frozen
 
 if TYPE_CHECKING:
     from js_models import PubAck, StreamConfig

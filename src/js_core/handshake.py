@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from attrs import frozen
-
 from js_core.auth import Credentials
 from js_core.errors import (
     AuthenticationFailed,
@@ -20,6 +18,7 @@ from js_core.errors import (
 )
 from js_core.servers import ServerAddress
 from js_core.texts import go_unquoted
+from js_models.records import frozen
 
 __all__ = [
     "NO_CREDENTIALS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from js_models.records import frozen
 
 __all__ = ["Hole"]
 

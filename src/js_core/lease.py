@@ -28,11 +28,10 @@ import math
 from enum import Enum, auto
 from typing import Final
 
-from attrs import frozen
-
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
 from js_core.lease_record import SlotRecord
+from js_models.records import frozen
 
 __all__ = ["FOREVER", "Action", "Drop", "LeaseEngine", "Look", "Phase", "Put", "Terms"]
 

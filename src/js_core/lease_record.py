@@ -11,14 +11,13 @@ import json
 from datetime import datetime
 from typing import Any, Final, cast
 
-from attrs import frozen
-
 from js_core.answers import read_json
 from js_core.digits import natural
 from js_core.header_names import TTL
 from js_core.headers import Headers
 from js_core.stream_message import StreamMessage
 from js_core.texts import valid
+from js_models.records import frozen
 
 __all__ = ["HELD", "LeaseRecord", "SlotRecord", "read_slot"]
 

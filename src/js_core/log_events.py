@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from js_core.errors import AuthenticationFailed
+from js_models.records import frozen
 
 __all__ = [
     "BackedUp",

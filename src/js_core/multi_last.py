@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from attrs import frozen
-
 from js_core.answers import write_json
 from js_core.digits import natural
 from js_core.errors import BadAnswer
@@ -24,6 +22,7 @@ from js_core.stored_page import (
     is_from,
     stored_headers,
 )
+from js_models.records import frozen
 
 __all__ = ["MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from attrs import field, frozen
-
 from js_core.errors import BadArgument
 from js_core.subjects import check_filter
+from js_models.records import field, frozen
 
 __all__ = ["Operation", "Pattern"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import field, frozen
-
 from js_core.auth import Credentials
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
@@ -14,6 +12,7 @@ from js_core.servers import ReconnectPolicy, ServerAddress, parse_servers
 from js_core.subjects import check_prefix
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
+from js_models.records import field, frozen
 
 __all__ = ["ConnectOptions"]
 

@@ -36,8 +36,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from attrs import evolve
-
 from js_core.ack_reply import Metadata
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
@@ -57,6 +55,7 @@ from js_models import (
     StreamInfo,
     Timestamp,
 )
+from js_models.records import evolve
 
 __all__ = ["Mark", "OrderedRead", "ordered_config"]
 

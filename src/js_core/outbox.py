@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from attrs import frozen
-
 from js_core.errors import (
     BadArgument,
     JetStreamError,
@@ -17,6 +15,7 @@ from js_core.errors import (
 )
 from js_core.headers import Headers
 from js_core.publish import PublishRequest
+from js_models.records import frozen
 
 __all__ = [
     "Lanes",

@@ -13,14 +13,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from attrs import frozen
-
 from js_core.errors import BadArgument
 from js_core.operation import Operation
 from js_core.operations import OPERATIONS, operation
 from js_core.subject_match import covers
 from js_core.subjects import ApiSubjects, check_prefix
 from js_core.tokens import INBOX
+from js_models.records import frozen
 
 __all__ = [
     "Permissions",

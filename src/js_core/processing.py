@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
-from attrs import frozen
-
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
 from js_core.hole import Hole
@@ -18,6 +16,7 @@ from js_core.publish import PublishRequest
 from js_core.subjects import check_name
 from js_core.tokens import base62
 from js_models import AckPolicy, ConsumerConfig, Timestamp
+from js_models.records import frozen
 
 __all__ = [
     "InputStream",

@@ -17,11 +17,10 @@ from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
-
 from js_core.answers import read_object
 from js_core.errors import ProtocolError
 from js_core.pieces import LONG
+from js_models.records import frozen
 
 if TYPE_CHECKING:
     from js_core.ack_cutter import AckCutter

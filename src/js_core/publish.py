@@ -10,8 +10,6 @@ from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
-from attrs import field, frozen
-
 from js_core.errors import BadArgument, PublishFailures, TwinstreamError
 from js_core.header_names import (
     EXPECTED_LAST_MSG_ID,
@@ -26,6 +24,7 @@ from js_core.header_names import (
 from js_core.headers import Headers, HeaderValues, check_mapping, encode_headers
 from js_core.subjects import check_filter
 from js_core.ttl import Ttl, ttl_header
+from js_models.records import field, frozen
 
 __all__ = [
     "LISTED",

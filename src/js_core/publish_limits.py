@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import field, frozen
-
 from js_core.errors import BadArgument
 from js_core.publish_retry import RetryPolicy
+from js_models.records import field, frozen
 
 __all__ = ["WINDOW", "WINDOW_BYTES", "PublishLimits"]
 

@@ -43,13 +43,12 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, islice
 from typing import Final
 
-from attrs import frozen
-
 from js_core.errors import TwinstreamError
 from js_core.pull_error import pull_error, refused_limit
 from js_core.pull_request import MANY, PullLimits
 from js_core.reports import PullWarning
 from js_core.status import Kind, Status
+from js_models.records import frozen
 
 __all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
 

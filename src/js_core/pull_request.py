@@ -10,11 +10,10 @@ import re
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from attrs import evolve, field, frozen
-
 from js_core.deadline import LONGEST_WAIT, Seconds, finite_seconds, seconds
 from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
+from js_models.records import evolve, field, frozen
 
 __all__ = [
     "DEFAULT_MESSAGES",

@@ -26,10 +26,9 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, TypeVar
 
-from attrs import frozen
-
 from js_core.errors import BadAnswer
 from js_core.read_report import ReadEnd
+from js_models.records import frozen
 
 #: Messages asked for in one page. Direct get reaches most of its speed at some thousands a page,
 #: and a page of 200-byte messages stays well inside ``PAGE_BYTES``.

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
-from attrs import frozen
-
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument, Unsupported
 from js_core.given import check_kind, check_whole
 from js_core.moments import comparable
 from js_core.subjects import check_filter
 from js_models import RetentionPolicy, StreamConfig, Timestamp
+from js_models.records import frozen
 
 __all__ = [
     "ReadRequest",

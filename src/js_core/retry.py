@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from attrs import field, frozen
-
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument, TwinstreamError
+from js_models.records import field, frozen
 
 __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 

@@ -13,8 +13,6 @@ from itertools import count as count_from
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from attrs import frozen
-
 from js_core.cron import Cron
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
@@ -31,6 +29,7 @@ from js_core.ttl import Ttl, ttl_header
 from js_models import Duration, StreamConfig, Timestamp
 from js_models._go_time import go_time_text
 from js_models.go_duration import parse_go_duration
+from js_models.records import frozen
 
 __all__ = [
     "Schedule",

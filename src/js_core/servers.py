@@ -12,11 +12,10 @@ from itertools import islice, pairwise
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from attrs import field, frozen
-
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadArgument
 from js_core.given import check_whole
+from js_models.records import field, frozen
 
 __all__ = [
     "ReconnectPolicy",

@@ -10,11 +10,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from attrs import frozen
-
 from js_core.digits import natural
 from js_core.headers import Headers, parse_status
 from js_core.protocol import Frame
+from js_models.records import frozen
 
 __all__ = ["Kind", "Status", "is_status", "is_unserved", "read_status"]
 

@@ -11,8 +11,6 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from attrs import field, frozen
-
 from js_core.ack_reply import parse_ack_reply
 from js_core.arrow_page import ArrowPage
 from js_core.errors import BadAnswer
@@ -22,6 +20,7 @@ from js_core.range_read import RangeRead
 from js_core.status import Kind, Status, is_status, read_status
 from js_core.stream_message import StreamMessage
 from js_models import Timestamp
+from js_models.records import field, frozen
 
 __all__ = [
     "MIRROR_ANSWERED",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import frozen
-
 from js_core.headers import Headers
 from js_core.payload import as_json, as_text
 from js_models import Timestamp
+from js_models.records import frozen
 
 __all__ = ["StreamMessage"]
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from attrs import frozen
-
 from js_core.errors import (
     ConnectionLost,
     JetStreamError,
@@ -25,6 +23,7 @@ from js_core.errors import (
 )
 from js_core.header_names import MSG_ID
 from js_core.stream_message import StreamMessage
+from js_models.records import frozen
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 

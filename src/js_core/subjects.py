@@ -9,11 +9,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from attrs import field, frozen
-
 from js_core.api_target import api_names
 from js_core.errors import BadArgument
 from js_core.given import check_kind
+from js_models.records import field, frozen
 
 __all__ = [
     "BLANKS",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
-
 from js_core.errors import BadArgument
+from js_models.records import field, frozen
 
 __all__ = ["TlsOptions"]
 

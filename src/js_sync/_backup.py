@@ -11,14 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from js_core.backup import Backup, SnapshotChunks, TransferProgress
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
 from js_core.log import Log
 from js_core.log_events import BackedUp
 from js_core.told import check_told
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._backup_files import BackupWriter, read_backup
 from js_sync._io import aside, whole

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from attrs import evolve
-
 import js_models
 from js_core.deadline import Deadline, monotonic
 from js_core.difference import LIMITED, Difference, differences
@@ -22,6 +20,7 @@ from js_core.errors import (
     TwinstreamError,
 )
 from js_models.error_codes import MIRROR_NOT_UPDATABLE
+from js_models.records import evolve
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._io import sleep

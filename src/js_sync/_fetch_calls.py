@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve
-
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Deadline, Seconds, seconds
 from js_core.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
@@ -18,6 +16,7 @@ from js_core.nats_py_names import hint_keywords
 from js_core.pin import pin_of
 from js_core.pull_error import of_consumer
 from js_core.pull_request import Priority, PullLimits, Wait, fetch_limits
+from js_models.records import evolve
 from js_sync._api import Api
 from js_sync._delivery import Delivery, ack_wait_of, pull_bounds
 from js_sync._io import sleep

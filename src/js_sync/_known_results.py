@@ -11,13 +11,12 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
 from js_core.deadline import monotonic
 from js_core.errors import OutcomeUnknown
 from js_core.processing import InputStream, OwnIds
 from js_core.publish import PublishRequest
 from js_models import Timestamp
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._gets import first_seq_at
 from js_sync._io import Lock

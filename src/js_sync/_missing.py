@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from attrs import evolve
-
 from js_core.errors import BadArgument, ConsumerDeleted, JetStreamError
+from js_models.records import evolve
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_core.deadline import Deadline
 from js_core.errors import (
     ConnectionClosed,
@@ -21,6 +19,7 @@ from js_core.ordered import OrderedRead
 from js_core.pull_request import DEFAULT_MESSAGES, PullLimits
 from js_core.reporter import Reporter
 from js_core.reports import PullReport, Recreated
+from js_models.records import evolve
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer

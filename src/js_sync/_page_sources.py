@@ -12,8 +12,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from attrs import frozen
-
 from js_core.bulk_answer import LEAST, BulkAnswer, DirectBulk, PullBulk
 from js_core.direct_get import EVERYTHING, next_request
 from js_core.errors import (
@@ -29,6 +27,7 @@ from js_core.range_read import Page, RangeRead
 from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 from js_core.subject_match import crossing, matcher, widest
 from js_models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._inbox import Inbox
 from js_sync._transport import Box

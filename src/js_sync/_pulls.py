@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
-
 from js_core.acks import NEXT, nak
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import ConnectionClosed, RequestTimeout
@@ -16,6 +14,7 @@ from js_core.pin import Pins
 from js_core.protocol import Frame
 from js_core.pull_request import PullLimits, request_body
 from js_core.status import is_status
+from js_models.records import evolve
 from js_sync._api import Api
 from js_sync._io import shielded
 from js_sync._transport import Box

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from attrs import frozen
-
 from js_core.answers import read_answer
 from js_core.backup import DATA_FILE, Backup, TransferProgress
 from js_core.deadline import Deadline, Seconds, monotonic, seconds
@@ -29,6 +27,7 @@ from js_core.s2_frames import S2Frames
 from js_core.subjects import check_subject
 from js_core.told import check_told
 from js_models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._backup_files import read_backup, verify
 from js_sync._io import Signal, aside, sleep

@@ -6,8 +6,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from attrs import frozen
-
 from js_core.coordination import CoordinationSubjects
 from js_core.deadline import Deadline, unsleeping
 from js_core.direct_get import from_leader
@@ -28,6 +26,7 @@ from js_core.log import Log
 from js_core.log_events import WillRetry
 from js_core.publish import PublishRequest
 from js_models import StreamMessageDeleteResponse, StreamMessageGetResponse
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._io import Stream as Generated
 from js_sync._io import sleep

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Literal
 
-from attrs import frozen
-
 from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
 from js_core.pull_request import Priority
 from js_core.reports import WorkReport
 from js_core.retry import Retry
+from js_models.records import frozen
 from js_sync.dead_letters import DeadLetters
 from js_sync.message import Message
 

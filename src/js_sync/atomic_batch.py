@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_core.atomic_batch import (
     BatchSheet,
     read_batch_ack,
@@ -35,6 +33,7 @@ from js_core.publish import PublishRequest
 from js_core.subjects import check_subject
 from js_core.ttl import Ttl
 from js_models import PubAck
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._batch_trace import BatchTrace
 from js_sync._io import BlockHint, Forks, Signal

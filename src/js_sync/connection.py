@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
-from attrs import frozen
-
 from js_core.announcer import Announcer
 from js_core.auth import Credentials
 from js_core.deadline import Deadline, Seconds, monotonic
@@ -25,6 +23,7 @@ from js_core.subjects import check_filter, check_queue, check_subject
 from js_core.tls import TlsOptions
 from js_core.tokens import INBOX
 from js_core.told import check_told
+from js_models.records import frozen
 from js_sync._io import BlockHint
 from js_sync._opening import opening
 from js_sync._owned import Owned

@@ -7,8 +7,6 @@ import os
 import platform
 from typing import Final
 
-from attrs import frozen
-
 from js_core.coordination import (
     CoordinationSubjects,
     check_coordination,
@@ -21,6 +19,7 @@ from js_core.given import check_kind
 from js_core.lease import FOREVER, Terms
 from js_core.lease_record import SlotRecord
 from js_models import StreamCreateResponse, StreamInfo
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._io import Handler
 from js_sync._io import Stream as Generated

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, Self, TypeVar
 
-from attrs import field, frozen
-
+from js_models.records import field, frozen
 from js_sync._io import LoopHint
 
 __all__ = ["ListPage", "Listing"]

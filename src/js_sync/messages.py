@@ -10,8 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Self
 
-from attrs import evolve
-
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import RequestTimeout
 from js_core.fetch import frame_size
@@ -20,6 +18,7 @@ from js_core.pull import PullEngine
 from js_core.pull_request import PullLimits
 from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, Status, is_status, read_status
+from js_models.records import evolve
 from js_sync._decisions import Decisions
 from js_sync._delivery import AGE_SHARE, Delivery
 from js_sync._held import Held

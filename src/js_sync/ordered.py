@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_core.batch import Batch, BatchEnd
 from js_core.deadline import Deadline, Seconds, monotonic
 from js_core.errors import (
@@ -32,6 +30,7 @@ from js_core.reports import PullReport, PullWarning
 from js_core.status import Status
 from js_core.subjects import check_name
 from js_models import ConsumerConfig, ConsumerInfo, ReplayPolicy
+from js_models.records import evolve
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._io import Signal

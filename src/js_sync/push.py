@@ -8,8 +8,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from attrs import evolve
-
 from js_core.deadline import Deadline, monotonic
 from js_core.doubt import Doubt
 from js_core.errors import (
@@ -25,6 +23,7 @@ from js_core.reporter import Reporter
 from js_core.reports import PullReport, PullWarning
 from js_core.status import Kind, is_status, read_status
 from js_models import ConsumerConfig, ConsumerInfo
+from js_models.records import evolve
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import create_consumer

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
-
 from js_core.deadline import Deadline, Seconds
 from js_core.lease import Terms
+from js_models.records import frozen
 from js_sync._asking import NumberedAsking
 from js_sync._slot import Place, Slot
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_core.deadline import Deadline
 from js_core.errors import StreamNotFound
 from js_core.range_read import RangeRead
@@ -16,6 +14,7 @@ from js_core.stored_page import StoredPage
 from js_core.stream_message import StreamMessage
 from js_models import StreamInfo, Timestamp
 from js_models.error_codes import STREAM_NOT_FOUND
+from js_models.records import frozen
 from js_sync._api import Api
 from js_sync._confirmed import confirmed_info
 from js_sync._gets import first_seq_at

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
-
 from js_models import _convert
 from js_models._model import Model
 from js_models._open_enum import OpenEnum
 from js_models.generated.common import PeerInfo
+from js_models.records import field, frozen
 from js_models.timestamp import Timestamp
 
 

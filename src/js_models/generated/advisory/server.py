@@ -5,11 +5,10 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from attrs import field, frozen
-
 from js_models import _convert
 from js_models._model import Model
 from js_models.generated.common import PeerInfo
+from js_models.records import field, frozen
 from js_models.timestamp import Timestamp
 
 

@@ -5,9 +5,8 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from js_models._model import Model
+from js_models.records import frozen
 
 
 @frozen(kw_only=True, repr=False)
