@@ -19,9 +19,13 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-__all__ = ["Member", "evolve", "field", "frozen", "members"]
+__all__ = ["Member", "NotARecord", "evolve", "field", "frozen", "members"]
 
 T = TypeVar("T")
+
+
+class NotARecord(TypeError):
+    """A class has no fields."""
 
 
 class _Nothing:
@@ -87,7 +91,7 @@ def members(cls: type) -> Mapping[str, Member]:
             return found
         if "__attrs_attrs__" in vars(base):
             return _of_attrs(base)
-    raise TypeError(f"{cls.__name__} is not a record")
+    raise NotARecord(f"{cls.__name__} is not a record")
 
 
 def _of_attrs(cls: type) -> Mapping[str, Member]:
@@ -133,9 +137,7 @@ def _hash_once(self: Any) -> int:
 @recursive_repr("...")
 def _show(self: Any) -> str:
     shown = [
-        f"{name}={getattr(self, name)!r}"
-        for name, member in self.__record__.items()
-        if member.repr
+        f"{name}={getattr(self, name)!r}" for name, member in self.__record__.items() if member.repr
     ]
     return f"{type(self).__qualname__.rpartition('>.')[2]}({', '.join(shown)})"
 
