@@ -9,8 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from random import SystemRandom
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from js_async._io import Signal
 from js_async._link import Link
@@ -19,11 +18,12 @@ from js_core.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, R
 from js_core.options import ConnectOptions
 
 if TYPE_CHECKING:
+    from random import Random
+
     from js_async._session import Session
 
-__all__ = ["Upkeep", "keep"]
+__all__ = ["Upkeep", "keep", "shuffle"]
 
-_RANDOM: Final = SystemRandom()
 # How long the end of an event loop may be delayed for what was written (seconds).
 _EXIT_TIME: Final = 1.0
 
@@ -70,7 +70,7 @@ class Upkeep:
         if rounds.is_over:
             raise ConnectionFailed(f"gave up after {rounds.count} rounds; last: {last}")
         self._is_trying = True
-        self.next_step = Deadline.after(rounds.next_pause(_RANDOM.random()))
+        self.next_step = Deadline.after(rounds.next_pause(_random().random()))
 
     # ---- the end of a program
 
@@ -122,3 +122,20 @@ async def keep(
         if upkeep is not None:
             await upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))
         raise
+
+
+# ---- randomness
+
+
+def shuffle(items: list[Any]) -> None:
+    """Put a list into random order."""
+    if len(items) > 1:
+        _random().shuffle(items)
+
+
+def _random() -> Random:
+    """Return the generator of the system, which forked processes do not share."""
+    # With what it needs, it takes longer to import than this package.
+    from random import SystemRandom
+
+    return SystemRandom()

@@ -9,12 +9,17 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-__all__ = ["Shuffle", "spread"]
+__all__ = ["Shuffle", "resolvable", "spread"]
 
 Shuffle = Callable[[list[Any]], object]
 """Puts a list into random order."""
 
 A = TypeVar("A", bound="tuple[Any, ...]")
+
+
+def resolvable(host: str) -> str | bytes:
+    """Return a host as `getaddrinfo` takes it without the codec of names beyond ASCII."""
+    return host.encode() if host.isascii() else host
 
 
 def spread(found: Sequence[A], shuffle: Shuffle | None) -> list[A]:
