@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_async._failed_messages import FailedMessages
 from js_async._io import Signal
 from js_async._link import Link
 from js_async._transport import Box
-from js_core.ack_cutter import AckCutter
 from js_core.deadline import monotonic
 from js_core.errors import TwinstreamError
 from js_core.events import MessagesDropped
 from js_core.handshake import Denied
 from js_core.mailbox import Mailbox
 from js_core.protocol import Parser, Sink, subscribe_command, unsubscribe_command
+
+if TYPE_CHECKING:
+    from js_core.ack_cutter import AckCutter
 
 __all__ = ["Mailboxes"]
 

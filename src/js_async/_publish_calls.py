@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 from js_async._api import Api, ApiCalls
 from js_async._publish_one import publish
-from js_async.publish_many import PublishMany
-from js_async.publisher import Publisher
 from js_core.deadline import Seconds, seconds
-from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
 from js_core.nats_py_names import hint_keywords
 from js_core.publish import Publishable, Rollup, request_of
-from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
+from js_core.publish_limits import INGEST_WINDOW, WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import retry_policy
 from js_core.subjects import check_name
 from js_core.ttl import Ttl
@@ -22,6 +19,9 @@ from js_models import PubAck
 
 if TYPE_CHECKING:
     from js_async.fast_ingest import FastIngest
+    from js_async.publish_many import PublishMany
+    from js_async.publisher import Publisher
+    from js_core.fast_ingest import Gaps
 
 __all__ = ["PublishCalls"]
 
@@ -109,6 +109,8 @@ class PublishCalls(ApiCalls):
         `with` block or at `close`, without either at the end of the iteration. With
         `raise_failures=False` the program alone looks after them.
         """
+        from js_async.publish_many import PublishMany
+
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         return PublishMany(self._api, requests, limits, raise_failures)
 
@@ -126,6 +128,8 @@ class PublishCalls(ApiCalls):
 
         The arguments are those of `publish_many`.
         """
+        from js_async.publisher import Publisher
+
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         return Publisher(self._api, limits, raise_failures)
 
@@ -135,7 +139,7 @@ class PublishCalls(ApiCalls):
         requests: Iterable[Publishable] | AsyncIterable[Publishable],
         *,
         gaps: Gaps = "fail",
-        window: int = INTERVALS * MAX_INTERVAL,
+        window: int = INGEST_WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
         retries: int | None = None,
@@ -159,6 +163,7 @@ class PublishCalls(ApiCalls):
         allow it, `StreamNotFound`.
         """
         from js_async.fast_ingest import FastIngest
+        from js_core.fast_ingest import check_gaps
 
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         name = check_name(stream, "stream")

@@ -23,7 +23,6 @@ from js_async._replies import Replies
 from js_async._transport import Box
 from js_async._upkeep import Upkeep, keep, shuffle
 from js_core.auth import Credentials
-from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import (
     BadArgument,
@@ -65,6 +64,7 @@ from js_core.tokens import Tokens
 
 if TYPE_CHECKING:
     from js_async._open_call import OnCall
+    from js_core.bulk_answer import BulkAnswer
 
 __all__ = ["Session"]
 

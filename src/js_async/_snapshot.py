@@ -35,12 +35,11 @@ from js_core.deadline import Deadline
 from js_core.direct_get import EVERYTHING, last_request
 from js_core.errors import ConnectionLost, NoResponders, RequestTimeout
 from js_core.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
+from js_core.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from js_core.range_read import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     OPEN_END,
-    PAGE_BYTES,
-    PAGE_MESSAGES,
     Page,
     RangeRead,
 )

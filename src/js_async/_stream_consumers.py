@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from js_async._api import Api
 from js_async.consumer import Consumer
-from js_async.listing import Listing
 from js_core.deadline import Seconds
 from js_core.subjects import check_name
 
 if TYPE_CHECKING:
+    from js_async.listing import Listing
     from js_models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["StreamConsumers"]

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from js_async._io import Signal
-from js_core.ack_cutter import AckCutter
-from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline
 from js_core.errors import ConnectionClosed
 from js_core.handshake import ServerInfo
@@ -22,6 +20,8 @@ from js_core.tokens import Tokens
 if TYPE_CHECKING:
     from js_async._open_call import OpenCall
     from js_async._replies import Replies
+    from js_core.ack_cutter import AckCutter
+    from js_core.bulk_answer import BulkAnswer
 
 __all__ = ["Box", "Transport"]
 

@@ -10,10 +10,7 @@ from js_async._io import BlockHint
 from js_async._opening import Opening, opening
 from js_async._owned import Owned
 from js_async._session import Session
-from js_async.connection_events import ConnectionEvents
-from js_async.core_message import CoreMessage
 from js_async.jetstream import JetStream
-from js_async.subscription import DEFAULT_PENDING, Subscription
 from js_core.announcer import Announcer
 from js_core.auth import Credentials
 from js_core.deadline import Deadline, Seconds, monotonic
@@ -33,6 +30,9 @@ from js_core.told import check_told
 from js_models.records import frozen
 
 if TYPE_CHECKING:
+    from js_async.connection_events import ConnectionEvents
+    from js_async.core_message import CoreMessage
+    from js_async.subscription import Subscription
     from js_core.calls import Call
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
@@ -228,6 +228,8 @@ class Connection(Owned, BlockHint):
 
     def events(self) -> ConnectionEvents:
         """Return an iteration over what happens to the link from now on, until it is closed."""
+        from js_async.connection_events import ConnectionEvents
+
         listener = ConnectionEvents(self._session)
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
@@ -341,6 +343,8 @@ class Connection(Owned, BlockHint):
         Raises `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost`,
         `ConnectionClosed` or `BadArgument`.
         """
+        from js_async.core_message import CoreMessage
+
         check_subject(subject)
         check_data(subject, payload)
         deadline = self._deadline(timeout)
@@ -349,13 +353,15 @@ class Connection(Owned, BlockHint):
 
     @hint_keywords
     def subscribe(
-        self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
+        self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Opening[Subscription]:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
         and told as a `MessagesDropped` event.
         """
+        from js_async.subscription import Subscription
+
         subscription = Subscription(
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )

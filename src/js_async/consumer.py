@@ -13,18 +13,18 @@ from js_async._create import CreateAction, create_consumer
 from js_async._delivery import ack_wait_of, is_for_nobody_else, pull_bounds
 from js_async._fetch_calls import FetchCalls
 from js_async._io import Handler
-from js_async._missing import Missing, OnDeleted
 from js_async._opening import Opening, opening
 from js_async.message import Message
-from js_async.messages import Messages
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
 from js_core.pull_request import OnRefused, Priority, buffer_limits
-from js_core.reports import PullReport
 
 if TYPE_CHECKING:
+    from js_async._missing import OnDeleted
     from js_async.consuming import Consuming, Order
     from js_async.events import Events
+    from js_async.messages import Messages
+    from js_core.reports import PullReport
     from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
 __all__ = ["Consumer"]
@@ -191,6 +191,9 @@ class Consumer(FetchCalls):
         recovered, and a pin that is won or lost. Raises `BadArgument` without a `priority` where
         the consumer is known to have groups.
         """
+        from js_async._missing import Missing
+        from js_async.messages import Messages
+
         self._check_group(priority)
         ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(

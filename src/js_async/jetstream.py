@@ -14,15 +14,14 @@ from js_async._io import Handler
 from js_async._publish_calls import PublishCalls
 from js_async._transport import Transport
 from js_async._watch_calls import WatchCalls
-from js_async.listing import Listing
 from js_async.stream import Stream
-from js_core.atomic_batch import MAX_MESSAGES
 from js_core.deadline import Seconds
 from js_core.errors import BadArgument
 from js_core.headers import HeaderValues
 from js_core.nats_py_names import hint_attributes, hint_keywords
+from js_core.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from js_core.publish import PublishRequest
-from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
+from js_core.publish_limits import BATCH_MESSAGES
 from js_core.subjects import ApiSubjects
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from js_async.consumer import Consumer
     from js_async.consuming import Order
     from js_async.counters import Counters
+    from js_async.listing import Listing
     from js_async.message import Message
     from js_async.meta import Meta
     from js_async.outbox_relay import OutboxRelay
@@ -235,6 +235,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         else arrives on the connection then waits for the end of a page.
         """
         from js_async._ranges import open_range
+        from js_core.range_read import RangeRead
 
         read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
         via: Via = "direct" if direct else "consumer"
@@ -255,7 +256,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         self,
         *,
         id: str | None = None,
-        max_messages: int = MAX_MESSAGES,
+        max_messages: int = BATCH_MESSAGES,
         timeout: Seconds | None = None,
     ) -> AtomicBatch:
         """Return a batch of messages that are stored all together or not at all (server 2.12).

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import js_models
 from js_async import _control, _create
 from js_async._api import Api
-from js_async._confirmed import confirmed_info
 from js_async._io import Stream as Generated
 from js_async._opening import Opening, opening
 from js_async._stream_consumers import StreamConsumers
-from js_async.replicas import Replicas
 from js_core.deadline import Seconds, seconds
 from js_core.errors import BadAnswer, BadArgument
 from js_core.given import check_whole
 from js_core.nats_py_names import hint_keywords
+from js_core.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from js_core.pull_request import buffer_limits
-from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
 from js_core.subjects import check_filter
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from js_async.ordered import OrderedMessages
     from js_async.push import PushMessages
+    from js_async.replicas import Replicas
     from js_async.stream_read import StreamRead
     from js_core.backup import Backup, TransferProgress
     from js_core.read_request import Via
@@ -54,8 +53,6 @@ class Stream(StreamConsumers):
     def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
         super().__init__(api, name)
         self._info = info
-        self.replicas: Final = Replicas(api, name)
-        """The servers that hold its copies: who leads, and moving them."""
 
     @property
     def cached_info(self) -> StreamInfo:
@@ -63,6 +60,13 @@ class Stream(StreamConsumers):
         if self._info is None:
             raise BadArgument(f"stream {self._name} was bound without asking: call info() first")
         return self._info
+
+    @property
+    def replicas(self) -> Replicas:
+        """The servers that hold its copies: who leads, and moving them."""
+        from js_async.replicas import Replicas
+
+        return Replicas(self._api, self._name)
 
     @property
     def name(self) -> str:
@@ -94,6 +98,8 @@ class Stream(StreamConsumers):
         body = {"deleted_details": True} if deleted_details else None
         deadline = self._api.deadline(timeout)
         if confirmed:
+            from js_async._confirmed import confirmed_info
+
             self._info = await confirmed_info(self._api, self._name, deadline, body)
         else:
             self._info = await self._api.stream_info(self._name, deadline, body)

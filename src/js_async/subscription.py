@@ -16,9 +16,8 @@ from js_core.given import check_whole
 from js_core.nats_py_names import hint_attributes
 from js_core.protocol import Frame, Sink
 
-__all__ = ["DEFAULT_PENDING", "Subscription"]
+__all__ = ["Subscription"]
 
-DEFAULT_PENDING: Final = 65_536
 
 
 @hint_attributes

@@ -30,21 +30,18 @@ from js_core.headers import Headers, encode_headers
 from js_core.protocol import Frame
 from js_core.pub_ack import read_pub_ack
 from js_core.publish import PublishRequest, publish_headers
+from js_core.publish_limits import BATCH_MESSAGES
 
 if TYPE_CHECKING:
     from js_models import PubAck, StreamInfo, Timestamp
 
 __all__ = [
-    "MAX_MESSAGES",
     "BatchSheet",
     "commit_seq",
     "doubt_of_absence",
     "read_batch_ack",
     "read_staged",
 ]
-
-MAX_MESSAGES: Final = 1000
-"""The server's own limit for one batch, unless its configuration says otherwise."""
 
 BATCH_ID: Final = "Nats-Batch-Id"
 BATCH_SEQUENCE: Final = "Nats-Batch-Sequence"
@@ -68,7 +65,7 @@ _GAP: Final = 3
 class BatchSheet:
     """Numbers the messages of one batch and checks what the server would refuse all of it for."""
 
-    def __init__(self, batch_id: str, limit: int = MAX_MESSAGES) -> None:
+    def __init__(self, batch_id: str, limit: int = BATCH_MESSAGES) -> None:
         check_kind(batch_id, str, "a batch id", "text")
         if not batch_id or len(batch_id.encode("utf-8", "replace")) > _MAX_ID:
             raise BadArgument(f"a batch id has 1 to {_MAX_ID} bytes, got {batch_id!r}")

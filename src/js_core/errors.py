@@ -51,12 +51,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from js_core.api_target import api_target
-from js_core.atomic_outcome import AtomicOutcome
-from js_core.difference import Difference
-from js_core.hole import Hole
 from js_models.restorable import Restorable
 
 if TYPE_CHECKING:
+    from js_core.atomic_outcome import AtomicOutcome
+    from js_core.difference import Difference
+    from js_core.hole import Hole
     from js_core.publish import PublishFailure
 
 __all__ = [

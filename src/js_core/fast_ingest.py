@@ -31,6 +31,7 @@ from js_core.errors import (
     api_error,
 )
 from js_core.protocol import Frame
+from js_core.publish_limits import INGEST_INTERVAL, INGEST_INTERVALS
 from js_core.publish_retry import passes
 from js_core.status import is_unserved
 from js_models.records import frozen
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from js_models import PubAck, StreamConfig
 
 __all__ = [
-    "INTERVALS",
-    "MAX_INTERVAL",
     "FastBatch",
     "Fate",
     "Gaps",
@@ -53,11 +52,6 @@ __all__ = [
 
 Gaps = Literal["fail", "ok"]
 """What a missing number, or a refused message, does to its batch: end it, or nothing."""
-
-MAX_INTERVAL: Final = 500
-"""The longest interval that a server of 2.14 or 2.15 chooses, whatever is asked for."""
-INTERVALS: Final = 2
-"""Intervals under way: the server works on one while the next is on its way (ADR-50)."""
 
 _START: Final = 0
 _APPEND: Final = 1
@@ -130,7 +124,7 @@ def check_headers(block: bytes) -> None:
 
 def interval_for(window: int) -> int:
     """Return the interval to ask for so that at most `window` messages are under way."""
-    return max(1, min(MAX_INTERVAL, window // INTERVALS))
+    return max(1, min(INGEST_INTERVAL, window // INGEST_INTERVALS))
 
 
 class FastBatch:
@@ -166,7 +160,7 @@ class FastBatch:
     @property
     def has_room(self) -> bool:
         """Tell whether another message may be sent now."""
-        return self.sent == 0 or self.sent < self.passed + INTERVALS * self.interval
+        return self.sent == 0 or self.sent < self.passed + INGEST_INTERVALS * self.interval
 
     @property
     def is_over(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from attrs import frozen
 
 from js_core.errors import BadArgument
-from js_core.range_read import PAGE_MESSAGES
+from js_core.page_limits import PAGE_MESSAGES
 from js_core.subject_match import widest
 from js_core.subjects import check_filter, check_name
 from js_spark.allowed import SCHEMAS, check_file

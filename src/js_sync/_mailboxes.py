@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from js_core.ack_cutter import AckCutter
 from js_core.deadline import monotonic
 from js_core.errors import TwinstreamError
 from js_core.events import MessagesDropped
@@ -18,6 +17,9 @@ from js_sync._failed_messages import FailedMessages
 from js_sync._io import Signal
 from js_sync._link import Link
 from js_sync._transport import Box
+
+if TYPE_CHECKING:
+    from js_core.ack_cutter import AckCutter
 
 __all__ = ["Mailboxes"]
 

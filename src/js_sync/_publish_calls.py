@@ -7,22 +7,22 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from js_core.deadline import Seconds, seconds
-from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
 from js_core.headers import HeaderValues
 from js_core.nats_py_names import hint_keywords
 from js_core.publish import Publishable, Rollup, request_of
-from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
+from js_core.publish_limits import INGEST_WINDOW, WINDOW, WINDOW_BYTES, PublishLimits
 from js_core.publish_retry import retry_policy
 from js_core.subjects import check_name
 from js_core.ttl import Ttl
 from js_models import PubAck
 from js_sync._api import Api, ApiCalls
 from js_sync._publish_one import publish
-from js_sync.publish_many import PublishMany
-from js_sync.publisher import Publisher
 
 if TYPE_CHECKING:
+    from js_core.fast_ingest import Gaps
     from js_sync.fast_ingest import FastIngest
+    from js_sync.publish_many import PublishMany
+    from js_sync.publisher import Publisher
 
 __all__ = ["PublishCalls"]
 
@@ -110,6 +110,8 @@ class PublishCalls(ApiCalls):
         `with` block or at `close`, without either at the end of the iteration. With
         `raise_failures=False` the program alone looks after them.
         """
+        from js_sync.publish_many import PublishMany
+
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         return PublishMany(self._api, requests, limits, raise_failures)
 
@@ -127,6 +129,8 @@ class PublishCalls(ApiCalls):
 
         The arguments are those of `publish_many`.
         """
+        from js_sync.publisher import Publisher
+
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         return Publisher(self._api, limits, raise_failures)
 
@@ -136,7 +140,7 @@ class PublishCalls(ApiCalls):
         requests: Iterable[Publishable],
         *,
         gaps: Gaps = "fail",
-        window: int = INTERVALS * MAX_INTERVAL,
+        window: int = INGEST_WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
         retries: int | None = None,
@@ -159,6 +163,7 @@ class PublishCalls(ApiCalls):
         Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
         allow it, `StreamNotFound`.
         """
+        from js_core.fast_ingest import check_gaps
         from js_sync.fast_ingest import FastIngest
 
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)

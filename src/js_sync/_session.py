@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from js_core.auth import Credentials
-from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import NEVER, Deadline, monotonic
 from js_core.errors import (
     BadArgument,
@@ -65,6 +64,7 @@ from js_sync._transport import Box
 from js_sync._upkeep import Upkeep, keep, shuffle
 
 if TYPE_CHECKING:
+    from js_core.bulk_answer import BulkAnswer
     from js_sync._open_call import OnCall
 
 __all__ = ["Session"]

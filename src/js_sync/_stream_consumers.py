@@ -9,10 +9,10 @@ from js_core.deadline import Seconds
 from js_core.subjects import check_name
 from js_sync._api import Api
 from js_sync.consumer import Consumer
-from js_sync.listing import Listing
 
 if TYPE_CHECKING:
     from js_models import ConsumerConfig, ConsumerInfo
+    from js_sync.listing import Listing
 
 __all__ = ["StreamConsumers"]
 

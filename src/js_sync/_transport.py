@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from js_core.ack_cutter import AckCutter
-from js_core.bulk_answer import BulkAnswer
 from js_core.deadline import Deadline
 from js_core.errors import ConnectionClosed
 from js_core.handshake import ServerInfo
@@ -21,6 +19,8 @@ from js_core.tokens import Tokens
 from js_sync._io import Signal
 
 if TYPE_CHECKING:
+    from js_core.ack_cutter import AckCutter
+    from js_core.bulk_answer import BulkAnswer
     from js_sync._open_call import OpenCall
     from js_sync._replies import Replies
 

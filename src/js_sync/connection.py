@@ -28,13 +28,13 @@ from js_sync._io import BlockHint
 from js_sync._opening import opening
 from js_sync._owned import Owned
 from js_sync._session import Session
-from js_sync.connection_events import ConnectionEvents
-from js_sync.core_message import CoreMessage
 from js_sync.jetstream import JetStream
-from js_sync.subscription import DEFAULT_PENDING, Subscription
 
 if TYPE_CHECKING:
     from js_core.calls import Call
+    from js_sync.connection_events import ConnectionEvents
+    from js_sync.core_message import CoreMessage
+    from js_sync.subscription import Subscription
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
 
@@ -229,6 +229,8 @@ class Connection(Owned, BlockHint):
 
     def events(self) -> ConnectionEvents:
         """Return an iteration over what happens to the link from now on, until it is closed."""
+        from js_sync.connection_events import ConnectionEvents
+
         listener = ConnectionEvents(self._session)
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
@@ -342,6 +344,8 @@ class Connection(Owned, BlockHint):
         Raises `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost`,
         `ConnectionClosed` or `BadArgument`.
         """
+        from js_sync.core_message import CoreMessage
+
         check_subject(subject)
         check_data(subject, payload)
         deadline = self._deadline(timeout)
@@ -350,13 +354,15 @@ class Connection(Owned, BlockHint):
 
     @hint_keywords
     def subscribe(
-        self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
+        self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Subscription:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
         and told as a `MessagesDropped` event.
         """
+        from js_sync.subscription import Subscription
+
         subscription = Subscription(
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )

@@ -11,22 +11,22 @@ import js_models
 from js_core.deadline import Seconds, finite_seconds
 from js_core.errors import BadArgument
 from js_core.pull_request import OnRefused, Priority, buffer_limits
-from js_core.reports import PullReport
 from js_sync import _control
 from js_sync._api import Api
 from js_sync._create import CreateAction, create_consumer
 from js_sync._delivery import ack_wait_of, is_for_nobody_else, pull_bounds
 from js_sync._fetch_calls import FetchCalls
 from js_sync._io import Handler
-from js_sync._missing import Missing, OnDeleted
 from js_sync._opening import opening
 from js_sync.message import Message
-from js_sync.messages import Messages
 
 if TYPE_CHECKING:
+    from js_core.reports import PullReport
     from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
+    from js_sync._missing import OnDeleted
     from js_sync.consuming import Consuming, Order
     from js_sync.events import Events
+    from js_sync.messages import Messages
 
 __all__ = ["Consumer"]
 
@@ -186,6 +186,9 @@ class Consumer(FetchCalls):
         recovered, and a pin that is won or lost. Raises `BadArgument` without a `priority` where
         the consumer is known to have groups.
         """
+        from js_sync._missing import Missing
+        from js_sync.messages import Messages
+
         self._check_group(priority)
         ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(

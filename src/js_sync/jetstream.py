@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import js_models
-from js_core.atomic_batch import MAX_MESSAGES
 from js_core.deadline import Seconds
 from js_core.errors import BadArgument
 from js_core.headers import HeaderValues
 from js_core.nats_py_names import hint_attributes, hint_keywords
+from js_core.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from js_core.publish import PublishRequest
-from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
+from js_core.publish_limits import BATCH_MESSAGES
 from js_core.subjects import ApiSubjects
 from js_sync._api import Api
 from js_sync._coordination_calls import CoordinationCalls
@@ -23,7 +23,6 @@ from js_sync._io import Handler
 from js_sync._publish_calls import PublishCalls
 from js_sync._transport import Transport
 from js_sync._watch_calls import WatchCalls
-from js_sync.listing import Listing
 from js_sync.stream import Stream
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from js_sync.consumer import Consumer
     from js_sync.consuming import Order
     from js_sync.counters import Counters
+    from js_sync.listing import Listing
     from js_sync.message import Message
     from js_sync.meta import Meta
     from js_sync.outbox_relay import OutboxRelay
@@ -235,6 +235,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         needs pyarrow, pages come as Arrow arrays (`ArrowPage.of`) in a fraction of the time; what
         else arrives on the connection then waits for the end of a page.
         """
+        from js_core.range_read import RangeRead
         from js_sync._ranges import open_range
 
         read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
@@ -256,7 +257,7 @@ class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
         self,
         *,
         id: str | None = None,
-        max_messages: int = MAX_MESSAGES,
+        max_messages: int = BATCH_MESSAGES,
         timeout: Seconds | None = None,
     ) -> AtomicBatch:
         """Return a batch of messages that are stored all together or not at all (server 2.12).

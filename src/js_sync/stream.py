@@ -11,16 +11,14 @@ from js_core.deadline import Seconds, seconds
 from js_core.errors import BadAnswer, BadArgument
 from js_core.given import check_whole
 from js_core.nats_py_names import hint_keywords
+from js_core.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from js_core.pull_request import buffer_limits
-from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
 from js_core.subjects import check_filter
 from js_sync import _control, _create
 from js_sync._api import Api
-from js_sync._confirmed import confirmed_info
 from js_sync._io import Stream as Generated
 from js_sync._opening import opening
 from js_sync._stream_consumers import StreamConsumers
-from js_sync.replicas import Replicas
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     )
     from js_sync.ordered import OrderedMessages
     from js_sync.push import PushMessages
+    from js_sync.replicas import Replicas
     from js_sync.stream_read import StreamRead
 
 __all__ = ["Stream"]
@@ -55,8 +54,6 @@ class Stream(StreamConsumers):
     def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
         super().__init__(api, name)
         self._info = info
-        self.replicas: Final = Replicas(api, name)
-        """The servers that hold its copies: who leads, and moving them."""
 
     @property
     def cached_info(self) -> StreamInfo:
@@ -64,6 +61,13 @@ class Stream(StreamConsumers):
         if self._info is None:
             raise BadArgument(f"stream {self._name} was bound without asking: call info() first")
         return self._info
+
+    @property
+    def replicas(self) -> Replicas:
+        """The servers that hold its copies: who leads, and moving them."""
+        from js_sync.replicas import Replicas
+
+        return Replicas(self._api, self._name)
 
     @property
     def name(self) -> str:
@@ -95,6 +99,8 @@ class Stream(StreamConsumers):
         body = {"deleted_details": True} if deleted_details else None
         deadline = self._api.deadline(timeout)
         if confirmed:
+            from js_sync._confirmed import confirmed_info
+
             self._info = confirmed_info(self._api, self._name, deadline, body)
         else:
             self._info = self._api.stream_info(self._name, deadline, body)

@@ -17,9 +17,7 @@ from js_sync._owned import Owned
 from js_sync._transport import Box, Transport
 from js_sync.core_message import CoreMessage
 
-__all__ = ["DEFAULT_PENDING", "Subscription"]
-
-DEFAULT_PENDING: Final = 65_536
+__all__ = ["Subscription"]
 
 
 @hint_attributes
