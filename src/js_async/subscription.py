@@ -19,7 +19,6 @@ from js_core.protocol import Frame, Sink
 __all__ = ["Subscription"]
 
 
-
 @hint_attributes
 class Subscription(Owned, BlockHint, LoopHint):
     """Messages of one subject; iterate it, or take one with `next`. Close it when done."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from js_cli.screen import plain_table, print_json, results
 from js_cli.target import Target, json_option, server_options
 from js_cli.undescribed import note_undescribed, undescribed
 from js_cli.values import in_bytes
-from js_models import StreamInfo, encode
+from js_models import encode
+
+if TYPE_CHECKING:
+    from js_models import StreamInfo
 
 
 @click.command(short_help="List streams.")
