@@ -252,7 +252,7 @@ def _attributes(cls: Any) -> Any:
     import attrs
 
     own = vars(cls).get("__annotations__", {})
-    made = {name: _attribute(member) for name, member in cls.__record__.items()}
+    made = {name: _attribute(name, member) for name, member in cls.__record__.items()}
     like = attrs.make_class(cls.__name__, made, init=False, eq=False, repr=False, slots=False)
     found = attrs.fields(like)
     return type(found)(
@@ -261,7 +261,7 @@ def _attributes(cls: Any) -> Any:
     )
 
 
-def _attribute(member: Member) -> Any:
+def _attribute(name: str, member: Member) -> Any:
     import attrs
 
     given: dict[str, Any] = {} if member.default is _NOTHING else {"default": member.default}
@@ -270,7 +270,7 @@ def _attribute(member: Member) -> Any:
     return attrs.field(
         **given,
         converter=member.converter,
-        alias=member.alias,
+        alias=None if member.alias == _plain(name) else member.alias,
         init=member.init,
         repr=member.repr,
         eq=member.eq,
@@ -342,10 +342,15 @@ _OF_THE_FIRST: Final = frozenset({"__dict__", "__weakref__"})
 
 def _member(name: str, hint: str, default: Any, kw_only: bool) -> Member:
     member = default if isinstance(default, Member) else Member(default=default)
-    member.alias = member.alias or name.lstrip("_")
+    member.alias = member.alias or _plain(name)
     member.hint = hint
     member.kw_only = kw_only
     return member
+
+
+def _plain(name: str) -> str:
+    """Return the name of the argument for a field, unless it has another."""
+    return name.lstrip("_")
 
 
 if TYPE_CHECKING:

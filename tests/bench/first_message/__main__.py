@@ -153,9 +153,7 @@ def _ratio(runs: list[dict[str, float]], base: list[dict[str, float]] | None, ki
 @click.option("--only", multiple=True, help="Programs, such as `bound js_sync`.")
 @click.option("--tree", default=ROOT, type=click.Path(path_type=Path), help="Whose `src` to run.")
 @click.option("--page", is_flag=True, help="Write the table of docs/speed.md.")
-def first_message(
-    rounds: int, python: str, only: tuple[str, ...], tree: Path, page: bool
-) -> None:
+def first_message(rounds: int, python: str, only: tuple[str, ...], tree: Path, page: bool) -> None:
     """Show the milliseconds of each program; natsio takes part where the interpreter has it."""
     names = [f"{way} {client}" for way in WAYS for client in CLIENTS]
     names.append(LIST)
