@@ -18,8 +18,11 @@ A = TypeVar("A", bound="tuple[Any, ...]")
 
 
 def resolvable(host: str) -> str | bytes:
-    """Return a host as `getaddrinfo` takes it without the codec of names beyond ASCII."""
-    return host.encode() if host.isascii() else host
+    """Return a host for `getaddrinfo`: an address of IPv4 as bytes, for which no codec is imported.
+
+    Names stay text, also for a `getaddrinfo` that the program put in the place of Python's.
+    """
+    return host.encode() if host.isascii() and host.replace(".", "").isdigit() else host
 
 
 def spread(found: Sequence[A], shuffle: Shuffle | None) -> list[A]:
