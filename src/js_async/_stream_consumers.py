@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
-from js_async.api.listing import Listing
 from js_async.consumer import Consumer
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_name
 
 if TYPE_CHECKING:
+    from js_async.api.listing import Listing
     from twinstream.models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["StreamConsumers"]

@@ -6,13 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
-from attrs import frozen
-
-from js_async.client.connection_events import ConnectionEvents
-from js_async.client.core_message import CoreMessage
 from js_async.client.owned import Owned
 from js_async.client.session import Session
-from js_async.client.subscription import DEFAULT_PENDING, Subscription
 from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
 from js_async.runtime.opening import Opening, opening
@@ -32,8 +27,12 @@ from twinstream.core.wire.headers import HeaderValues, encode_headers
 from twinstream.core.wire.subjects import check_filter, check_queue, check_subject
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument, ConnectionClosed
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
+    from js_async.client.connection_events import ConnectionEvents
+    from js_async.client.core_message import CoreMessage
+    from js_async.client.subscription import Subscription
     from twinstream.core.api.instrumentation import Call
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
@@ -229,6 +228,8 @@ class Connection(Owned, BlockHint):
 
     def events(self) -> ConnectionEvents:
         """Return an iteration over what happens to the link from now on, until it is closed."""
+        from js_async.client.connection_events import ConnectionEvents
+
         listener = ConnectionEvents(self._session)
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
@@ -342,6 +343,8 @@ class Connection(Owned, BlockHint):
         Raises `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost`,
         `ConnectionClosed` or `BadArgument`.
         """
+        from js_async.client.core_message import CoreMessage
+
         check_subject(subject)
         check_data(subject, payload)
         deadline = self._deadline(timeout)
@@ -350,13 +353,15 @@ class Connection(Owned, BlockHint):
 
     @hint_keywords
     def subscribe(
-        self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
+        self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Opening[Subscription]:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
         and told as a `MessagesDropped` event.
         """
+        from js_async.client.subscription import Subscription
+
         subscription = Subscription(
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )

@@ -13,25 +13,21 @@ from js_async.api.create_update import (
     create_stream,
     update_stream,
 )
-from js_async.api.listing import Listing
 from js_async.api.stream_lookup import name_by_subject
 from js_async.client.transport import Transport
 from js_async.consumer import Consumer
+from js_async.publish.limits import limits_of
 from js_async.publish.publish import publish
-from js_async.publish.publish_many import PublishMany, limits_of
-from js_async.publish.publisher import Publisher
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.opening import Opening, opening
 from js_async.stream import Stream
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.core.publish.atomic_batch import MAX_MESSAGES
-from twinstream.core.publish.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
-from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
+from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.request import Publishable, PublishRequest, Rollup, request_of
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.publish.ttl import Ttl
-from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
+from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.headers import HeaderValues
 from twinstream.core.wire.subjects import ApiSubjects, check_name
 from twinstream.core.workers.retry import RETRY, Retry
@@ -43,6 +39,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from js_async.api.listing import Listing
     from js_async.api.meta import Meta
     from js_async.consume.advisories import Events
     from js_async.consume.consume import Order
@@ -58,6 +55,8 @@ if TYPE_CHECKING:
     from js_async.features.schedules import Schedules
     from js_async.publish.atomic_batch import AtomicBatch
     from js_async.publish.fast_ingest import FastIngest
+    from js_async.publish.publish_many import PublishMany
+    from js_async.publish.publisher import Publisher
     from js_async.read.range_reader import RangeReader
     from js_async.workers.dead_letters import DeadLetters
     from js_async.workers.settings import KeyOf
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
+    from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
     from twinstream.models import (
         AccountInfo,
@@ -359,6 +359,7 @@ class JetStream:
         else arrives on the connection then waits for the end of a page.
         """
         from js_async.read.stream_range import open_range
+        from twinstream.core.read.range_read import RangeRead
 
         read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
         via: Via = "direct" if direct else "consumer"
@@ -455,6 +456,8 @@ class JetStream:
         `with` block or at `close`, without either at the end of the iteration. With
         `raise_failures=False` the program alone looks after them.
         """
+        from js_async.publish.publish_many import PublishMany
+
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         return PublishMany(self._api, requests, limits, raise_failures)
 
@@ -472,6 +475,8 @@ class JetStream:
 
         The arguments are those of `publish_many`.
         """
+        from js_async.publish.publisher import Publisher
+
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         return Publisher(self._api, limits, raise_failures)
 
@@ -481,7 +486,7 @@ class JetStream:
         requests: Iterable[Publishable] | AsyncIterable[Publishable],
         *,
         gaps: Gaps = "fail",
-        window: int = INTERVALS * MAX_INTERVAL,
+        window: int = INGEST_WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
         retries: int | None = None,
@@ -505,6 +510,7 @@ class JetStream:
         allow it, `StreamNotFound`.
         """
         from js_async.publish.fast_ingest import FastIngest
+        from twinstream.core.publish.fast_ingest import check_gaps
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         name = check_name(stream, "stream")
@@ -514,7 +520,7 @@ class JetStream:
         self,
         *,
         id: str | None = None,
-        max_messages: int = MAX_MESSAGES,
+        max_messages: int = BATCH_MESSAGES,
         timeout: Seconds | None = None,
     ) -> AtomicBatch:
         """Return a batch of messages that are stored all together or not at all (server 2.12).

@@ -9,15 +9,13 @@ import twinstream.models
 from js_async._stream_consumers import StreamConsumers
 from js_async.api import consumer_admin, create_update
 from js_async.api.api import Api
-from js_async.api.leader_info import confirmed_info
-from js_async.api.replicas import Replicas
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import buffer_limits
 from twinstream.core.deadline import Seconds, seconds
-from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES
+from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadAnswer, BadArgument
 
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from js_async.api.replicas import Replicas
     from js_async.consume.ordered import OrderedMessages
     from js_async.consume.push import PushMessages
     from js_async.read.stream_read import StreamRead
@@ -54,8 +53,6 @@ class Stream(StreamConsumers):
     def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
         super().__init__(api, name)
         self._info = info
-        self.replicas: Final = Replicas(api, name)
-        """The servers that hold its copies: who leads, and moving them."""
 
     @property
     def cached_info(self) -> StreamInfo:
@@ -63,6 +60,13 @@ class Stream(StreamConsumers):
         if self._info is None:
             raise BadArgument(f"stream {self._name} was bound without asking: call info() first")
         return self._info
+
+    @property
+    def replicas(self) -> Replicas:
+        """The servers that hold its copies: who leads, and moving them."""
+        from js_async.api.replicas import Replicas
+
+        return Replicas(self._api, self._name)
 
     @property
     def name(self) -> str:
@@ -94,6 +98,8 @@ class Stream(StreamConsumers):
         body = {"deleted_details": True} if deleted_details else None
         deadline = self._api.deadline(timeout)
         if confirmed:
+            from js_async.api.leader_info import confirmed_info
+
             self._info = await confirmed_info(self._api, self._name, deadline, body)
         else:
             self._info = await self._api.stream_info(self._name, deadline, body)

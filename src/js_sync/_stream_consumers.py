@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
-from js_sync.api.listing import Listing
 from js_sync.consumer import Consumer
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_name
 
 if TYPE_CHECKING:
+    from js_sync.api.listing import Listing
     from twinstream.models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["StreamConsumers"]

@@ -7,13 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
-from attrs import frozen
-
-from js_sync.client.connection_events import ConnectionEvents
-from js_sync.client.core_message import CoreMessage
 from js_sync.client.owned import Owned
 from js_sync.client.session import Session
-from js_sync.client.subscription import DEFAULT_PENDING, Subscription
 from js_sync.jetstream import JetStream
 from js_sync.runtime.concurrency import BlockHint
 from js_sync.runtime.opening import opening
@@ -33,8 +28,12 @@ from twinstream.core.wire.headers import HeaderValues, encode_headers
 from twinstream.core.wire.subjects import check_filter, check_queue, check_subject
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument, ConnectionClosed
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
+    from js_sync.client.connection_events import ConnectionEvents
+    from js_sync.client.core_message import CoreMessage
+    from js_sync.client.subscription import Subscription
     from twinstream.core.api.instrumentation import Call
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
@@ -230,6 +229,8 @@ class Connection(Owned, BlockHint):
 
     def events(self) -> ConnectionEvents:
         """Return an iteration over what happens to the link from now on, until it is closed."""
+        from js_sync.client.connection_events import ConnectionEvents
+
         listener = ConnectionEvents(self._session)
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
@@ -343,6 +344,8 @@ class Connection(Owned, BlockHint):
         Raises `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost`,
         `ConnectionClosed` or `BadArgument`.
         """
+        from js_sync.client.core_message import CoreMessage
+
         check_subject(subject)
         check_data(subject, payload)
         deadline = self._deadline(timeout)
@@ -351,13 +354,15 @@ class Connection(Owned, BlockHint):
 
     @hint_keywords
     def subscribe(
-        self, subject: str, *, queue: str = "", max_pending: int = DEFAULT_PENDING
+        self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Subscription:
         """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
 
         At most `max_pending` messages wait for their owner; what comes then is dropped, counted
         and told as a `MessagesDropped` event.
         """
+        from js_sync.client.subscription import Subscription
+
         subscription = Subscription(
             self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
         )

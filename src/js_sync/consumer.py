@@ -11,21 +11,21 @@ import twinstream.models
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import CreateAction, create_consumer
-from js_sync.consume.consumer_recovery import Missing, OnDeleted
 from js_sync.consume.delivery import ack_wait_of, is_for_nobody_else, pull_bounds
 from js_sync.consume.fetch_calls import FetchCalls
 from js_sync.consume.message import Message
-from js_sync.consume.messages import Messages
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.opening import opening
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
-from twinstream.core.consume.reports import PullReport
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:
     from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Consuming, Order
+    from js_sync.consume.consumer_recovery import OnDeleted
+    from js_sync.consume.messages import Messages
+    from twinstream.core.consume.reports import PullReport
     from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
 __all__ = ["Consumer"]
@@ -188,6 +188,9 @@ class Consumer(FetchCalls):
         recovered, and a pin that is won or lost. Raises `BadArgument` without a `priority` where
         the consumer is known to have groups.
         """
+        from js_sync.consume.consumer_recovery import Missing
+        from js_sync.consume.messages import Messages
+
         self._check_group(priority)
         ack_wait = ack_wait_of(self.cached_info)
         limits = buffer_limits(

@@ -14,25 +14,21 @@ from js_sync.api.create_update import (
     create_stream,
     update_stream,
 )
-from js_sync.api.listing import Listing
 from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
 from js_sync.consumer import Consumer
+from js_sync.publish.limits import limits_of
 from js_sync.publish.publish import publish
-from js_sync.publish.publish_many import PublishMany, limits_of
-from js_sync.publish.publisher import Publisher
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.opening import opening
 from js_sync.stream import Stream
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.core.publish.atomic_batch import MAX_MESSAGES
-from twinstream.core.publish.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
-from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
+from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.request import Publishable, PublishRequest, Rollup, request_of
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.publish.ttl import Ttl
-from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
+from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.headers import HeaderValues
 from twinstream.core.wire.subjects import ApiSubjects, check_name
 from twinstream.core.workers.retry import RETRY, Retry
@@ -44,6 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from js_sync.api.listing import Listing
     from js_sync.api.meta import Meta
     from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Order
@@ -59,6 +56,8 @@ if TYPE_CHECKING:
     from js_sync.features.schedules import Schedules
     from js_sync.publish.atomic_batch import AtomicBatch
     from js_sync.publish.fast_ingest import FastIngest
+    from js_sync.publish.publish_many import PublishMany
+    from js_sync.publish.publisher import Publisher
     from js_sync.read.range_reader import RangeReader
     from js_sync.workers.dead_letters import DeadLetters
     from js_sync.workers.settings import KeyOf
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
+    from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
     from twinstream.models import (
         AccountInfo,
@@ -356,6 +356,7 @@ class JetStream:
         else arrives on the connection then waits for the end of a page.
         """
         from js_sync.read.stream_range import open_range
+        from twinstream.core.read.range_read import RangeRead
 
         read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
         via: Via = "direct" if direct else "consumer"
@@ -452,6 +453,8 @@ class JetStream:
         `with` block or at `close`, without either at the end of the iteration. With
         `raise_failures=False` the program alone looks after them.
         """
+        from js_sync.publish.publish_many import PublishMany
+
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         return PublishMany(self._api, requests, limits, raise_failures)
 
@@ -469,6 +472,8 @@ class JetStream:
 
         The arguments are those of `publish_many`.
         """
+        from js_sync.publish.publisher import Publisher
+
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         return Publisher(self._api, limits, raise_failures)
 
@@ -478,7 +483,7 @@ class JetStream:
         requests: Iterable[Publishable],
         *,
         gaps: Gaps = "fail",
-        window: int = INTERVALS * MAX_INTERVAL,
+        window: int = INGEST_WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
         retries: int | None = None,
@@ -502,6 +507,7 @@ class JetStream:
         allow it, `StreamNotFound`.
         """
         from js_sync.publish.fast_ingest import FastIngest
+        from twinstream.core.publish.fast_ingest import check_gaps
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         name = check_name(stream, "stream")
@@ -511,7 +517,7 @@ class JetStream:
         self,
         *,
         id: str | None = None,
-        max_messages: int = MAX_MESSAGES,
+        max_messages: int = BATCH_MESSAGES,
         timeout: Seconds | None = None,
     ) -> AtomicBatch:
         """Return a batch of messages that are stored all together or not at all (server 2.12).

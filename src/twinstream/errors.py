@@ -51,12 +51,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from twinstream.core.error_details.api_target import api_target
-from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-from twinstream.core.error_details.config_diff import Difference
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.models.restorable import Restorable
 
 if TYPE_CHECKING:
+    from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+    from twinstream.core.error_details.config_diff import Difference
+    from twinstream.core.error_details.guarantee_gap import Hole
     from twinstream.core.publish.request import PublishFailure
 
 __all__ = [

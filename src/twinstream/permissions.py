@@ -13,14 +13,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.core.connect.operation import Operation
 from twinstream.core.connect.operations import OPERATIONS, operation
 from twinstream.core.wire.subject_match import covers
 from twinstream.core.wire.subjects import ApiSubjects, check_prefix
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument
+from twinstream.models.records import frozen
 
 __all__ = [
     "Permissions",

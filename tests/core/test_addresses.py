@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from twinstream.core.connect.addresses import spread
+import pytest
+
+from twinstream.core.connect.addresses import resolvable, spread
 
 FOUND = [(6, "a"), (6, "b"), (4, "c"), (4, "d"), (4, "e")]
 
@@ -17,3 +19,11 @@ def test_families_take_turns_and_each_is_shuffled() -> None:
     assert found == [(6, "b"), (4, "e"), (6, "a"), (4, "d"), (4, "c")]
     assert spread([], list.reverse) == []
     assert FOUND[0] == (6, "a")
+
+
+@pytest.mark.parametrize(
+    ("host", "given"),
+    [("127.0.0.1", b"127.0.0.1"), ("localhost", "localhost"), ("::1", "::1"), ("é1.2", "é1.2")],
+)
+def test_numbers_need_no_codec_and_names_stay_text(host: str, given: str | bytes) -> None:
+    assert resolvable(host) == given

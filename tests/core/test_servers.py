@@ -301,3 +301,32 @@ def test_servers_are_found_while_others_are_put_in_order() -> None:
     assert [str(server) for server in pool.round()] == ["b:4222", "a:4222", "b:1", "c:1"]
     pool.demote(B)
     assert [str(server) for server in pool.round()] == ["a:4222", "b:1", "c:1", "b:4222"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1",
+        "nats://127.0.0.1:4222",
+        "nats://localhost:4222/",
+        "tls://a.example.com:1",
+        "nats-1:65535",
+        "a.",
+        "nats://x:00042",
+        "nats:4222",
+    ],
+)
+def test_the_usual_form_is_read_as_all_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ServerAddress.parse(url)
+    monkeypatch.setattr("twinstream.core.connect.server_pool._PLAIN", "(?!)")
+    assert ServerAddress.parse(url) == found
+
+
+@pytest.mark.parametrize("url", ["a..b", ".a", f"nats://{'a' * 64}.b", "a:0", "a:65536", "tls://"])
+def test_the_usual_form_is_refused_as_all_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadArgument) as caught:
+        ServerAddress.parse(url)
+    monkeypatch.setattr("twinstream.core.connect.server_pool._PLAIN", "(?!)")
+    with pytest.raises(BadArgument) as other:
+        ServerAddress.parse(url)
+    assert str(caught.value) == str(other.value)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, Self, TypeVar
 
-from attrs import field, frozen
-
 from js_async.runtime.concurrency import LoopHint
+from twinstream.models.records import field, frozen
 
 __all__ = ["ListPage", "Listing"]
 

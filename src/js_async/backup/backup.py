@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.backup.files import BackupWriter, read_backup
 from js_async.client.transport import Box
@@ -22,6 +20,7 @@ from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.events import BackedUp
 from twinstream.core.log.logger import Log
 from twinstream.errors import BadArgument, ConnectionLost, RequestTimeout
+from twinstream.models.records import frozen
 
 __all__ = ["BackupWish", "back_up"]
 

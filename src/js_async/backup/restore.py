@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.backup.disk import open_regular
 from js_async.backup.files import read_backup, verify
@@ -33,6 +31,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
+from twinstream.models.records import frozen
 
 __all__ = ["restore"]
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Self
 
-from attrs import evolve
-
 from js_async.client.transport import Box
 from js_async.consume.ack_progress import Held
 from js_async.consume.consumer_recovery import Missing
@@ -28,6 +26,7 @@ from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import RequestTimeout
+from twinstream.models.records import evolve
 
 __all__ = ["Messages"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.consume.iterator import Iteration
@@ -38,6 +36,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy
+from twinstream.models.records import evolve
 
 __all__ = ["OrderedMessages"]
 

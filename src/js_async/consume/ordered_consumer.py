@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
@@ -26,6 +24,7 @@ from twinstream.errors import (
     NoResponders,
     RequestTimeout,
 )
+from twinstream.models.records import evolve
 
 __all__ = ["TRANSIENT", "OrderedConsumer"]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
-
 from js_async.api.api import Api
 from js_async.client.transport import Box
 from js_async.runtime.concurrency import shielded
@@ -18,6 +16,7 @@ from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_status
 from twinstream.errors import ConnectionClosed, RequestTimeout
+from twinstream.models.records import evolve
 
 __all__ = ["PullChannel", "PullChannels"]
 

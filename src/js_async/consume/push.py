@@ -7,8 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from attrs import evolve
-
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
@@ -31,6 +29,7 @@ from twinstream.errors import (
     RequestTimeout,
 )
 from twinstream.models import ConsumerConfig, ConsumerInfo
+from twinstream.models.records import evolve
 
 __all__ = ["PushMessages", "with_heartbeats"]
 

@@ -6,8 +6,6 @@ import os
 import platform
 from typing import Final
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.coordination.leader import Leader
 from js_async.coordination.lease import Lease, OnLost
@@ -29,6 +27,7 @@ from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds
 from twinstream.errors import StreamExists, StreamNotFound
 from twinstream.models import StreamCreateResponse, StreamInfo
+from twinstream.models.records import frozen
 
 __all__ = ["Coordination", "Taken", "open_coordination"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.api.write_attempt import write
 from js_async.runtime.concurrency import Stream as Generated
@@ -31,6 +29,7 @@ from twinstream.errors import (
     WrongLastSequence,
 )
 from twinstream.models import StreamMessageDeleteResponse, StreamMessageGetResponse
+from twinstream.models.records import frozen
 
 __all__ = ["Place", "Slot", "Slots", "passes"]
 

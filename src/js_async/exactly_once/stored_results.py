@@ -10,8 +10,6 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.exactly_once.msg_id_scan import stored_ids
 from js_async.read.get_message import first_seq_at
@@ -21,6 +19,7 @@ from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     from js_async.consume.message import Message

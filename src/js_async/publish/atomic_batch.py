@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.client.owned import Owned
 from js_async.client.requests import Answer
@@ -39,6 +37,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import PubAck
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     from js_async.client.instrumentation import OpenCall

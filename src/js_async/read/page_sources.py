@@ -11,8 +11,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.api.inbox import Inbox
 from js_async.client.transport import Box
@@ -31,6 +29,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
+from twinstream.models.records import frozen
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 

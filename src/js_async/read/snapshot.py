@@ -35,12 +35,11 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.read.direct_get import EVERYTHING, last_request
 from twinstream.core.read.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
 from twinstream.core.read.page import PageEnd, StoredPage
+from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.read.range_read import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     OPEN_END,
-    PAGE_BYTES,
-    PAGE_MESSAGES,
     Page,
     RangeRead,
 )

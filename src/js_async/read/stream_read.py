@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
 from js_async.client.owned import Owned
@@ -23,6 +21,7 @@ from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import StreamNotFound
 from twinstream.models import StreamInfo, Timestamp
 from twinstream.models.error_codes import STREAM_NOT_FOUND
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ import asyncio
 import socket
 from typing import Any
 
-from twinstream.core.connect.addresses import Shuffle, spread
+from twinstream.core.connect.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
 
 __all__ = ["connected"]
@@ -38,13 +38,14 @@ async def connected(
 
 async def _resolved(loop: asyncio.AbstractEventLoop, host: str, port: int) -> Any:
     """Return the addresses of a host, as `getaddrinfo` does."""
+    name = resolvable(host)
     try:
         # A number needs no name server, and so no thread, which would stay as long as the loop.
         return socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+            name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )
     except socket.gaierror:
-        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
 
 
 async def _connected_to(

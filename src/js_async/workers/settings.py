@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Literal
 
-from attrs import frozen
-
 from js_async.consume.message import Message
 from js_async.workers.dead_letters import DeadLetters
 from twinstream.core.base.check_arguments import check_kind, check_whole
@@ -14,6 +12,7 @@ from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkReport
 from twinstream.core.workers.retry import Retry
 from twinstream.errors import BadArgument
+from twinstream.models.records import frozen
 
 __all__ = ["KeyOf", "WorkSettings"]
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from attrs import evolve
-
 import twinstream.models
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
@@ -25,6 +23,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models.error_codes import MIRROR_NOT_UPDATABLE
+from twinstream.models.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo

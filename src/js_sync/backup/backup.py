@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.backup.files import BackupWriter, read_backup
 from js_sync.client.transport import Box
@@ -23,6 +21,7 @@ from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.events import BackedUp
 from twinstream.core.log.logger import Log
 from twinstream.errors import BadArgument, ConnectionLost, RequestTimeout
+from twinstream.models.records import frozen
 
 __all__ = ["BackupWish", "back_up"]
 

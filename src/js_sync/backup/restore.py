@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.backup.disk import open_regular
 from js_sync.backup.files import read_backup, verify
@@ -34,6 +32,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
+from twinstream.models.records import frozen
 
 __all__ = ["restore"]
 

@@ -6,12 +6,11 @@ This is the transport under the JetStream layer; `Connection` puts the calls for
 
 from __future__ import annotations
 
-import secrets
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from random import SystemRandom
+from os import urandom
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
@@ -21,7 +20,7 @@ from js_sync.client.keepalive import Pings
 from js_sync.client.requests import Replies
 from js_sync.client.subscriptions import Mailboxes
 from js_sync.client.transport import Box
-from js_sync.client.upkeep import Upkeep, keep
+from js_sync.client.upkeep import Upkeep, keep, shuffle
 from js_sync.runtime.concurrency import Signal, Task, before_exit, spawn
 from js_sync.runtime.socket_link import Link
 from twinstream.core.connect.auth import Credentials
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-_RANDOM: Final = SystemRandom()
 # Closing must not hang on a peer that is gone (seconds).
 _GOODBYE: Final = 1.0
 
@@ -90,11 +88,11 @@ class Session:
     ) -> None:
         self._options: Final = options
         self._tell: Final = tell
-        shuffle = _RANDOM.shuffle if options.shuffle else None
-        self._pool: Final = ServerPool(options.servers, shuffle)
+        chosen = shuffle if options.shuffle else None
+        self._pool: Final = ServerPool(options.servers, chosen)
         self.rounds: Final = Rounds(options.reconnect or ReconnectPolicy())
         self._connected_at = 0.0
-        self.tokens: Final = Tokens(secrets.token_bytes(16), options.inbox_prefix)
+        self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
         # The link's own, for every wait goes through here: send what was written, then sleep until
         # the flag is up or the deadline passes; tell which.
@@ -112,7 +110,7 @@ class Session:
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
         self._pings: Final = Pings(self._link)
-        self._greeting: Final = Greeting(options, self._link, self._pings, shuffle)
+        self._greeting: Final = Greeting(options, self._link, self._pings, chosen)
         self._log: Final = Log("connection")
         self._trouble = Signal()
         self._change = Signal()

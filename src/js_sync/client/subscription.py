@@ -17,9 +17,7 @@ from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.errors import IterationEnded, RequestTimeout
 
-__all__ = ["DEFAULT_PENDING", "Subscription"]
-
-DEFAULT_PENDING: Final = 65_536
+__all__ = ["Subscription"]
 
 
 @hint_attributes

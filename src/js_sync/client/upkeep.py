@@ -10,19 +10,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from random import SystemRandom
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
-from twinstream.core.connect.options import ConnectOptions
-from twinstream.core.connect.server_pool import Rounds, ServerAddress
+from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.deadline import Deadline
 from twinstream.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, RequestTimeout
 
-__all__ = ["Upkeep", "keep"]
+if TYPE_CHECKING:
+    from random import Random
 
-_RANDOM: Final = SystemRandom()
+    from twinstream.core.connect.options import ConnectOptions
+    from twinstream.core.connect.server_pool import Rounds, ServerAddress
+
+__all__ = ["Upkeep", "keep", "shuffle"]
+
 # How long the end of an event loop may be delayed for what was written (seconds).
 _EXIT_TIME: Final = 1.0
 
@@ -33,46 +36,36 @@ class Kept(Protocol):
     @property
     def is_connected(self) -> bool:
         """Tell whether there is a connection now."""
-        ...
 
     @property
     def is_closed(self) -> bool:
         """Tell whether the session ended."""
-        ...
 
     @property
     def rounds(self) -> Rounds:
         """The rounds of attempts to reconnect."""
-        ...
 
     @property
     def address(self) -> ServerAddress:
         """The address of the server."""
-        ...
 
     def beat(self) -> None:
         """Send a PING, and notice that one was not answered."""
-        ...
 
     def failed(self) -> BaseException | None:
         """Note that the connection broke; return the reason."""
-        ...
 
     def reconnect(self) -> BaseException | None:
         """Try all servers once; return the last error, None when connected."""
-        ...
 
     def flush(self, deadline: Deadline) -> None:
         """Return when the server has processed what was sent."""
-        ...
 
     def finish(self, cause: BaseException | None) -> None:
         """End the session for good."""
-        ...
 
     def warn_unclosed(self) -> None:
         """Warn, if the session is not closed."""
-        ...
 
 
 class Upkeep:
@@ -117,7 +110,7 @@ class Upkeep:
         if rounds.is_over:
             raise ConnectionFailed(f"gave up after {rounds.count} rounds; last: {last}")
         self._is_trying = True
-        self.next_step = Deadline.after(rounds.next_pause(_RANDOM.random()))
+        self.next_step = Deadline.after(rounds.next_pause(_random().random()))
 
     # ---- the end of a program
 
@@ -167,3 +160,20 @@ def keep(of: Callable[[], Upkeep | None], link: Callable[[], Link | None], troub
         if upkeep is not None:
             upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))
         raise
+
+
+# ---- randomness
+
+
+def shuffle(items: list[Any]) -> None:
+    """Put a list into random order."""
+    if len(items) > 1:
+        _random().shuffle(items)
+
+
+def _random() -> Random:
+    """Return the generator of the system, which forked processes do not share."""
+    # With what it needs, it takes longer to import than this package.
+    from random import SystemRandom
+
+    return SystemRandom()

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve
-
 from js_sync.api.api import Api
 from js_sync.consume.delivery import Delivery, ack_wait_of, pull_bounds
 from js_sync.consume.message import Message, message_of, messages_of
@@ -23,6 +21,7 @@ from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
+from twinstream.models.records import evolve
 
 if TYPE_CHECKING:
     from js_sync.consume.fetch_messages import FetchMessages

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.consume.iterator import Iteration
@@ -39,6 +37,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy
+from twinstream.models.records import evolve
 
 __all__ = ["OrderedMessages"]
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import evolve
-
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
@@ -27,6 +25,7 @@ from twinstream.errors import (
     NoResponders,
     RequestTimeout,
 )
+from twinstream.models.records import evolve
 
 __all__ = ["TRANSIENT", "OrderedConsumer"]
 

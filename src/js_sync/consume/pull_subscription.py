@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
-
 from js_sync.api.api import Api
 from js_sync.client.transport import Box
 from js_sync.runtime.concurrency import shielded
@@ -19,6 +17,7 @@ from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_status
 from twinstream.errors import ConnectionClosed, RequestTimeout
+from twinstream.models.records import evolve
 
 __all__ = ["PullChannel", "PullChannels"]
 

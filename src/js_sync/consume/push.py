@@ -8,8 +8,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from attrs import evolve
-
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
@@ -32,6 +30,7 @@ from twinstream.errors import (
     RequestTimeout,
 )
 from twinstream.models import ConsumerConfig, ConsumerInfo
+from twinstream.models.records import evolve
 
 __all__ = ["PushMessages", "with_heartbeats"]
 

@@ -7,8 +7,6 @@ import os
 import platform
 from typing import Final
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.coordination.leader import Leader
 from js_sync.coordination.lease import Lease, OnLost
@@ -30,6 +28,7 @@ from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds
 from twinstream.errors import StreamExists, StreamNotFound
 from twinstream.models import StreamCreateResponse, StreamInfo
+from twinstream.models.records import frozen
 
 __all__ = ["Coordination", "Taken", "open_coordination"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
-
 from js_sync.coordination.acquire import SlotAsking
 from js_sync.coordination.lease import Lease
 from js_sync.coordination.slot import Place, Slot, Slots, passes
@@ -15,6 +13,7 @@ from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
+from twinstream.models.records import frozen
 
 __all__ = ["Once", "OnceResult"]
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.api.write_attempt import write
 from js_sync.runtime.concurrency import Stream as Generated
@@ -32,6 +30,7 @@ from twinstream.errors import (
     WrongLastSequence,
 )
 from twinstream.models import StreamMessageDeleteResponse, StreamMessageGetResponse
+from twinstream.models.records import frozen
 
 __all__ = ["Place", "Slot", "Slots", "passes"]
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from js_sync.api.api import Api
-from js_sync.publish.publish_many import PublishMany, limits_of
+from js_sync.publish.limits import limits_of
+from js_sync.publish.publish_many import PublishMany
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes

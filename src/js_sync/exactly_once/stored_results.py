@@ -11,8 +11,6 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.exactly_once.msg_id_scan import stored_ids
 from js_sync.read.get_message import first_seq_at
@@ -22,6 +20,7 @@ from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     from js_sync.consume.message import Message

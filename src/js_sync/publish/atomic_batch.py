@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.client.owned import Owned
 from js_sync.client.requests import Answer
@@ -40,6 +38,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import PubAck
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     from js_sync.client.instrumentation import OpenCall

@@ -14,12 +14,11 @@ from js_sync.publish.inflight import Outcome, UnderWay
 from js_sync.publish.pipeline import Pipeline
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.concurrency import portions
-from twinstream.core.deadline import Seconds, monotonic, seconds
-from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES, PublishLimits
+from twinstream.core.deadline import monotonic
+from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
-from twinstream.core.publish.retry import retry_policy
 
-__all__ = ["PublishMany", "limits_of"]
+__all__ = ["PublishMany"]
 
 # How often messages without an answer are looked at while the window is not full (seconds). Each
 # time may take a pause before those that were turned away are sent again.
@@ -164,20 +163,3 @@ class PublishMany(SentWhileRead):
         order = self._order
         self._pipeline.until(order[(len(order) - 1) // 2])
         self._pipeline.until(order[0])
-
-
-def limits_of(
-    api: Api,
-    window: int = WINDOW,
-    timeout: Seconds | None = None,
-    window_bytes: int = WINDOW_BYTES,
-    retries: int | None = None,
-    retry_wait: Seconds = 0.25,
-) -> PublishLimits:
-    """Return the checked limits of a publisher; the default `timeout` is that of the context."""
-    return PublishLimits(
-        window=window,
-        window_bytes=window_bytes,
-        timeout=api.timeout if timeout is None else seconds(timeout),
-        retry=retry_policy(retries, retry_wait),
-    )

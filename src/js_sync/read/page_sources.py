@@ -12,8 +12,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.api.inbox import Inbox
 from js_sync.client.transport import Box
@@ -32,6 +30,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
+from twinstream.models.records import frozen
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self
 
-from attrs import frozen
-
 from js_sync.api.api import Api
 from js_sync.api.leader_info import confirmed_info
 from js_sync.client.owned import Owned
@@ -24,6 +22,7 @@ from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import StreamNotFound
 from twinstream.models import StreamInfo, Timestamp
 from twinstream.models.error_codes import STREAM_NOT_FOUND
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

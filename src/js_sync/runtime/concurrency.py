@@ -15,13 +15,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from inspect import iscoroutinefunction
 from threading import Lock
 from types import FrameType
-from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
 
 from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
 from twinstream.core.deadline import Deadline
@@ -83,6 +83,9 @@ def check_handler(handler: object, what: str = "handler") -> None:
     """Refuse what cannot be called with one thing, and what is for asyncio: nobody awaits it."""
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
+    # `inspect` takes milliseconds to import, which programs without a handler save.
+    from inspect import iscoroutinefunction
+
     if iscoroutinefunction(handler) or iscoroutinefunction(type(handler).__call__):
         raise WrongHandler(f"{what} {handler!r} {_NO_LOOP}")
     check_takes_one(handler, what)
@@ -108,7 +111,6 @@ class Releasable(Protocol):
 
     def release(self) -> None:
         """Open it."""
-        ...
 
 
 class Signal:
@@ -223,7 +225,6 @@ class Inheritable(Protocol):
 
     def let_go(self) -> None:
         """Close the copies; called in the child."""
-        ...
 
 
 class Forks:
@@ -261,11 +262,9 @@ class Closable(Protocol):
 
     def flush_at_exit(self, deadline: Deadline) -> None:
         """Return when what was written is sent, at the deadline at the latest."""
-        ...
 
     def warn_unclosed(self) -> None:
         """Warn, if it was not closed."""
-        ...
 
 
 class _Exit:
@@ -351,7 +350,6 @@ class Detachable(Protocol):
 
     def detach(self) -> int:
         """Return the descriptor and forget it; -1 if it is closed."""
-        ...
 
 
 def close_copy(sock: Detachable) -> None:

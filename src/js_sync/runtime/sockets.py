@@ -5,11 +5,12 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from js_sync.runtime.concurrency import LONGEST
 from js_sync.runtime.polling import poll_for
-from twinstream.core.connect.addresses import Shuffle, spread
+from twinstream.core.base.lazy_imports import Protocol
+from twinstream.core.connect.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.write_buffers import behind
 from twinstream.errors import BadArgument
@@ -33,31 +34,24 @@ class Wire(Protocol):
 
     def fileno(self) -> int:
         """Return the number of the file, or -1 if it is closed."""
-        ...
 
     def recv(self, bufsize: int, /) -> bytes:
         """Return what is here; nothing is the end. Never waits, as all of these."""
-        ...
 
     def send(self, data: Buffer, /) -> int:
         """Send some of it; return how much."""
-        ...
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int:
         """Send some of these; return how much."""
-        ...
 
     def shutdown(self, how: int, /) -> None:
         """End the connection: who polls it wakes up."""
-        ...
 
     def detach(self) -> int:
         """Return the descriptor and forget it; -1 if it is closed. Takes no lock."""
-        ...
 
     def close(self) -> None:
         """Close it."""
-        ...
 
 
 def connected(
@@ -67,7 +61,8 @@ def connected(
 
     The addresses of a name share what is left of the time, so that each has its turn.
     """
-    found = spread(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), shuffle)
+    addresses = socket.getaddrinfo(resolvable(host), port, type=socket.SOCK_STREAM)
+    found = spread(addresses, shuffle)
     trouble = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
         # A socket's timeout of 0 means "do not block", which is not meant.

@@ -5,26 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from io import TextIOWrapper
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from twinstream.cli.escapes import harmless, json_line
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PIPE_WIDTH: Final = 120
 
@@ -109,11 +101,21 @@ def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None 
 
 def remark(console: Console, text: str) -> None:
     """Print a paragraph, indented below the heading of a step."""
+    from rich.padding import Padding
+
     console.print(Padding(text, (0, 0, 0, 2)))
 
 
 def progress(console: Console, *, shown: bool = True) -> Progress:
     """Return a progress display that shows count, total and time; nothing if not ``shown``."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     return Progress(
         TextColumn("  {task.description}", markup=False),
         BarColumn(bar_width=32),
@@ -126,6 +128,15 @@ def progress(console: Console, *, shown: bool = True) -> Progress:
 
 def transfer(console: Console, *, shown: bool = True) -> Progress:
     """Return a progress display in bytes, with speed and remaining time; nothing if not shown."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     return Progress(
         TextColumn("  {task.description}", markup=False),
         BarColumn(bar_width=32),

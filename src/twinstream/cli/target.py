@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from attrs import evolve, field, fields, frozen
 
 from twinstream.cli.durations import Finite
 from twinstream.cli.failures import JSON_ASKED, Failure
+from twinstream.models.records import evolve, field, frozen, members
 
 if TYPE_CHECKING:
     from js_sync import Connection, JetStream, TlsOptions
@@ -99,7 +99,7 @@ def _seed(file: str | None) -> str | None:
     return found[1]
 
 
-_FIELDS: Final = tuple(each.name for each in fields(Target))
+_FIELDS: Final = tuple(members(Target))
 _OPTIONS: Final = (
     click.option(
         "--server",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-import attrs
-
+from twinstream.models import records
 from twinstream.models._model import Model
 
 M = TypeVar("M", bound=Model)
@@ -18,4 +17,4 @@ def evolve(model: M, **changes: object) -> M:
     Raises ``TypeError`` for a name that is no field.
     """
     kept = {name: value for name, value in model.unknown.items() if name not in changes}
-    return attrs.evolve(model, **cast("dict[str, Any]", {"unknown": kept, **changes}))
+    return records.evolve(model, **cast("dict[str, Any]", {"unknown": kept, **changes}))

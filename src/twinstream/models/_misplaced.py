@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, cast
 
-from attrs import fields
-
+from twinstream.models._kinds import is_record, kind_of
 from twinstream.models._model import Model
+from twinstream.models.records import members
 
 __all__ = ["misplaced"]
 
@@ -18,30 +18,24 @@ def misplaced(model: Model) -> str:
 
 
 def _look(model: Model, path: str) -> Iterator[str]:
-    hints = get_type_hints(type(model))
-    for each in fields(type(model)):
-        wanted = _record_of(hints[each.name])
-        value = getattr(model, each.name)
-        if wanted is None or value is None:
+    for name, member in members(type(model)).items():
+        value = getattr(model, name)
+        if name == "unknown" or value is None:
+            continue
+        kind = kind_of(type(model), name, member)
+        if not is_record(kind.cls):
             continue
         several = isinstance(value, list | tuple)
         items = cast("Iterable[Any]", value) if several else [value]
         for number, item in enumerate(items):
-            place = f"{path}.{each.name}" + (f"[{number}]" if several else "")
+            place = f"{path}.{name}" + (f"[{number}]" if several else "")
             if isinstance(item, Model):
                 yield from _look(item, place)
             else:
-                yield _told(place, wanted, item)
+                yield _told(place, kind.cls, item)
 
 
 def _told(place: str, wanted: type[Model], value: object) -> str:
     name = wanted.__name__
     text = f"{place}: expected a {name}, got {value!r}"
     return f"{text}; write decode({value!r}, {name})" if isinstance(value, dict) else text
-
-
-def _record_of(hint: Any) -> type[Model] | None:
-    """Return the record in a hint such as ``list[StreamSource] | None``."""
-    if isinstance(hint, type) and issubclass(hint, Model):
-        return hint
-    return next((found for found in map(_record_of, get_args(hint)) if found is not None), None)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from attrs import field, fields, frozen
-
 from twinstream.models._json import JsonObject
+from twinstream.models.records import field, frozen, members
 
 
 def _no_members() -> JsonObject:
@@ -26,16 +25,15 @@ class Model:
     unknown: dict[str, Any] = field(factory=_no_members)
     """Members without a field of their own, and members that came as null; written back."""
 
-    def __init_subclass__(cls) -> None:
+    @classmethod
+    def __wrap_init__(cls, init: Callable[..., None]) -> Callable[..., None]:
         """Let errors of the constructor say which field they are about."""
-        # attrs makes a second class of each, which has these.
-        init, items = (vars(cls).get(name) for name in ("__init__", "__attrs_attrs__"))
-        if init and any(item.converter for item in items or ()):
-            setattr(cls, "__init__", _naming(cls, init))  # noqa: B010
+        converts = any(member.converter for member in members(cls).values())
+        return _naming(cls, init) if converts else init
 
     def __repr__(self) -> str:
         """Show what is set; most of a config's fields are not."""
-        pairs = [(item.name, getattr(self, item.name)) for item in fields(type(self))]
+        pairs = [(name, getattr(self, name)) for name in members(type(self))]
         shown = [f"{name}={value!r}" for name, value in pairs if _is_set(name, value)]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -56,11 +54,10 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
 
 def _refusing(cls: type[Model], named: dict[str, Any]) -> str | None:
     """Return the field whose converter refuses its value, as attrs does not say it."""
-    for item in fields(cls):
-        name: str = item.name
-        if name in named and item.converter is not None:
+    for name, member in members(cls).items():
+        if name in named and member.converter is not None:
             try:
-                item.converter(named[name])
+                member.converter(named[name])
             except (TypeError, ValueError):
                 return name
     return None

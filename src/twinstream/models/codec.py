@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from attrs.exceptions import NotAnAttrsClassError
-
+from twinstream.models._decoding import Faults, read_record, typos
+from twinstream.models._encoding import write_record
 from twinstream.models._index import MODULES, TYPES
 from twinstream.models._json import JsonObject
-from twinstream.models._misplaced import misplaced
 from twinstream.models._model import Model
 from twinstream.models.decode_error import DecodeError
+from twinstream.models.records import NotARecord
 
 if TYPE_CHECKING:
-    from twinstream.models._hooks import Hooks
     from twinstream.models.generated.common import ErrorResponse
 
 M = TypeVar("M", bound=Model)
@@ -44,7 +42,7 @@ def decode(
     """
     members = load_object(data, "JSON" if as_ is None else as_.__name__)
     target = class_of(members) if as_ is None else as_
-    return _hooks().structure(members, target, strict=strict)
+    return _read(members, target, strict=strict)
 
 
 def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | ErrorResponse:
@@ -56,8 +54,8 @@ def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | 
     if members.get("error") is not None:
         from twinstream.models.generated.common import ErrorResponse
 
-        return _hooks().structure(members, ErrorResponse)
-    return _hooks().structure(members, as_)
+        return _read(members, ErrorResponse)
+    return _read(members, as_)
 
 
 def encode(model: Model) -> JsonObject:
@@ -66,8 +64,10 @@ def encode(model: Model) -> JsonObject:
     Raises ``TypeError`` where something else stands in the place of a record.
     """
     try:
-        return _hooks().unstructure(model)
-    except NotAnAttrsClassError as error:
+        return write_record(model)
+    except NotARecord as error:
+        from twinstream.models._misplaced import misplaced
+
         raise TypeError(misplaced(model)) from error
 
 
@@ -118,10 +118,13 @@ def _refuse_constant(word: str) -> object:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-@cache
-def _hooks() -> Hooks:
-    # cattrs takes longer to import than all of this package: a program that only writes configs
-    # and never reads an answer does not pay for it.
-    from twinstream.models._hooks import Hooks
-
-    return Hooks()
+def _read(members: Mapping[str, Any], cls: type[M], *, strict: bool = False) -> M:
+    try:
+        model = read_record(cls, members)
+    except Faults as faults:
+        problems = [(path.removeprefix("."), reason) for path, reason in faults.problems]
+        raise DecodeError(cls.__name__, problems) from None
+    found = typos(model) if strict else []
+    if found:
+        raise DecodeError(cls.__name__, found)
+    return model

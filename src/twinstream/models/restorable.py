@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any, Self, TypeVar
 
 __all__ = ["Restorable"]
@@ -55,6 +54,8 @@ def _new(cls: type[E], *arguments: Any) -> E:
 
 
 def _is_picklable(cause: BaseException) -> bool:
+    import pickle
+
     try:
         pickle.loads(pickle.dumps(cause))
     except Exception:

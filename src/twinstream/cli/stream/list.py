@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from twinstream.cli.screen import plain_table, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import in_bytes
-from twinstream.models import StreamInfo, encode
+from twinstream.models import encode
+
+if TYPE_CHECKING:
+    from twinstream.models import StreamInfo
 
 
 @click.command(short_help="List streams.")

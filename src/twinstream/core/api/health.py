@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from attrs import field, frozen
-
 from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ClusterInfo, ConsumerInfo, StreamInfo
+from twinstream.models.records import field, frozen
 
 __all__ = [
     "THRESHOLDS",

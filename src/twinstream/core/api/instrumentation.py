@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from twinstream.errors import TwinstreamError
+from twinstream.models.records import frozen
 
 __all__ = ["Call"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import iscoroutinefunction, signature
 from typing import Any
 
 from twinstream.errors import BadArgument
@@ -18,6 +17,8 @@ def check_told(function: object, name: str) -> None:
     """
     if function is None:
         return
+    from inspect import iscoroutinefunction
+
     if not callable(function) or iscoroutinefunction(function):
         raise BadArgument(f"{name} must be a plain function, got {function!r}")
     if iscoroutinefunction(type(function).__call__):
@@ -27,6 +28,8 @@ def check_told(function: object, name: str) -> None:
 
 def check_takes_one(function: Callable[..., Any], name: str) -> None:
     """Refuse what cannot be called with one argument, where that can be seen."""
+    from inspect import signature
+
     try:
         # Of the function itself: a decorator may give the one it wraps more arguments.
         found = signature(function, follow_wrapped=False)

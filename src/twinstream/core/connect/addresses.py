@@ -9,12 +9,20 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-__all__ = ["Shuffle", "spread"]
+__all__ = ["Shuffle", "resolvable", "spread"]
 
 Shuffle = Callable[[list[Any]], object]
 """Puts a list into random order."""
 
 A = TypeVar("A", bound="tuple[Any, ...]")
+
+
+def resolvable(host: str) -> str | bytes:
+    """Return a host for `getaddrinfo`: an address of IPv4 as bytes, for which no codec is imported.
+
+    Names stay text, also for a `getaddrinfo` that the program put in the place of Python's.
+    """
+    return host.encode() if host.isascii() and host.replace(".", "").isdigit() else host
 
 
 def spread(found: Sequence[A], shuffle: Shuffle | None) -> list[A]:

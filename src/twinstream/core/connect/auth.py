@@ -6,20 +6,16 @@ No secret appears in a repr, an error or a log: errors name the thing, never its
 
 from __future__ import annotations
 
-import base64
 import re
 from importlib import import_module
 from typing import Any, Final
 
-from attrs import field, frozen
-
 from twinstream.errors import AuthenticationFailed, BadArgument
+from twinstream.models.records import field, frozen
 
 __all__ = ["Credentials"]
 
-_SECTION: Final = re.compile(
-    r"-{3,}BEGIN (NATS USER JWT|USER NKEY SEED)-{3,}\s+(\S+)\s+-{3,}END \1-{3,}"
-)
+_SECTION: Final = r"-{3,}BEGIN (NATS USER JWT|USER NKEY SEED)-{3,}\s+(\S+)\s+-{3,}END \1-{3,}"
 
 
 @frozen(kw_only=True)
@@ -59,7 +55,7 @@ class Credentials:
     @classmethod
     def parse(cls, text: str, name: str) -> Credentials:
         """Read the text of a credentials file (`nsc` writes them); `name` is for the error."""
-        found = dict(_SECTION.findall(text))
+        found = dict(re.findall(_SECTION, text))
         if "NATS USER JWT" not in found or "USER NKEY SEED" not in found:
             raise BadArgument(f"{name}: not a credentials file with a user JWT and an nkey seed")
         return cls(jwt=found["NATS USER JWT"], nkey_seed=found["USER NKEY SEED"])
@@ -97,6 +93,8 @@ def _sign(seed: str, nonce: str) -> tuple[str, str]:
             "keys need the package nkeys: install Twinstream with its extra nkeys (in a clone: pip"
             " install '.[nkeys]')"
         ) from error
+    import base64
+
     try:
         pair: Any = keys.from_seed(bytearray(seed.strip().encode()))
         public = bytes(pair.public_key).decode()

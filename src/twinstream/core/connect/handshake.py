@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from attrs import frozen
-
 from twinstream.core.connect.auth import Credentials
 from twinstream.core.connect.server_pool import ServerAddress
 from twinstream.core.wire.header_text import go_unquoted
@@ -20,6 +18,7 @@ from twinstream.errors import (
     ServerError,
     TwinstreamError,
 )
+from twinstream.models.records import frozen
 
 __all__ = [
     "NO_CREDENTIALS",
@@ -35,15 +34,15 @@ __all__ = [
 ]
 
 CLIENT_VERSION: Final = "0.1.0"
-_NUMBERS: Final = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
-_DENIED: Final = re.compile(
+_NUMBERS: Final = r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})"
+# Compiled at their first use, as most programs meet neither.
+_DENIED: Final = (
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
-    r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?',
-    re.I,
+    r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?'
 )
 NO_CREDENTIALS: Final = "no credentials were given"
 """Stands in the error if a server refuses a client that gave none."""
-_CONNECT: Final = re.compile(r"CONNECT\s*\{.*", re.IGNORECASE | re.DOTALL)
+_CONNECT: Final = r"CONNECT\s*\{.*"
 # A shorter one could be any part of a word.
 _SHORTEST_SECRET: Final = 4
 _TOO_MANY: Final = "maximum subscriptions exceeded"
@@ -96,7 +95,7 @@ class ServerInfo:
     @property
     def version_numbers(self) -> tuple[int, int, int]:
         """The version as numbers; (0, 0, 0) when the server does not say."""
-        found = _NUMBERS.match(self.version)
+        found = re.match(_NUMBERS, self.version, re.ASCII)
         if not found:
             return 0, 0, 0
         major, minor, patch = found.groups()
@@ -130,7 +129,7 @@ def url_credentials(address: ServerAddress) -> Credentials:
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
     """Return the text of a -ERR without what CONNECT said, should the server quote that."""
-    text = _CONNECT.sub("CONNECT ***", text)
+    text = re.sub(_CONNECT, "CONNECT ***", text, flags=re.IGNORECASE | re.DOTALL)
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
             # As it is, and as it stands in JSON.
@@ -195,7 +194,7 @@ def read_denied(text: str) -> Denied | None:
     """Return what a -ERR refuses; None when it is about something else."""
     if text.lower().startswith(_TOO_MANY):
         return Denied(False, b"")
-    found = _DENIED.search(text)
+    found = re.search(_DENIED, text, re.IGNORECASE)
     if not found:
         return None
     kind, subject, queue = found.groups(default="")

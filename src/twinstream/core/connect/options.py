@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from attrs import field, frozen
-
 from twinstream.core.connect.auth import Credentials
 from twinstream.core.connect.server_pool import ReconnectPolicy, ServerAddress, parse_servers
 from twinstream.core.connect.tls import TlsOptions
@@ -14,6 +12,7 @@ from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.wire.subjects import check_prefix
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument
+from twinstream.models.records import field, frozen
 
 __all__ = ["ConnectOptions"]
 

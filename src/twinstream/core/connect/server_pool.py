@@ -10,13 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Final
-from urllib.parse import unquote, urlsplit
-
-from attrs import field, frozen
 
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.errors import BadArgument
+from twinstream.models.records import field, frozen
 
 __all__ = [
     "ReconnectPolicy",
@@ -34,7 +32,12 @@ _MOST_ANNOUNCED: Final = 1000
 # Seconds. A server on the same machine that is down is tried a hundred times a second then.
 _SHORTEST_PAUSE: Final = 0.01
 _SCHEMES: Final = ("nats", "tls")
-_NUMBERS: Final = re.compile(r"[\d.]+|.*:.*")
+# The usual form of a URL: no user, and a name or an address of IPv4.
+_PLAIN: Final = r"(?:(nats|tls)://)?([a-z0-9.-]+)(?::([0-9]{1,5}))?/?"
+_LAST_PORT: Final = 65535
+# No label of a name is as long as this.
+_LABEL: Final = 64
+_NUMBERS: Final = r"[\d.]+|.*:.*"
 
 
 @frozen
@@ -69,6 +72,12 @@ class ServerAddress:
     @classmethod
     def parse(cls, url: str) -> ServerAddress:
         """Read `nats://[user[:password]@]host[:port]`, `tls://…` or plain `host[:port]`."""
+        plain = re.fullmatch(_PLAIN, url)
+        if plain is not None and 0 < int(plain[3] or DEFAULT_PORT) <= _LAST_PORT:
+            return cls(_host(plain[2]), int(plain[3] or DEFAULT_PORT), plain[1] == "tls")
+        # Of any other form, which takes milliseconds to import.
+        from urllib.parse import unquote, urlsplit
+
         # The URL itself may hold a password, so errors show host and port at most.
         try:
             parts = urlsplit(url if "://" in url else f"nats://{url}")
@@ -111,7 +120,7 @@ class ServerAddress:
 
 def _is_number(host: str) -> bool:
     """Tell whether a host is an IP address rather than a name."""
-    return _NUMBERS.fullmatch(host) is not None
+    return re.fullmatch(_NUMBERS, host) is not None
 
 
 def certificate_name(host: str) -> str:
@@ -124,12 +133,27 @@ def _host(host: str) -> str:
     if ":" in host:
         # RFC 6874: what stands before the zone of a link-local address is escaped.
         number, _, zone = host.partition("%25")
-        return f"{number}%{unquote(zone)}" if zone else host
+        if not zone:
+            return host
+        from urllib.parse import unquote
+
+        return f"{number}%{unquote(zone)}"
+    if not _is_name(host):
+        raise BadArgument("server URL: the host is neither a name nor an address")
+    return host
+
+
+def _is_name(host: str) -> bool:
+    """Tell whether a host is a name that the resolver can be asked for."""
+    if host.isascii():
+        # As the codec below judges it, which takes longer to import than all that parses a URL.
+        *labels, last = host.split(".")
+        return len(last) < _LABEL and all(0 < len(label) < _LABEL for label in labels)
     try:
         host.encode("idna")
     except UnicodeError:
-        raise BadArgument("server URL: the host is neither a name nor an address") from None
-    return host
+        return False
+    return True
 
 
 def _split(urls: str) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
-
 from twinstream.errors import BadArgument
+from twinstream.models.records import field, frozen
 
 __all__ = ["TlsOptions"]
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.models.records import frozen
 
 __all__ = ["Metadata", "parse_ack_reply"]
 

@@ -36,8 +36,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from attrs import evolve
-
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.base.timestamps import comparable
 from twinstream.core.consume.metadata import Metadata
@@ -57,6 +55,7 @@ from twinstream.models import (
     StreamInfo,
     Timestamp,
 )
+from twinstream.models.records import evolve
 
 __all__ = ["Mark", "OrderedRead", "ordered_config"]
 

@@ -43,13 +43,12 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, islice
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.core.consume.pull_error import pull_error, refused_limit
 from twinstream.core.consume.pull_request import MANY, PullLimits
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import TwinstreamError
+from twinstream.models.records import frozen
 
 __all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
 

@@ -23,8 +23,8 @@ __all__ = ["of_consumer", "pull_error", "refused_limit"]
 
 
 _GO_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6, "ns": 1e-9}
-_GO_PART: Final = re.compile(r"(\d{1,19}(?:\.\d{1,9})?)(h|ms|m|s|\u00b5s|ns)")
-_GO_DURATION: Final = re.compile(rf"(?:{_GO_PART.pattern})+")
+_GO_PART: Final = r"(\d{1,19}(?:\.\d{1,9})?)(h|ms|m|s|\u00b5s|ns)"
+_GO_DURATION: Final = rf"(?:{_GO_PART})+"
 
 
 def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
@@ -83,6 +83,6 @@ def refused_limit(refusal: str) -> tuple[str, float | None]:
 
 def _go_seconds(text: str) -> float | None:
     """Return a duration as Go prints it in seconds, None for other text."""
-    if not _GO_DURATION.fullmatch(text):
+    if not re.fullmatch(_GO_DURATION, text):
         return None
-    return math.fsum(float(value) * _GO_UNITS[unit] for value, unit in _GO_PART.findall(text))
+    return math.fsum(float(value) * _GO_UNITS[unit] for value, unit in re.findall(_GO_PART, text))

@@ -10,11 +10,10 @@ import re
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from attrs import evolve, field, frozen
-
 from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.deadline import LONGEST_WAIT, Seconds, finite_seconds, seconds
 from twinstream.errors import BadArgument
+from twinstream.models.records import evolve, field, frozen
 
 __all__ = [
     "DEFAULT_MESSAGES",
@@ -46,13 +45,13 @@ _MAX_HEARTBEAT: Final = 30.0
 # Less than ADR-37's half of `expires`: a consumer whose leader changes may forget a pull without a
 # word (9 of 30 times on server 2.15.1), and only two missing heartbeats show that.
 _HEARTBEAT: Final = 5.0
-_GROUP: Final = re.compile(r"[A-Za-z0-9/_=-]{1,16}")
+_GROUP: Final = r"[A-Za-z0-9/_=-]{1,16}"
 # Below this a lost answer is noticed by the deadline as early as by missed heartbeats.
 _HEARTBEAT_FROM: Final = 10.0
 
 
 def _group(value: str) -> str:
-    if not isinstance(value, str) or not _GROUP.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(_GROUP, value):
         raise BadArgument(
             f"priority group {value!r}: 1 to 16 of the characters A-Z a-z 0-9 _ - / = are allowed"
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from twinstream.core.wire.status import Status
+from twinstream.models.records import frozen
 
 __all__ = [
     "HandlerFailed",

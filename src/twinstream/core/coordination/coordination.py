@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import field, frozen
-
 from twinstream.core.base.digits import natural
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.wire.subjects import check_name, check_subject
 from twinstream.errors import BadArgument, NotPromised
 from twinstream.models import StreamConfig
+from twinstream.models.records import field, frozen
 
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 

@@ -28,11 +28,10 @@ import math
 from enum import Enum, auto
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument
+from twinstream.models.records import frozen
 
 __all__ = ["FOREVER", "Action", "Drop", "LeaseEngine", "Look", "Phase", "Put", "Terms"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     from twinstream.models import Model

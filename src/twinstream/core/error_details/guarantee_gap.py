@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from twinstream.models.records import frozen
 
 __all__ = ["Hole"]
 

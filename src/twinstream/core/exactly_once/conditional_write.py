@@ -11,8 +11,6 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_names import MSG_ID
 from twinstream.errors import (
@@ -25,6 +23,7 @@ from twinstream.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
+from twinstream.models.records import frozen
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 

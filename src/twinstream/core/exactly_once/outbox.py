@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.headers import Headers
 from twinstream.errors import (
@@ -17,6 +15,7 @@ from twinstream.errors import (
     SubjectTaken,
     TwinstreamError,
 )
+from twinstream.models.records import frozen
 
 __all__ = [
     "Lanes",

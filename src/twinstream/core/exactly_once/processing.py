@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
-from attrs import frozen
-
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.publish.request import PublishRequest
@@ -18,6 +16,7 @@ from twinstream.core.wire.subjects import check_name
 from twinstream.core.wire.tokens import base62
 from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ConsumerConfig, Timestamp
+from twinstream.models.records import frozen
 
 __all__ = [
     "InputStream",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from twinstream.errors import AuthenticationFailed
+from twinstream.models.records import frozen
 
 __all__ = [
     "BackedUp",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.base.digits import natural
+from twinstream.core.publish.limits import BATCH_MESSAGES
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.wire.header_names import (
     EXPECTED_LAST_MSG_ID,
@@ -35,16 +36,12 @@ if TYPE_CHECKING:
     from twinstream.models import PubAck, StreamInfo, Timestamp
 
 __all__ = [
-    "MAX_MESSAGES",
     "BatchSheet",
     "commit_seq",
     "doubt_of_absence",
     "read_batch_ack",
     "read_staged",
 ]
-
-MAX_MESSAGES: Final = 1000
-"""The server's own limit for one batch, unless its configuration says otherwise."""
 
 BATCH_ID: Final = "Nats-Batch-Id"
 BATCH_SEQUENCE: Final = "Nats-Batch-Sequence"
@@ -68,7 +65,7 @@ _GAP: Final = 3
 class BatchSheet:
     """Numbers the messages of one batch and checks what the server would refuse all of it for."""
 
-    def __init__(self, batch_id: str, limit: int = MAX_MESSAGES) -> None:
+    def __init__(self, batch_id: str, limit: int = BATCH_MESSAGES) -> None:
         check_kind(batch_id, str, "a batch id", "text")
         if not batch_id or len(batch_id.encode("utf-8", "replace")) > _MAX_ID:
             raise BadArgument(f"a batch id has 1 to {_MAX_ID} bytes, got {batch_id!r}")

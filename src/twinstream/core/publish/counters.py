@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
-from attrs import frozen
-
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_names import INCREMENT
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_object
 from twinstream.errors import BadAnswer, BadArgument
 from twinstream.models import StreamConfig, Timestamp
+from twinstream.models.records import frozen
 
 __all__ = ["Counter", "check_counters", "counter_of", "from_decimal", "to_decimal"]
 

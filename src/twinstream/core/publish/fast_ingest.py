@@ -19,10 +19,9 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from attrs import frozen
-
 import twinstream.models
 from twinstream.core.base.digits import natural
+from twinstream.core.publish.limits import INGEST_INTERVAL, INGEST_INTERVALS
 from twinstream.core.publish.retry import passes
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_object
@@ -35,13 +34,12 @@ from twinstream.errors import (
     TwinstreamError,
     api_error,
 )
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck, StreamConfig
 
 __all__ = [
-    "INTERVALS",
-    "MAX_INTERVAL",
     "FastBatch",
     "Fate",
     "Gaps",
@@ -54,11 +52,6 @@ __all__ = [
 
 Gaps = Literal["fail", "ok"]
 """What a missing number, or a refused message, does to its batch: end it, or nothing."""
-
-MAX_INTERVAL: Final = 500
-"""The longest interval that a server of 2.14 or 2.15 chooses, whatever is asked for."""
-INTERVALS: Final = 2
-"""Intervals under way: the server works on one while the next is on its way (ADR-50)."""
 
 _START: Final = 0
 _APPEND: Final = 1
@@ -131,7 +124,7 @@ def check_headers(block: bytes) -> None:
 
 def interval_for(window: int) -> int:
     """Return the interval to ask for so that at most `window` messages are under way."""
-    return max(1, min(MAX_INTERVAL, window // INTERVALS))
+    return max(1, min(INGEST_INTERVAL, window // INGEST_INTERVALS))
 
 
 class FastBatch:
@@ -167,7 +160,7 @@ class FastBatch:
     @property
     def has_room(self) -> bool:
         """Tell whether another message may be sent now."""
-        return self.sent == 0 or self.sent < self.passed + INTERVALS * self.interval
+        return self.sent == 0 or self.sent < self.passed + INGEST_INTERVALS * self.interval
 
     @property
     def is_over(self) -> bool:

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import field, frozen
-
 from twinstream.core.publish.retry import RetryPolicy
 from twinstream.errors import BadArgument
+from twinstream.models.records import field, frozen
 
-__all__ = ["WINDOW", "WINDOW_BYTES", "PublishLimits"]
+__all__ = [
+    "BATCH_MESSAGES",
+    "INGEST_INTERVAL",
+    "INGEST_INTERVALS",
+    "INGEST_WINDOW",
+    "WINDOW",
+    "WINDOW_BYTES",
+    "PublishLimits",
+]
 
 # As in the Go client.
 WINDOW: Final = 4000
 # What a program may be surprised to find in its memory.
 WINDOW_BYTES: Final = 32 << 20
+
+BATCH_MESSAGES: Final = 1000
+"""The server's own limit for one atomic batch, unless its configuration says otherwise."""
+
+INGEST_INTERVAL: Final = 500
+"""The longest interval of a fast ingest that servers of 2.14 and 2.15 choose."""
+INGEST_INTERVALS: Final = 2
+"""Intervals in flight: the server works on one while the next is sent (ADR-50)."""
+INGEST_WINDOW: Final = INGEST_INTERVALS * INGEST_INTERVAL
 
 
 def _window(value: int) -> int:

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
-from attrs import field, frozen
-
 from twinstream.core.publish.ttl import Ttl, ttl_header
 from twinstream.core.wire.header_names import (
     EXPECTED_LAST_MSG_ID,
@@ -26,6 +24,7 @@ from twinstream.core.wire.header_names import (
 from twinstream.core.wire.headers import Headers, HeaderValues, check_mapping, encode_headers
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadArgument, PublishFailures, TwinstreamError
+from twinstream.models.records import field, frozen
 
 __all__ = [
     "LISTED",

@@ -16,8 +16,6 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
-from attrs import evolve, field, frozen
-
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import (
     BadArgument,
@@ -30,6 +28,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.models.records import evolve, field, frozen
 
 __all__ = [
     "RetryPolicy",

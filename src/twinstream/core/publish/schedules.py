@@ -13,8 +13,6 @@ from itertools import count as count_from
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from attrs import frozen
-
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.publish.cron import Cron
 from twinstream.core.publish.ttl import Ttl, ttl_header
@@ -31,6 +29,7 @@ from twinstream.errors import BadAnswer, BadArgument, JetStreamError, Unsupporte
 from twinstream.models import Duration, StreamConfig, Timestamp
 from twinstream.models._go_time import go_time_text
 from twinstream.models.go_duration import parse_go_duration
+from twinstream.models.records import frozen
 
 __all__ = [
     "Schedule",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
 from twinstream.errors import BadAnswer
+from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from attrs import frozen
-
 from twinstream.core.base.digits import natural
 from twinstream.core.read.page import (
     MIRROR_ANSWERED,
@@ -24,6 +22,7 @@ from twinstream.core.wire.headers import Headers, parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import write_json
 from twinstream.errors import BadAnswer
+from twinstream.models.records import frozen
 
 __all__ = ["MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 

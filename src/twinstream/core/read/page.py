@@ -11,8 +11,6 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from attrs import field, frozen
-
 from twinstream.core.consume.metadata import parse_ack_reply
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.range_read import RangeRead
@@ -22,6 +20,7 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import BadAnswer
 from twinstream.models import Timestamp
+from twinstream.models.records import field, frozen
 
 __all__ = [
     "MIRROR_ANSWERED",

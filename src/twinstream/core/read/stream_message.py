@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import frozen
-
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.payload import as_json, as_text
 from twinstream.models import Timestamp
+from twinstream.models.records import frozen
 
 __all__ = ["StreamMessage"]
 

@@ -8,16 +8,16 @@ from typing import Final
 __all__ = ["go_unquoted", "one_line", "valid"]
 
 # C0, DEL and C1: NUL, CR and LF among them, which would end a header.
-_CONTROL: Final = re.compile(r"[\0-\x1f\x7f-\x9f]+")
+_CONTROL: Final = r"[\0-\x1f\x7f-\x9f]+"
 
 # Go writes a byte that is not UTF-8 as \xNN, other letters as code points.
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
+_ESCAPE: Final = r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))"
 _LETTERS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def go_unquoted(text: str) -> bytes:
     """Return what stands between the quotes of a text that Go's `%q` wrote, as bytes."""
-    return _ESCAPE.sub(_unescaped, text).encode("utf-8", "surrogateescape")
+    return re.sub(_ESCAPE, _unescaped, text).encode("utf-8", "surrogateescape")
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -39,4 +39,4 @@ def valid(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return valid text with a blank in the place of control characters."""
-    return _CONTROL.sub(" ", valid(text))
+    return re.sub(_CONTROL, " ", valid(text))

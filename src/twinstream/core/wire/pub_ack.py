@@ -20,7 +20,7 @@ from twinstream.models import PubAck
 __all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_pub_ack"]
 
 _SEQ: Final = b'"seq":'
-_ESCAPE: Final = re.compile(rb"\\(?:x[0-9a-f]{2}|U[0-9a-f]{8}|.)", re.DOTALL)
+_ESCAPE: Final = rb"\\(?:x[0-9a-f]{2}|U[0-9a-f]{8}|.)"
 _NOT_IN_JSON: Final = b"xUav"
 _ZERO: Final = ord("0")
 _LAST_SEQ: Final = 2**64 - 1
@@ -97,7 +97,7 @@ def _as_json(payload: bytes) -> bytes:
     The server writes the names of stream and domain with `%q`, which differs from JSON for control
     characters and for what cannot be printed beyond U+FFFF.
     """
-    return _ESCAPE.sub(_json_escape, payload)
+    return re.sub(_ESCAPE, _json_escape, payload, flags=re.DOTALL)
 
 
 def _json_escape(found: re.Match[bytes]) -> bytes:

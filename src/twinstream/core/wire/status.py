@@ -10,11 +10,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from attrs import frozen
-
 from twinstream.core.base.digits import natural
 from twinstream.core.wire.headers import Headers, parse_status
 from twinstream.core.wire.protocol import Frame
+from twinstream.models.records import frozen
 
 __all__ = ["Kind", "Status", "is_status", "is_unserved", "read_status"]
 

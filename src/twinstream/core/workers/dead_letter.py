@@ -12,8 +12,6 @@ import json
 from collections.abc import Iterable
 from typing import Final, Literal, cast
 
-from attrs import frozen
-
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import one_line
@@ -31,6 +29,7 @@ from twinstream.models import (
     decode,
 )
 from twinstream.models.error_codes import HEADERS_TOO_LARGE, MESSAGE_TOO_LARGE
+from twinstream.models.records import frozen
 
 __all__ = [
     "Cause",

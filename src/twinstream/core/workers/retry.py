@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from attrs import field, frozen
-
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument, TwinstreamError
+from twinstream.models.records import field, frozen
 
 __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 

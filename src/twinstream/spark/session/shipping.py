@@ -5,9 +5,9 @@
     python -m twinstream.spark.session.shipping twinstream.zip
     spark-submit --py-files twinstream.zip …
 
-The zip holds this project's packages and what they need that is pure Python (attrs, cattrs and
-typing_extensions). pyarrow, which holds compiled code, must be on the executors already. Streaming
-queries also plan in a process beside the driver: put the zip on the driver's ``PYTHONPATH`` too.
+The zip holds this project's packages and attrs, which they need. pyarrow, which holds compiled
+code, must be on the executors already. Streaming queries also plan in a process beside the driver:
+put the zip on the driver's ``PYTHONPATH`` too.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ PACKAGES: Final = (
     "pyspark_jetstream",
     "attr",
     "attrs",
-    "cattr",
-    "cattrs",
-    "typing_extensions",
 )
 """What is packed, by import name."""
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from twinstream.core.read.range_read import PAGE_MESSAGES
+from twinstream.core.read.page_limits import PAGE_MESSAGES
 from twinstream.core.wire.subject_match import widest
 from twinstream.core.wire.subjects import check_filter, check_name
 from twinstream.errors import BadArgument

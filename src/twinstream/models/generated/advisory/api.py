@@ -5,11 +5,10 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from attrs import field, frozen
-
 from twinstream.models import _convert
 from twinstream.models._model import Model
 from twinstream.models.generated.common import ClientInfo
+from twinstream.models.records import field, frozen
 from twinstream.models.timestamp import Timestamp
 
 

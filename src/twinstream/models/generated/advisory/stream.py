@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
-
 from twinstream.models import _convert
 from twinstream.models._model import Model
 from twinstream.models._open_enum import OpenEnum
 from twinstream.models.generated.api.stream import StreamState
 from twinstream.models.generated.common import ClientInfo, PeerInfo
+from twinstream.models.records import field, frozen
 from twinstream.models.timestamp import Timestamp
 
 

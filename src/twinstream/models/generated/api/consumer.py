@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
-
 from twinstream.models import _convert
 from twinstream.models._model import Model
 from twinstream.models._open_enum import OpenEnum
 from twinstream.models.duration import Duration
 from twinstream.models.generated.common import ClusterInfo, Placement
 from twinstream.models.generated.config.consumer import ConsumerConfig
+from twinstream.models.records import field, frozen
 from twinstream.models.timestamp import Timestamp
 
 

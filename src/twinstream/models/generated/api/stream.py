@@ -5,8 +5,6 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from attrs import field, frozen
-
 from twinstream.models import _convert
 from twinstream.models._model import Model
 from twinstream.models.duration import Duration
@@ -17,6 +15,7 @@ from twinstream.models.generated.config.stream import (
     StreamConfig,
     SubjectTransform,
 )
+from twinstream.models.records import field, frozen
 from twinstream.models.timestamp import Timestamp
 
 

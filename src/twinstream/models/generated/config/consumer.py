@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
-
 from twinstream.models import _convert
 from twinstream.models._model import Model
 from twinstream.models._open_enum import OpenEnum
 from twinstream.models.duration import Duration
+from twinstream.models.records import field, frozen
 from twinstream.models.timestamp import Timestamp
 
 
