@@ -25,13 +25,12 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from js_async._sleeper import Sleeper
 from js_core.deadline import NEVER, Deadline
 from js_core.errors import BadArgument, WrongHandler
-from js_core.on_demand import Protocol
 from js_core.told import check_takes_one
 from js_core.wrong_statement import AsyncBlock as BlockHint
 from js_core.wrong_statement import AsyncLoop as LoopHint
@@ -288,6 +287,7 @@ class Inheritable(Protocol):
 
     def let_go(self) -> None:
         """Close the copies; called in the child."""
+        ...
 
 
 class Forks:
@@ -325,9 +325,11 @@ class Closable(Protocol):
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
         """Return when what was written is sent, at the deadline at the latest."""
+        ...
 
     def warn_unclosed(self) -> None:
         """Warn, if it was not closed."""
+        ...
 
 
 class _Exit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from js_async._idle_inboxes import IdleInboxes
 from js_async._io import Lock, Signal
@@ -11,7 +11,6 @@ from js_async._transport import Box, Transport
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
 from js_core.handshake import Denied
-from js_core.on_demand import Protocol
 from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
 from js_core.status import is_unserved
@@ -31,9 +30,11 @@ class Watcher(Protocol):
 
         Called by whoever reads; it must be quick.
         """
+        ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
         """Take the news that the server refused a subscription, perhaps the watcher's own."""
+        ...
 
 
 class Answer:

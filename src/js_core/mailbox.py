@@ -6,11 +6,10 @@ The reader appends, the owner takes; a deque makes both safe between threads wit
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from js_core.errors import TwinstreamError
 from js_core.handshake import Denied
-from js_core.on_demand import Protocol
 from js_core.protocol import Frame
 
 __all__ = ["Mailbox", "Wakeable"]
@@ -21,9 +20,11 @@ class Wakeable(Protocol):
 
     def set(self) -> None:
         """Raise the flag and wake the waiter."""
+        ...
 
     def clear(self) -> None:
         """Lower the flag."""
+        ...
 
 
 S = TypeVar("S", bound=Wakeable)

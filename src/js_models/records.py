@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 __all__ = ["Member", "NotARecord", "evolve", "field", "frozen", "members"]
 
@@ -99,10 +99,11 @@ def _of_attrs(cls: type) -> Mapping[str, Member]:
 
     found: dict[str, Member] = {}
     for item in attrs.fields(attrs.resolve_types(cls)):
-        made = isinstance(item.default, attrs.Factory)  # type: ignore[arg-type]
+        default, made = item.default, cast("type[Any]", attrs.Factory)
+        factory: Any = default.factory if isinstance(default, made) else None
         found[item.name] = Member(
-            default=_NOTHING if made or item.default is attrs.NOTHING else item.default,
-            factory=item.default.factory if made else None,
+            default=_NOTHING if factory or default is attrs.NOTHING else default,
+            factory=factory,
             converter=item.converter,
             alias=item.alias,
             init=item.init,
@@ -197,8 +198,12 @@ def _values(cls: Any) -> Any:
     """Return the function that takes from a record all that is compared."""
     names = [name for name, member in cls.__record__.items() if member.eq]
     if not names:
-        return staticmethod(lambda _: ())
+        return staticmethod(_no_values)
     return staticmethod(attrgetter(*names))
+
+
+def _no_values(record: object) -> tuple[()]:
+    return ()
 
 
 def _constructor(cls: Any) -> Callable[..., None]:
@@ -251,7 +256,7 @@ def _attributes(cls: Any) -> Any:
     """Return what attrs keeps of a class of its own."""
     import attrs
 
-    own = vars(cls).get("__annotations__", {})
+    own = cast("dict[str, Any]", vars(cls)).get("__annotations__", {})
     made = {name: _attribute(name, member) for name, member in cls.__record__.items()}
     like = attrs.make_class(cls.__name__, made, init=False, eq=False, repr=False, slots=False)
     found = attrs.fields(like)

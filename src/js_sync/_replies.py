@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from js_core.deadline import Deadline, monotonic
 from js_core.errors import NoResponders, RequestTimeout, TwinstreamError
 from js_core.handshake import Denied
-from js_core.on_demand import Protocol
 from js_core.protocol import Frame, Sink
 from js_core.repeatable import ASK_AGAIN
 from js_core.status import is_unserved
@@ -32,9 +31,11 @@ class Watcher(Protocol):
 
         Called by whoever reads; it must be quick.
         """
+        ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
         """Take the news that the server refused a subscription, perhaps the watcher's own."""
+        ...
 
 
 class Answer:

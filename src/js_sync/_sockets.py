@@ -5,12 +5,11 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from js_core.addresses import Shuffle, resolvable, spread
 from js_core.deadline import Deadline
 from js_core.errors import BadArgument
-from js_core.on_demand import Protocol
 from js_core.pieces import behind
 from js_sync._io import LONGEST
 
@@ -33,24 +32,31 @@ class Wire(Protocol):
 
     def fileno(self) -> int:
         """Return the number of the file, or -1 if it is closed."""
+        ...
 
     def recv(self, bufsize: int, /) -> bytes:
         """Return what is here; nothing is the end. Never waits, as all of these."""
+        ...
 
     def send(self, data: Buffer, /) -> int:
         """Send some of it; return how much."""
+        ...
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int:
         """Send some of these; return how much."""
+        ...
 
     def shutdown(self, how: int, /) -> None:
         """End the connection: who polls it wakes up."""
+        ...
 
     def detach(self) -> int:
         """Return the descriptor and forget it; -1 if it is closed. Takes no lock."""
+        ...
 
     def close(self) -> None:
         """Close it."""
+        ...
 
 
 def connected(
