@@ -115,10 +115,10 @@ def _of_attrs(cls: type) -> Mapping[str, Member]:
 # ---- what all records share
 
 
-def _equals(self: Any, other: object) -> bool:
+def _equals(self: Any, other: Any) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    values: Callable[[Any], object] = self.__record_values__
+    values: Any = type(self).__record_values__
     return values(self) == values(other)
 
 
@@ -260,10 +260,7 @@ def _attributes(cls: Any) -> Any:
     made = {name: _attribute(name, member) for name, member in cls.__record__.items()}
     like = attrs.make_class(cls.__name__, made, init=False, eq=False, repr=False, slots=False)
     found = attrs.fields(like)
-    return type(found)(
-        item if item.name in own else item.evolve(inherited=True)  # type: ignore[attr-defined]
-        for item in found
-    )
+    return type(found)(item if item.name in own else item.evolve(inherited=True) for item in found)
 
 
 def _attribute(name: str, member: Member) -> Any:
@@ -338,7 +335,8 @@ def _frozen(
     if match_args:
         named = (name for name, each in every.items() if each.init and not each.kw_only)
         body.setdefault("__match_args__", tuple(named))
-    return type(cls)(cls.__name__, cls.__bases__, body)
+    metaclass: Any = type(cls)
+    return metaclass(cls.__name__, cls.__bases__, body)
 
 
 _OF_THE_FIRST: Final = frozenset({"__dict__", "__weakref__"})
