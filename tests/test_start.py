@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 from js_sync import JetStream, connect
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 PROGRAMS = Path(__file__).parent / "bench" / "first_message" / "programs"
 TWINS = ("js_sync", "js_async")
-OURS = ("js_sync", "js_async", "js_core", "js_models")
+OURS = ("js_sync", "js_async", "twinstream.core", "twinstream.models")
 
 # Each takes milliseconds to import. What asyncio itself imports is not counted.
 SLOW = {
@@ -57,24 +57,24 @@ FEATURES = {
     "worker",
 }
 ENGINES = {
-    "js_core.arrow_columns",
-    "js_core.atomic_batch",
-    "js_core.bulk_answer",
-    "js_core.dead_letter",
-    "js_core.fast_ingest",
-    "js_core.lease",
-    "js_core.pull",
-    "js_core.range_read",
-    "js_models.validation",
+    "twinstream.core.read.arrow_columns",
+    "twinstream.core.publish.atomic_batch",
+    "twinstream.core.read.bulk_page",
+    "twinstream.core.workers.dead_letter",
+    "twinstream.core.publish.fast_ingest",
+    "twinstream.core.coordination.lease_engine",
+    "twinstream.core.consume.pull_engine",
+    "twinstream.core.read.range_read",
+    "twinstream.models.validation",
 }
 
 MOST_MODULES = 115
 """Modules of this project that a program loads which publishes, fetches and acknowledges."""
 
 CONSTANTS = {
-    "js_core.pull_request.PullBounds",
-    "js_core.retry.Retry",
-    "js_core.servers.ReconnectPolicy",
+    "twinstream.core.consume.pull_request.PullBounds",
+    "twinstream.core.workers.retry.Retry",
+    "twinstream.core.connect.server_pool.ReconnectPolicy",
 }
 """Records that modules make as constants, so that their constructors are compiled at import."""
 
@@ -132,7 +132,7 @@ def ours(loaded: list[str]) -> list[str]:
 @pytest.mark.parametrize("twin", TWINS)
 def test_an_import_loads_the_names_alone(twin: str) -> None:
     program = f"import sys, json; import {twin}; print(json.dumps(sorted(sys.modules)))"
-    assert ours(run(program)) == sorted(["js_core", "js_core.on_demand", twin, f"{twin}._index"])
+    assert ours(run(program)) == sorted(["twinstream.core", "twinstream.core.base.lazy_imports", twin, f"{twin}._index"])
 
 
 @pytest.mark.parametrize("twin", TWINS)
@@ -151,9 +151,9 @@ def test_a_first_message_loads_what_it_needs(twin: str, jet: JetStream, server: 
     assert SLOW.isdisjoint(loaded), SLOW.intersection(loaded)
     unused = {f"{twin}.{feature}" for feature in FEATURES} | ENGINES
     assert unused.isdisjoint(loaded), unused.intersection(loaded)
-    generated = {each for each in loaded if each.startswith("js_models.generated.")}
+    generated = {each for each in loaded if each.startswith("twinstream.models.generated.")}
     # Of the acknowledgement, and what its module needs.
-    assert generated == {f"js_models.generated.{each}" for each in ("api", "api.message", "common")}
+    assert generated == {f"twinstream.models.generated.{each}" for each in ("api", "api.message", "common")}
     assert len(ours(loaded)) <= MOST_MODULES
     assert consumer.info().ack_floor.stream_seq == 1
 
@@ -168,13 +168,13 @@ def test_a_program_that_makes_its_stream_loads_what_it_needs(
     assert SLOW.isdisjoint(loaded), SLOW.intersection(loaded)
     unused = {f"{twin}.{feature}" for feature in FEATURES} | ENGINES
     assert unused.isdisjoint(loaded), unused.intersection(loaded)
-    assert not [each for each in loaded if each.startswith("js_models.generated.advisory")]
+    assert not [each for each in loaded if each.startswith("twinstream.models.generated.advisory")]
     assert jet.get_consumer(name, "first").cached_info.ack_floor.stream_seq == 1
 
 
 def test_the_command_line_lists_streams_without_attrs(server: NatsServer) -> None:
     program = (
-        "import sys, json; from js_cli.main import main\n"
+        "import sys, json; from twinstream.cli.main import main\n"
         f"sys.argv = ['twinstream', 'stream', 'ls', '--json', '-s', {server.url!r}]\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "print(json.dumps(sorted(sys.modules)))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.addresses import resolvable, spread
+from twinstream.core.connect.addresses import resolvable, spread
 
 FOUND = [(6, "a"), (6, "b"), (4, "c"), (4, "d"), (4, "e")]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.servers import ReconnectPolicy, Rounds, ServerAddress, ServerPool, parse_servers
+from twinstream.errors import BadArgument
+from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerAddress, ServerPool, parse_servers
 
 A, B, C = (ServerAddress(name) for name in "abc")
 
@@ -312,7 +312,7 @@ def test_servers_are_found_while_others_are_put_in_order() -> None:
 )
 def test_the_usual_form_is_read_as_all_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = ServerAddress.parse(url)
-    monkeypatch.setattr("js_core.servers._PLAIN", "(?!)")
+    monkeypatch.setattr("twinstream.core.connect.server_pool._PLAIN", "(?!)")
     assert ServerAddress.parse(url) == found
 
 
@@ -320,7 +320,7 @@ def test_the_usual_form_is_read_as_all_others(url: str, monkeypatch: pytest.Monk
 def test_the_usual_form_is_refused_as_all_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadArgument) as caught:
         ServerAddress.parse(url)
-    monkeypatch.setattr("js_core.servers._PLAIN", "(?!)")
+    monkeypatch.setattr("twinstream.core.connect.server_pool._PLAIN", "(?!)")
     with pytest.raises(BadArgument) as other:
         ServerAddress.parse(url)
     assert str(caught.value) == str(other.value)

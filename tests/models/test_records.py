@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 import attrs
 import pytest
 
-import js_models
-from js_models import ConsumerConfig, Model, PubAck, decode, encode
-from js_models import records as ours
-from js_models._index import MODULES
+import twinstream.models
+from twinstream.models import ConsumerConfig, Model, PubAck, decode, encode
+from twinstream.models import records as ours
+from twinstream.models._index import MODULES
 
 
 class Maker(NamedTuple):
@@ -235,7 +235,7 @@ def test_attrs_extends_a_record() -> None:
 # ---- models
 
 
-ALL = [getattr(js_models, name) for name in sorted(MODULES)]
+ALL = [getattr(twinstream.models, name) for name in sorted(MODULES)]
 MODELS = [each for each in ALL if isinstance(each, type) and issubclass(each, Model)]
 
 
@@ -265,7 +265,7 @@ def test_a_model_that_attrs_extends_is_read_and_written() -> None:
 
 def test_a_model_is_made_without_attrs() -> None:
     program = (
-        "import sys; from js_models import StreamConfig, decode, encode_json, evolve;"
+        "import sys; from twinstream.models import StreamConfig, decode, encode_json, evolve;"
         "config = evolve(StreamConfig(name='S'), max_msgs=5);"
         "assert decode(encode_json(config), StreamConfig) == config; repr(config);"
         "print([name for name in ('attr', 'attrs') if name in sys.modules])"

@@ -26,8 +26,8 @@ from typing import Any, Final
 import click
 
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 from tests.bench.page import show
 from tests.bench.suite import ROOT
 
@@ -38,7 +38,7 @@ CLIENTS: Final = {"js_sync": None, "js_async": None, "nats_py": "nats", "natsio"
 
 BASE: Final = "nats_py"
 LIST: Final = "twinstream stream ls"
-COMMAND: Final = "import sys; from js_cli.main import main; sys.argv[0] = 'twinstream'; main()"
+COMMAND: Final = "import sys; from twinstream.cli.main import main; sys.argv[0] = 'twinstream'; main()"
 
 PATIENCE: Final = 30
 """Seconds that one program may take."""

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 import js_async
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 
 url, stream, subject, name = sys.argv[1:]
 

@@ -3,7 +3,7 @@
 import sys
 
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 
 url, stream, subject, name = sys.argv[1:]
 

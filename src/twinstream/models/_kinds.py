@@ -1,0 +1,70 @@
+"""The kinds of the fields of a record: classes, and lists or maps of them.
+
+The annotations of generated models are of a few forms, which are read here without `typing`:
+`Kind`, `list[Kind]`, `dict[str, Kind]`, each perhaps with ` | None`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+from twinstream.models._model import Model
+from twinstream.models._open_enum import OpenEnum
+from twinstream.models.records import Member
+
+__all__ = ["Kind", "is_enumeration", "is_record", "kind_of"]
+
+_PLAIN = {"str": str, "int": int, "bool": bool, "bytes": bytes}
+
+
+class Kind(NamedTuple):
+    """What a field holds."""
+
+    form: str
+    """`""` for a value of `cls`, `list` or `dict` for several."""
+    cls: Any
+    is_optional: bool
+
+
+def kind_of(record: type, name: str, member: Member) -> Kind:
+    """Return the kind of a field of a class."""
+    if not isinstance(member.hint, str):
+        return _of_object(member.hint)
+    text = member.hint.removesuffix(" | None")
+    form, bracket, inner = text.partition("[")
+    if bracket:
+        inner = inner.removesuffix("]").removeprefix("str, ")
+    else:
+        form, inner = "", text
+    cls = _PLAIN.get(inner) or _named(record, name, inner)
+    return Kind(form, cls, is_optional=text != member.hint)
+
+
+def _named(record: type, field: str, name: str) -> Any:
+    """Return the class that an annotation names, in the module of the class that has it."""
+    for base in record.__mro__:
+        if field in vars(base).get("__annotations__", ()):
+            return getattr(sys.modules[base.__module__], name)
+    raise TypeError(f"{record.__name__}.{field}: there is no annotation")
+
+
+def _of_object(hint: Any) -> Kind:
+    """Return the kind that an evaluated annotation says; attrs evaluates those of its classes."""
+    kinds = [each for each in getattr(hint, "__args__", ()) if each is not type(None)]
+    is_optional = type(None) in getattr(hint, "__args__", ())
+    kind = kinds[0] if is_optional and len(kinds) == 1 else hint
+    origin = getattr(kind, "__origin__", None)
+    if origin in (list, dict):
+        return Kind(origin.__name__, kind.__args__[-1], is_optional)
+    return Kind("", kind, is_optional)
+
+
+def is_record(cls: Any) -> bool:
+    """Tell whether a class is one of records."""
+    return isinstance(cls, type) and issubclass(cls, Model)
+
+
+def is_enumeration(cls: Any) -> bool:
+    """Tell whether a class is one of words."""
+    return isinstance(cls, type) and issubclass(cls, OpenEnum)

@@ -1,0 +1,41 @@
+"""Finds values that stand where a record should; asked only after encoding failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from twinstream.models._kinds import is_record, kind_of
+from twinstream.models._model import Model
+from twinstream.models.records import members
+
+__all__ = ["misplaced"]
+
+
+def misplaced(model: Model) -> str:
+    """Name the places of a record that should hold a record and hold something else."""
+    return "; ".join(_look(model, type(model).__name__))
+
+
+def _look(model: Model, path: str) -> Iterator[str]:
+    for name, member in members(type(model)).items():
+        value = getattr(model, name)
+        if name == "unknown" or value is None:
+            continue
+        kind = kind_of(type(model), name, member)
+        if not is_record(kind.cls):
+            continue
+        several = isinstance(value, list | tuple)
+        items = cast("Iterable[Any]", value) if several else [value]
+        for number, item in enumerate(items):
+            place = f"{path}.{name}" + (f"[{number}]" if several else "")
+            if isinstance(item, Model):
+                yield from _look(item, place)
+            else:
+                yield _told(place, kind.cls, item)
+
+
+def _told(place: str, wanted: type[Model], value: object) -> str:
+    name = wanted.__name__
+    text = f"{place}: expected a {name}, got {value!r}"
+    return f"{text}; write decode({value!r}, {name})" if isinstance(value, dict) else text
