@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from js_async.runtime.concurrency import Signal
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.connect.handshake import ServerInfo
 from twinstream.core.connect.mailbox import Mailbox
 from twinstream.core.deadline import Deadline
@@ -24,32 +24,40 @@ class Channel(Protocol):
     @property
     def epoch(self) -> int:
         """How many links there were; what was asked under an earlier one is void."""
+        ...
 
     @property
     def is_connected(self) -> bool:
         """Tell whether the link is up now."""
+        ...
 
     @property
     def is_closed(self) -> bool:
         """Tell whether the link is gone for good."""
+        ...
 
     @property
     def server_info(self) -> ServerInfo:
         """What the server said of itself when the link was made."""
+        ...
 
     @property
     def request_timeout(self) -> float:
         """Seconds that a request waits unless told otherwise."""
+        ...
 
     @property
     def tokens(self) -> Tokens:
         """The source of inboxes, request tokens and names."""
+        ...
 
     def closed_error(self) -> ConnectionClosed:
         """Return the error for a use after the end; it says why it ended."""
+        ...
 
     async def ready(self, deadline: Deadline) -> None:
         """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        ...
 
     def try_send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
@@ -58,9 +66,11 @@ class Channel(Protocol):
 
         With `now` it goes out at once: the caller waits for the answer.
         """
+        ...
 
     def try_write(self, command: bytes) -> bool:
         """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
+        ...
 
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
@@ -69,6 +79,7 @@ class Channel(Protocol):
 
         Waits for a peer that is behind, but not with `now`: the caller waits for the answer.
         """
+        ...
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
@@ -77,12 +88,14 @@ class Channel(Protocol):
 
         With a `sink` nothing else tells the mailbox that they came: neither flag nor `heard_at`.
         """
+        ...
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there.
 
         With `settle`, what the server sent before it read the UNSUB is in them too.
         """
+        ...
 
     def hold_back(self, bulk: HeldBack) -> None:
         """Show the bulk answer what arrives before it is parsed, where that is possible.
@@ -90,15 +103,18 @@ class Channel(Protocol):
         It is not while an earlier one is under way, nor over a connection of nats-py: the
         messages then come as frames.
         """
+        ...
 
     def cut_acks(self, cutter: ByteTaker) -> None:
         """Let it take acknowledgements before they are parsed, until its mailbox is closed.
 
         Over a connection of nats-py they all come as frames.
         """
+        ...
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Send what was written, then sleep until the flag is up or the deadline passes.
 
         The flag of a mailbox also goes up when the link breaks, comes back or closes.
         """
+        ...

@@ -6,11 +6,10 @@ Two classes offer it: our own `Connection`, and the adapter over a connection of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from js_async.client.channel import Box, Channel
 from js_async.client.requests import Replies
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import Frame
 
@@ -26,6 +25,7 @@ class Transport(Channel, Protocol):
     @property
     def replies(self) -> Replies:
         """The requests of the connection."""
+        ...
 
     async def ask(
         self,
@@ -44,3 +44,4 @@ class Transport(Channel, Protocol):
         `fits` is of somebody else, and is passed over. Repeats are counted in `call`. Raises
         `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """
+        ...

@@ -9,11 +9,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.deadline import Deadline
 from twinstream.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, RequestTimeout
 
@@ -35,36 +34,46 @@ class Kept(Protocol):
     @property
     def is_connected(self) -> bool:
         """Tell whether there is a connection now."""
+        ...
 
     @property
     def is_closed(self) -> bool:
         """Tell whether the session ended."""
+        ...
 
     @property
     def rounds(self) -> Rounds:
         """The rounds of attempts to reconnect."""
+        ...
 
     @property
     def address(self) -> ServerAddress:
         """The address of the server."""
+        ...
 
     def beat(self) -> None:
         """Send a PING, and notice that one was not answered."""
+        ...
 
     def failed(self) -> BaseException | None:
         """Note that the connection broke; return the reason."""
+        ...
 
     async def reconnect(self) -> BaseException | None:
         """Try all servers once; return the last error, None when connected."""
+        ...
 
     async def flush(self, deadline: Deadline) -> None:
         """Return when the server has processed what was sent."""
+        ...
 
     async def finish(self, cause: BaseException | None) -> None:
         """End the session for good."""
+        ...
 
     def warn_unclosed(self) -> None:
         """Warn, if the session is not closed."""
+        ...
 
 
 class Upkeep:

@@ -25,12 +25,11 @@ from collections.abc import (
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from js_async.runtime.waiter import Sleeper
 from twinstream.core.base.check_callbacks import check_takes_one
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
 from twinstream.core.deadline import NEVER, Deadline
@@ -288,6 +287,7 @@ class Inheritable(Protocol):
 
     def let_go(self) -> None:
         """Close the copies; called in the child."""
+        ...
 
 
 class Forks:
@@ -325,9 +325,11 @@ class Closable(Protocol):
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
         """Return when what was written is sent, at the deadline at the latest."""
+        ...
 
     def warn_unclosed(self) -> None:
         """Warn, if it was not closed."""
+        ...
 
 
 class _Exit:

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from js_sync.client.channel import Box, Channel
 from js_sync.client.inbox_pool import IdleInboxes
 from js_sync.runtime.concurrency import Lock, Signal
 from twinstream.core.api.idempotent_calls import ASK_AGAIN
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Frame, Sink
@@ -32,9 +31,11 @@ class Watcher(Protocol):
 
         Called by whoever reads; it must be quick.
         """
+        ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
         """Take the news that the server refused a subscription, perhaps the watcher's own."""
+        ...
 
 
 class Answer:

@@ -17,11 +17,10 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from threading import Lock
 from types import FrameType
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from twinstream.core.base.check_callbacks import check_takes_one
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
 from twinstream.core.deadline import Deadline
@@ -111,6 +110,7 @@ class Releasable(Protocol):
 
     def release(self) -> None:
         """Open it."""
+        ...
 
 
 class Signal:
@@ -225,6 +225,7 @@ class Inheritable(Protocol):
 
     def let_go(self) -> None:
         """Close the copies; called in the child."""
+        ...
 
 
 class Forks:
@@ -262,9 +263,11 @@ class Closable(Protocol):
 
     def flush_at_exit(self, deadline: Deadline) -> None:
         """Return when what was written is sent, at the deadline at the latest."""
+        ...
 
     def warn_unclosed(self) -> None:
         """Warn, if it was not closed."""
+        ...
 
 
 class _Exit:
@@ -350,6 +353,7 @@ class Detachable(Protocol):
 
     def detach(self) -> int:
         """Return the descriptor and forget it; -1 if it is closed."""
+        ...
 
 
 def close_copy(sock: Detachable) -> None:

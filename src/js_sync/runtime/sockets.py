@@ -5,11 +5,10 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from js_sync.runtime.concurrency import LONGEST
 from js_sync.runtime.polling import poll_for
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.connect.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.write_buffers import behind
@@ -34,24 +33,31 @@ class Wire(Protocol):
 
     def fileno(self) -> int:
         """Return the number of the file, or -1 if it is closed."""
+        ...
 
     def recv(self, bufsize: int, /) -> bytes:
         """Return what is here; nothing is the end. Never waits, as all of these."""
+        ...
 
     def send(self, data: Buffer, /) -> int:
         """Send some of it; return how much."""
+        ...
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int:
         """Send some of these; return how much."""
+        ...
 
     def shutdown(self, how: int, /) -> None:
         """End the connection: who polls it wakes up."""
+        ...
 
     def detach(self) -> int:
         """Return the descriptor and forget it; -1 if it is closed. Takes no lock."""
+        ...
 
     def close(self) -> None:
         """Close it."""
+        ...
 
 
 def connected(

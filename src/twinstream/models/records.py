@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 __all__ = ["Member", "NotARecord", "evolve", "field", "frozen", "members"]
 
@@ -99,10 +99,11 @@ def _of_attrs(cls: type) -> Mapping[str, Member]:
 
     found: dict[str, Member] = {}
     for item in attrs.fields(attrs.resolve_types(cls)):
-        made = isinstance(item.default, attrs.Factory)  # type: ignore[arg-type]
+        default, made = item.default, cast("type[Any]", attrs.Factory)
+        factory: Any = default.factory if isinstance(default, made) else None
         found[item.name] = Member(
-            default=_NOTHING if made or item.default is attrs.NOTHING else item.default,
-            factory=item.default.factory if made else None,
+            default=_NOTHING if factory or default is attrs.NOTHING else default,
+            factory=factory,
             converter=item.converter,
             alias=item.alias,
             init=item.init,
@@ -114,10 +115,10 @@ def _of_attrs(cls: type) -> Mapping[str, Member]:
 # ---- what all records share
 
 
-def _equals(self: Any, other: object) -> bool:
+def _equals(self: Any, other: Any) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    values: Callable[[Any], object] = self.__record_values__
+    values: Any = type(self).__record_values__
     return values(self) == values(other)
 
 
@@ -197,8 +198,12 @@ def _values(cls: Any) -> Any:
     """Return the function that takes from a record all that is compared."""
     names = [name for name, member in cls.__record__.items() if member.eq]
     if not names:
-        return staticmethod(lambda _: ())
+        return staticmethod(_no_values)
     return staticmethod(attrgetter(*names))
+
+
+def _no_values(record: object) -> tuple[()]:
+    return ()
 
 
 def _constructor(cls: Any) -> Callable[..., None]:
@@ -251,14 +256,11 @@ def _attributes(cls: Any) -> Any:
     """Return what attrs keeps of a class of its own."""
     import attrs
 
-    own = vars(cls).get("__annotations__", {})
+    own = cast("dict[str, Any]", vars(cls)).get("__annotations__", {})
     made = {name: _attribute(name, member) for name, member in cls.__record__.items()}
     like = attrs.make_class(cls.__name__, made, init=False, eq=False, repr=False, slots=False)
     found = attrs.fields(like)
-    return type(found)(
-        item if item.name in own else item.evolve(inherited=True)  # type: ignore[attr-defined]
-        for item in found
-    )
+    return type(found)(item if item.name in own else item.evolve(inherited=True) for item in found)
 
 
 def _attribute(name: str, member: Member) -> Any:
@@ -333,7 +335,8 @@ def _frozen(
     if match_args:
         named = (name for name, each in every.items() if each.init and not each.kw_only)
         body.setdefault("__match_args__", tuple(named))
-    return type(cls)(cls.__name__, cls.__bases__, body)
+    metaclass: Any = type(cls)
+    return metaclass(cls.__name__, cls.__bases__, body)
 
 
 _OF_THE_FIRST: Final = frozenset({"__dict__", "__weakref__"})

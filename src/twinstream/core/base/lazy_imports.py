@@ -9,15 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-__all__ = ["Protocol", "on_demand"]
-
-if TYPE_CHECKING:
-    from typing import Protocol
-else:
-    # Protocols are for type checkers; each that is made takes longer than an import of a module.
-    Protocol = object
+__all__ = ["on_demand"]
 
 
 def on_demand(

@@ -6,9 +6,8 @@ The reader appends, the owner takes; a deque makes both safe between threads wit
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import TwinstreamError
@@ -21,9 +20,11 @@ class Wakeable(Protocol):
 
     def set(self) -> None:
         """Raise the flag and wake the waiter."""
+        ...
 
     def clear(self) -> None:
         """Lower the flag."""
+        ...
 
 
 S = TypeVar("S", bound=Wakeable)

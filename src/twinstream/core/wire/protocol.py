@@ -15,9 +15,8 @@ import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from twinstream.core.base.lazy_imports import Protocol
 from twinstream.core.wire.response import read_object
 from twinstream.core.wire.write_buffers import LONG
 from twinstream.errors import ProtocolError
@@ -108,9 +107,11 @@ class ByteTaker(Protocol):
     @property
     def sid(self) -> bytes:
         """The id of its subscription."""
+        ...
 
     def take(self, data: bytes) -> bytes:
         """Return what is left for the parser."""
+        ...
 
 
 class HeldBack(ByteTaker, Protocol):
@@ -119,13 +120,16 @@ class HeldBack(ByteTaker, Protocol):
     @property
     def size(self) -> int:
         """How many bytes it holds."""
+        ...
 
     @property
     def is_over(self) -> bool:
         """Whether it takes no more bytes."""
+        ...
 
     def give_up(self) -> None:
         """Leave everything to the parser: its bytes do not come first."""
+        ...
 
 
 class Parser:
