@@ -23,6 +23,7 @@ from js_spark.sink_options import SinkOptions
 from js_spark.sink_promise import check_promise
 from js_spark.sink_report import JetStreamCommit
 from js_spark.sink_rows import RowReader
+from js_spark.sink_subjects import KnownSubjects
 from js_spark.task_identity import TaskIdentity
 
 if TYPE_CHECKING:
@@ -51,13 +52,14 @@ class _Writing:
         )
         if options.idempotence == "ledger":
             identity.check()
-        rows = self._rows.read(iterator)
         with options.connection.connect_in_task(options.ack_timeout) as nc:
             jet = _jetstream(nc, options)
             stream = _promised(jet, options)
+            config = None if stream is None else stream.config
+            rows = self._rows.read(iterator, KnownSubjects(jet, config, options.subject).check)
             if options.idempotence == "ledger" and stream is not None:
                 return LedgerWriter(nc, stream, options, identity).write(rows)
-            held = None if stream is None else stream.config.duplicate_window
+            held = None if config is None else config.duplicate_window
             window = None if held is None else held.total_seconds()
             return publish_rows(jet, options, rows, identity, window)
 
