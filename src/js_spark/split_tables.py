@@ -15,7 +15,7 @@ from js_spark.batcher import Batcher
 from js_spark.decode import arrow_type
 from js_spark.errors import SchemaError
 from js_spark.events import EVENT_COLUMNS
-from js_spark.layout import ERROR, EXTRA, Layout
+from js_spark.layout import ERROR, EXTRA, OPERATION, Layout
 from js_spark.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class TableSplit:
         self._beside: Final = [
             each
             for each in layout.beside
-            if options.value_format == "raw" or each.name not in {EXTRA, ERROR, self._raw}
+            if options.value_format == "raw"
+            or each.name not in {EXTRA, OPERATION, ERROR, self._raw}
         ]
         self._batcher: Final = Batcher(options, layout.columns)
         self._schemas: Final[dict[str, pa.Schema]] = {}
