@@ -18,6 +18,7 @@ from attrs import frozen
 
 from js_spark.connect import is_connect
 from js_spark.continuity import Continuity
+from js_spark.landed_seqs import Ascending
 from js_spark.leader import Leader
 from js_spark.mark import Mark
 from js_spark.offsets import Position
@@ -84,7 +85,9 @@ class LandJob:
     def land(self, part: SequenceRange) -> list[TableFile]:
         """Do the work of one task: read a range and write its files."""
         tables, files = self._split, TableFiles(self.folder)
+        order = Ascending(part.start, part.end)
         for page in read_pages(self.options, part):
+            order.check(page.seqs)
             for table, rows in tables.split(page, part.stream):
                 files.add(table, rows)
         return files.finish()

@@ -14,13 +14,14 @@ from js_spark.filters import same_filter
 from js_spark.journal import Journal, Plan
 from js_spark.journaled import start_behind
 from js_spark.land_job import LandJob, cores_of, ranges_of
+from js_spark.landed_seqs import seqs_in
 from js_spark.leader import Leader
 from js_spark.lock import locked
 from js_spark.mark import Mark
 from js_spark.options import SourceOptions
 from js_spark.report import LandReport, TableReport
 from js_spark.split_tables import DEAD_LETTERS, TableNames
-from js_spark.staging import STAGING, Written, seqs_in
+from js_spark.staging import STAGING, Written
 from js_spark.stream_state import StreamState
 from js_spark.tables import ParquetBatch, put_landed, refuse_taken
 
@@ -138,9 +139,9 @@ class Landing:
         return sum(each.rows for each in landed)
 
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
-        """Read the sequences back from the files and count them, before the batch is committed."""
+        """Count what is in the files, before the batch is committed."""
         column = "seq" if self.options.value_format == "raw" else "_seq"
-        seqs = seqs_in(tables.written, column)
+        seqs = seqs_in(tables.written, column, found)
         reports = tuple(self._report(each) for each in tables.written)
         dead = sum(each.rows for each in reports if each.name == self._dead)
         if seqs.count != seqs.distinct or seqs.count < found:
