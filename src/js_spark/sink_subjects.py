@@ -42,11 +42,9 @@ class KnownSubjects:
 
     def check(self, rows: pa.RecordBatch) -> None:
         """Raise `SchemaError` if a row's subject belongs to no stream."""
-        if self._known is None:
-            return
         subjects = self._subjects(rows)
         before: str | None = None
-        while self._known is not None and (subject := self._stranger(subjects)) is not None:
+        while (subject := self._stranger(subjects)) is not None:
             if subject == before:  # its stream has changed meanwhile
                 self._known = None
                 return
@@ -60,7 +58,9 @@ class KnownSubjects:
         return column if self._default is None else column.fill_null(self._default)
 
     def _stranger(self, subjects: pa.Array) -> str | None:
-        """Return the first subject that is not known."""
+        """Return the first subject that is not known, None if there is none to look up."""
+        if self._known is None:
+            return None
         if not self._known:
             unknown = subjects
         else:
