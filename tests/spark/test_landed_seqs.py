@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from js_spark.errors import SparkSourceError
-from js_spark.landed_seqs import Ascending, Seqs, pieces, seqs_in
-from js_spark.staging import Written
+from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.landing.landed_seqs import Ascending, Seqs, pieces, seqs_in
+from twinstream.spark.landing.staging import Written
 
 WIDE = pa.decimal128(20, 0)
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from js_spark.errors import CheckpointError
-from js_spark.pipeline.batch_log import BatchLog
-from js_spark.pipeline.compact import compact
-from js_spark.pipeline.config import PipelineConfig
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.happenings import Happening, Landed
-from js_spark.pipeline.replay import replay
-from js_spark.pipeline.runner import run
-from js_spark.pipeline.vacuum import vacuum
-from js_spark.pipeline.verify import verify
+from twinstream.spark.errors import CheckpointError
+from twinstream.spark.pipeline.batch_log import BatchLog
+from twinstream.spark.pipeline.compact import compact
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.happenings import Happening, Landed
+from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.vacuum import vacuum
+from twinstream.spark.pipeline.verify import verify
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import SINKS, config_of, counted, files_of
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from js_spark.pipeline.delta_sink import open_table
-from js_spark.pipeline.runner import run
+from twinstream.spark.pipeline.delta_sink import open_table
+from twinstream.spark.pipeline.runner import run
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import config_of, counted, rows_of
 
 if TYPE_CHECKING:

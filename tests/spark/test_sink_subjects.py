@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from js_spark.errors import SchemaError
-from js_spark.sink_subjects import KnownSubjects
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.sink.subjects import KnownSubjects
 from js_sync import JetStream, Stream
 
 Make = Callable[..., Stream]

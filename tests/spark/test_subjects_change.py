@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from js_spark.pipeline.config import PipelineConfig
-from js_spark.pipeline.replay import replay
-from js_spark.pipeline.runner import run
-from js_spark.pipeline.verify import verify
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.verify import verify
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import SINKS, config_of, counted
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from js_spark.errors import PipelineBusy
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.table_lock import TableLock
+from twinstream.spark.errors import PipelineBusy
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.table_lock import TableLock
 
 
 def never() -> bool:
