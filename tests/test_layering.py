@@ -22,7 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "twinstream.models": set(),
     "twinstream.core": {"twinstream.models", "twinstream.errors"},
     "twinstream.errors": {"twinstream.models", "twinstream.core"},
-    "twinstream.permissions": {"twinstream.core", "twinstream.errors"},
+    "twinstream.permissions": {"twinstream.models", "twinstream.core", "twinstream.errors"},
     "js_async": {"twinstream.models", "twinstream.core", "twinstream.errors"},
     "js_sync": {"twinstream.models", "twinstream.core", "twinstream.errors"},
     "twinstream.spark": {"twinstream.models", "twinstream.core", "twinstream.errors", "js_sync"},

@@ -43,18 +43,18 @@ SLOW = {
 
 # Of both twins: what a program uses that does more than publish, fetch and acknowledge.
 FEATURES = {
-    "_pipeline",
-    "connection_events",
-    "coordination",
-    "events",
-    "listing",
-    "messages",
-    "ordered",
-    "publish_many",
-    "publisher",
-    "replicas",
-    "subscription",
-    "worker",
+    "publish.pipeline",
+    "client.connection_events",
+    "coordination.coordination",
+    "consume.advisories",
+    "api.listing",
+    "consume.messages",
+    "consume.ordered",
+    "publish.publish_many",
+    "publish.publisher",
+    "api.replicas",
+    "client.subscription",
+    "workers.worker",
 }
 ENGINES = {
     "twinstream.core.read.arrow_columns",

@@ -432,3 +432,25 @@ async def test_a_memory_store_hides_nothing(opened, name, via):
         none = stream.read(via=via, subjects=f"{name}.none")
         assert [message async for message in none] == []
         assert none.report.complete
+
+
+async def test_a_read_goes_on_by_message_after_arrow_batches(opened, name):
+    pytest.importorskip("pyarrow")
+    async with opened() as jet:
+        stream = await stored(jet, name, 400)
+        for via in ("direct", "consumer"):
+            read = stream.read(via=via, page_messages=100)
+            async for batch in read.arrow_batches():
+                assert batch.column("seq").to_pylist() == list(range(1, 101))
+                break
+            page = await read.next_page()
+            assert page is not None
+            assert page.seqs == list(range(101, 201))
+            assert [each.seq async for each in read] == list(range(201, 401))
+            assert read.report.complete
+            plain = [message async for message in stream.read()]
+            again = stream.read(via=via, page_messages=100)
+            async for _ in again.arrow_batches():
+                break
+            messages = [message async for message in again]
+            assert messages == plain[100:]

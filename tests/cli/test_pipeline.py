@@ -24,6 +24,7 @@ from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Failed, Happening
+from twinstream.spark.pipeline.table_lock import TableLock
 from twinstream.testing import NatsServer
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -142,12 +143,15 @@ def test_compact_joins_files_and_vacuum_removes_the_old_ones(run: Run, config: P
     assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
 
 
-def test_nothing_is_changed_while_the_pipeline_runs(run: Run, config: Path) -> None:
-    lake = config.parent / "lake"
-    with locked(Folders(lake).lock, lake, "pipeline run of shop"):
+def test_commands_work_beside_a_run_and_not_beside_each_other(run: Run, config: Path) -> None:
+    folders = Folders(config.parent / "lake")
+    with locked(folders.lock, folders.root, "pipeline run of shop"):
+        result = run("pipeline", "compact", "--config", str(config))
+    assert result.exit_code == 0, result.stderr
+    with TableLock(folders).alone("pipeline replay of shop"):
         result = run("pipeline", "compact", "--config", str(config))
     assert result.exit_code == 1
-    assert "is in use by 'pipeline run of shop'" in result.stderr
+    assert "is in use by 'pipeline replay of shop'" in result.stderr
 
 
 def test_replay_asks_first(run: Run, config: Path) -> None:

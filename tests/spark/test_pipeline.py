@@ -332,3 +332,42 @@ def test_tables_keep_to_their_folder(lands: Callable[..., LandReport], make_stre
     for name in ("journal", "dead_letters", "../x", "_hidden", "a=b"):
         with pytest.raises(OptionError, match="cannot be a table's folder"):
             lands(make_stream(), table=name)
+
+
+def test_deleted_keys_are_rows_and_no_dead_letters(
+    lands: Callable[..., LandReport],
+    jet: JetStream,
+    make_stream: Make,
+    tmp_path: Path,
+) -> None:
+    stream = make_stream(max_msgs_per_subject=1)
+    subject = f"{stream.name.lower()}.key"
+    typed = {"value_format": "json", "json_schema": SCHEMA}
+    jet.publish(subject, b'{"id": 1}')
+    first = lands(stream, **typed)
+    jet.publish(subject, b"", headers={"KV-Operation": "DEL"})
+    second = lands(stream, **typed)
+    jet.publish(subject, b"", headers={"A": "b"})
+    third = lands(stream, **typed)
+    assert [each.dead_letters for each in (first, second, third)] == [0, 0, 1]
+    rows = rows_of(tmp_path / "lake" / stream.name.lower())
+    found = [(row["_seq"], row["id"], row["_operation"]) for row in rows]
+    assert found == [(1, 1, None), (2, None, "DEL")]
+    (letter,) = rows_of(tmp_path / "lake" / "dead_letters")
+    assert letter["_seq"] == 3
+    assert "_operation" not in letter
+
+
+def test_tasks_follow_the_session_not_the_machine_of_the_driver(
+    lands: Callable[..., LandReport],
+    make_stream: Make,
+    fill: Fill,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert spark.sparkContext.defaultParallelism == 2
+    stream = make_stream(storage="memory")
+    fill(stream, [b""] * 40_001)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    report = lands(stream)
+    assert (report.messages, report.files) == (40_001, 2)

@@ -28,6 +28,7 @@ def test_the_least_that_is_needed(tmp_path: Path) -> None:
     assert (source.name, source.table, source.format) == ("ORDERS", "orders", "raw")
     assert (source.start, source.commit, source.bookmark) == ("earliest", "none", "orders-ORDERS")
     assert source.options == {
+        "maxMessagesPerTrigger": "4000000",
         "nats.servers": "nats://h", "stream": "ORDERS", "valueFormat": "raw",
     }  # fmt: skip
 
@@ -115,6 +116,13 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         7, "lake", "dead_letters/source=orders",
     )  # fmt: skip
     assert (events.table, events.prefix, events.commit) == ("", "js_", "purge")
+    assert events.options["maxMessagesPerTrigger"] == "4000000"
+
+
+def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: Path) -> None:
+    options = 'options = { minMessagesPerTrigger = 9000000, maxTriggerDelay = "1h" }'
+    (source,) = read(tmp_path, f"{HEAD}{SOURCE}{options}").sources
+    assert source.source_options.max_messages_per_trigger == 9_000_000
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from twinstream.spark.pipeline.folders import Folders, SourceFolder
 from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.land_batch import BatchLander
 from twinstream.spark.pipeline.parquet_sink import ParquetSink
+from twinstream.spark.pipeline.table_lock import TableLock
 from twinstream.spark.pipeline.trouble import is_lasting, sentence
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_mark import Mark
@@ -250,11 +251,11 @@ def test_a_batch_is_begun_once_with_the_same_bounds(tmp_path: Path) -> None:
     source = evolve(SOURCE, options={"nats.servers": "nats://h", "stream": "ORDERS"})
     log = BatchLog(tmp_path / "journal.jsonl")
     checkpoint = write_checkpoint(tmp_path / "c", 11, 21, committed=1)
-    sink = ParquetSink(Folders(tmp_path))
+    sink, lock = ParquetSink(Folders(tmp_path)), TableLock(Folders(tmp_path))
 
     def plan(batch: int, *, base: int = 0, origin: int = 1) -> BatchEntry:
         identity = evolve(Identity.first(SOURCE, STATE), origin=origin, base=base)
-        lander = BatchLander(source, identity, checkpoint, log, sink, lambda _: None)
+        lander = BatchLander(source, identity, checkpoint, log, sink, lock, lambda _: None)
         return lander._plan(batch)
 
     first = plan(0)
@@ -280,7 +281,8 @@ def test_a_batch_does_not_begin_where_tables_have_it(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "c", 11, committed=0)
     log, sink = BatchLog(tmp_path / "journal.jsonl"), ParquetSink(Folders(tmp_path))
     identity = Identity.first(SOURCE, STATE)
-    lander = BatchLander(source, identity, checkpoint, log, sink, lambda _: None)
+    lock = TableLock(Folders(tmp_path))
+    lander = BatchLander(source, identity, checkpoint, log, sink, lock, lambda _: None)
     folder = tmp_path / "orders" / "batch_id=3"
     folder.mkdir(parents=True)
     with pytest.raises(JournalError, match="table orders has rows of batch 0 or later"):

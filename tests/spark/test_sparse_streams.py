@@ -100,3 +100,28 @@ def test_each_stream_skips_its_own(
     assert len(found) <= 8
     dense = read_all(server, one, maxMessagesPerTrigger="2500")
     assert [len(batch) for batch in dense] == [2500, 2500, 1000]
+
+
+def test_few_messages_among_many_sequences_take_few_batches(
+    server: NatsServer, jet: JetStream, make_stream: Callable[..., Stream]
+) -> None:
+    stream = make_stream()
+    prefix = stream.name.lower()
+    wanted = [1, *range(1200, 60_001, 1200)]
+    kept = frozenset(wanted)
+    requests = [
+        PublishRequest(subject=f"{prefix}.{'rare' if at in kept else 'other'}")
+        for at in range(1, 60_001)
+    ]
+    for outcome in jet.publish_many(requests):
+        assert getattr(outcome, "seq", None), outcome
+    assert len(wanted) == 51
+    given = {"maxMessagesPerTrigger": "1000", "failOnDataLoss": "false"}
+    filtered = read_all(server, stream, subject=f"{prefix}.rare", **given)
+    stream.purge(subject=f"{prefix}.other")
+    for found in (filtered, read_all(server, stream, **given)):
+        assert [seq for rows in found for _, seq in rows] == wanted
+        assert all(found), "no batch is empty"
+        assert len(found) <= 51
+    dense = read_all(server, stream, maxMessagesPerTrigger="30000")
+    assert len(dense) == 2

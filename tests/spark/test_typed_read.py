@@ -30,7 +30,7 @@ SCHEMA = json.dumps(
         },
     }
 )
-BESIDE = ["_extra", "_stream", "_subject", "_seq", "_timestamp", "_error", "_raw"]
+BESIDE = [*("_extra", "_stream", "_subject", "_seq", "_timestamp", "_operation", "_error", "_raw")]
 
 
 def test_columns_after_a_json_schema(make_stream: Make, fill: Fill, read: Read) -> None:
@@ -133,3 +133,46 @@ def test_events_of_a_real_server(jet: JetStream, make_stream: Make, read: Read) 
     assert {tuple(row) for row in filled.collect()} == {(True, True)}
     rows.unpersist()
     jet.delete_stream(events.name)
+
+
+MARKERS = [
+    ({"KV-Operation": "DEL"}, "DEL"),
+    ({"KV-Operation": "PURGE", "Nats-Rollup": "sub"}, "PURGE"),
+    ({"Nats-Marker-Reason": "MaxAge"}, "PURGE"),
+    ({"Nats-Marker-Reason": "Purge"}, "PURGE"),
+    ({"Nats-Marker-Reason": "Remove"}, "DEL"),
+]
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
+def test_markers_of_deleted_keys_are_rows(
+    jet: JetStream, make_stream: Make, read: Read, mode: str
+) -> None:
+    stream = make_stream(allow_rollup_hdrs=True)
+    for at, (headers, _) in enumerate(MARKERS):
+        subject = f"{stream.name.lower()}.{at}"
+        jet.publish(subject, b'{"id": 1}')
+        jet.publish(subject, b"", headers=headers)
+    options = {"valueFormat": "json", "jsonSchema": SCHEMA, "mode": mode}
+    found = read(stream.name, **options).filter("_operation IS NOT NULL").orderBy("_seq")
+    rows = found.select("id", "_subject", "_operation", "_extra", "_error", "_raw").collect()
+    assert [row["_operation"] for row in rows] == [operation for _, operation in MARKERS]
+    assert [row["_subject"].rpartition(".")[2] for row in rows] == [*"01234"]
+    for row in rows:
+        assert (row["id"], row["_extra"], row["_error"], row["_raw"]) == (None,) * 4
+    assert read(stream.name, schema="id bigint, _seq bigint", valueFormat="json").count() == 9, (
+        "the purge of a key removed what the key had"
+    )
+
+
+def test_other_messages_without_a_payload_do_not_fit(
+    jet: JetStream, make_stream: Make, read: Read
+) -> None:
+    stream = make_stream()
+    subject = f"{stream.name.lower()}.a"
+    for headers in (None, {"KV-Operation": "SOMETHING"}, {"Nats-Marker-Reason": ""}, {"A": "b"}):
+        jet.publish(subject, b"", headers=headers)
+    jet.publish(subject, b"no JSON", headers={"KV-Operation": "DEL"})
+    rows = read(stream.name, valueFormat="json", jsonSchema=SCHEMA).orderBy("_seq").collect()
+    assert [row["_operation"] for row in rows] == [None] * 5
+    assert all(row["_error"].startswith("not JSON") for row in rows)

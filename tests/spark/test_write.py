@@ -330,3 +330,31 @@ def test_promises_that_cannot_be_kept_are_refused(
     with pytest.raises(PySparkException, match=reason):
         write(rows, stream, **options)
     assert stream.info().state.messages == 0
+
+
+@pytest.mark.parametrize("mode", ["none", "msgId", "insert", "ledger"])
+def test_rows_for_no_stream_are_refused_before_they_are_sent(
+    spark: SparkSession, make_stream: Make, write: Write, mode: str
+) -> None:
+    stream = make_stream(allow_atomic=True)
+    prefix = stream.name.lower()
+    rows = spark.sql(
+        f"SELECT concat(IF(id = 7, 'nowhere.', '{prefix}.'), id) subject, '' data FROM range(0, 9)"
+    ).coalesce(1)
+    options = {"ledgerSubject": f"{prefix}.ledger"} if mode == "ledger" else {}
+    with pytest.raises(PySparkException, match=r"'nowhere\.7', which no stream has"):
+        write(rows, stream, idempotence=mode, **options)
+    assert stream.info().state.messages == 0, "the batch that holds the row was not begun"
+
+
+def test_rows_may_be_for_several_streams(
+    spark: SparkSession, server: NatsServer, make_stream: Make
+) -> None:
+    one, two = make_stream(), make_stream()
+    rows = spark.sql(
+        f"SELECT concat(IF(id % 2 = 0, '{one.name.lower()}', '{two.name.lower()}'), '.', id)"
+        " subject, '' data FROM range(0, 10)"
+    ).coalesce(1)
+    writer = rows.write.format("jetstream").option("nats.servers", server.url)
+    writer.option("idempotence", "none").mode("append").save()
+    assert (one.info().state.messages, two.info().state.messages) == (5, 5)

@@ -2,11 +2,34 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from . import RecordBatch, Schema, Table
 
+class Statistics:
+    has_min_max: bool
+    min: Any
+    max: Any
+
+class ColumnChunkMetaData:
+    statistics: Statistics | None
+
+class RowGroupMetaData:
+    num_rows: int
+    def column(self, i: int) -> ColumnChunkMetaData: ...
+
+class ColumnSchema:
+    path: str
+
+class ParquetSchema:
+    def __len__(self) -> int: ...
+    def column(self, i: int) -> ColumnSchema: ...
+
 class FileMetaData:
     num_rows: int
+    num_row_groups: int
+    schema: ParquetSchema
+    def row_group(self, i: int) -> RowGroupMetaData: ...
 
 class ParquetFile:
     schema_arrow: Schema

@@ -115,9 +115,15 @@ class StreamRead(Owned, BlockHint, LoopHint):
 
     def next_page(self) -> StoredPage | None:
         """Return the next messages as columns of raw parts, or None when the range is complete."""
+        page = self._next_page()
+        # They are arrays if `arrow_batches` began the read.
+        return None if page is None else page.listed()
+
+    def _next_page(self, *, bulk: bool = False) -> StoredPage | None:
+        """Return the next page; `bulk` asks for Arrow arrays if this begins the read."""
         if self._closed:
             return None
-        range_ = self._range or self._begin()
+        range_ = self._range or self._begin(bulk=bulk)
         page = range_.reader.next_page()
         looked = self._may_be_overtaken(page, range_.end)
         if looked:
@@ -130,7 +136,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
             self._position = range_.end
             return None
         self._messages += len(page)
-        self._asked = self._position = page.seqs[-1] + 1
+        self._asked = self._position = page.last_seq + 1
         return page
 
     def arrow_batches(self) -> Generated[pa.RecordBatch]:
@@ -141,7 +147,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         from twinstream.core.read.arrow import record_batch, require_arrow
 
         require_arrow()
-        while (page := self.next_page()) is not None:
+        while (page := self._next_page(bulk=True)) is not None:
             yield record_batch(page)
 
     def to_arrow(self) -> pa.Table:
@@ -152,7 +158,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
 
     # ---- beginning and end
 
-    def _begin(self) -> _Range:
+    def _begin(self, *, bulk: bool) -> _Range:
         api, request = self._api, self._request
         info = self._info()
         start, end = self._bounds(info)
@@ -162,7 +168,14 @@ class StreamRead(Owned, BlockHint, LoopHint):
             start, end, page_messages=request.page_messages, page_bytes=request.page_bytes
         )
         reader = open_range(
-            api, self._stream, read, via, request.subjects, timeout=request.timeout, ahead=True
+            api,
+            self._stream,
+            read,
+            via,
+            request.subjects,
+            timeout=request.timeout,
+            ahead=True,
+            bulk=bulk,
         )
         self._asked = self._position = start
         self._range = _Range(start, end, read, reader, via, info.created)
@@ -187,7 +200,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         """Tell whether messages are missing that the stream's limits could have removed."""
         if page is None:
             return self._asked < end
-        return page.has_gaps or page.seqs[0] > self._asked
+        return page.has_gaps or page.first_seq > self._asked
 
     def _prove_the_same(self) -> None:
         """Raise `StreamNotFound` if what was read is of two streams of this name."""

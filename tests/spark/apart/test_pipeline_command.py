@@ -31,14 +31,14 @@ def started(file: Path) -> subprocess.Popen[str]:
     )
 
 
-def has_java(session: int) -> bool:
-    """Tell whether a Java process has begun in a session (Linux only)."""
+def java_of(session: int) -> str | None:
+    """Return the command of a Java process that has begun in a session (Linux only)."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
             head, _, rest = stat.read_text().rpartition(")")
             if head.endswith("(java") and int(rest.split()[3]) == session:
-                return True
-    return False
+                return stat.with_name("cmdline").read_text().replace("\0", " ")
+    return None
 
 
 def test_ctrl_c_ends_a_run_between_two_batches(
@@ -57,6 +57,7 @@ def test_ctrl_c_ends_a_run_between_two_batches(
             event = json.loads(line)
             if event["event"] == "landed" and event["end"] == 41:
                 break
+        command = java_of(program.pid)
         os.killpg(program.pid, signal.SIGINT)  # as a terminal does: to Java and the workers too
         left, errors = program.communicate(timeout=200)
     finally:
@@ -64,6 +65,9 @@ def test_ctrl_c_ends_a_run_between_two_batches(
             os.killpg(program.pid, signal.SIGKILL)
             program.wait(60)
     assert (program.returncode, errors) == (0, "")
+    assert command is not None
+    assert "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in command, "Java only plans"
+    assert "-Dlog4j2.configurationFile=" in command
     assert [json.loads(each)["event"] for each in left.splitlines()][-1:] == ["ended"]
     assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (40, 40)
 
@@ -76,7 +80,7 @@ def test_a_run_that_is_stopped_while_spark_starts_leaves_no_java(
     program = started(write_config(tmp_path, "parquet", server.url, source))
     try:
         deadline = time.monotonic() + 60
-        while not has_java(program.pid):
+        while java_of(program.pid) is None:
             assert program.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.01)

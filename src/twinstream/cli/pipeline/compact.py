@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
     """Join the files that small batches left, table by table, in one step each.
 
-    The pipeline must not run meanwhile; readers may. The old files stay until `vacuum`.
+    A pipeline that runs lands no batch meanwhile; readers go on. The old files stay until `vacuum`.
     """
     from twinstream.spark.pipeline.compact import compact as compact_tables
 

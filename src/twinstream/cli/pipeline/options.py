@@ -93,10 +93,14 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
     """
     from pyspark.sql import SparkSession
 
-    from twinstream.spark.session.session import local_session
+    from twinstream.spark.session.session import local_session, pipeline_java
 
     own = SparkSession.getActiveSession() is None
-    settings = {"spark.sql.streaming.noDataMicroBatches.enabled": "false", **config.settings}
+    settings = {
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        **pipeline_java(),
+        **config.settings,
+    }
     with SparkWords() if own and not verbose else nullcontext() as words:
         with words.taken() if words is not None else nullcontext():
             spark = local_session(

@@ -37,8 +37,8 @@ def replay(
     """Land the batches that hold the sequences anew from the stream, and replace their rows.
 
     This is for messages that became dead letters because of a wrong schema, or for files that were
-    damaged. A batch whose messages the stream does not hold any more is refused. The pipeline must
-    not run meanwhile. Doing it twice changes nothing.
+    damaged. A batch whose messages the stream does not hold any more is refused. A pipeline that
+    runs lands no batch meanwhile. Doing it twice changes nothing.
     """
     from twinstream.spark.pipeline.replay import batches_of
     from twinstream.spark.pipeline.replay import replay as replay_batches

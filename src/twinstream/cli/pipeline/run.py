@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Go on with a stream that was made again, as a copy of the one that was landed.",
 )
+@click.option(
+    "--accept-subjects",
+    is_flag=True,
+    help="Go on behind what is landed, if a source names other subjects than before.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Let Spark's own messages through.")
 @json_option
 def run(
@@ -41,6 +46,7 @@ def run(
     every: str | None,
     recover: bool,
     accept_stream: bool,
+    accept_subjects: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
@@ -88,6 +94,7 @@ def run(
                 once=once,
                 recover=recover,
                 accept_stream=accept_stream,
+                accept_subjects=accept_subjects,
                 tell=tell,
                 asked=asked,
             )

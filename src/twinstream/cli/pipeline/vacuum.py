@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove replaced files and those of attempts that were killed.
 
-    The pipeline must not run meanwhile. A query that reads an older version of a Delta table
-    misses its files, so --keep should be longer than the longest query.
+    A pipeline that runs lands no batch meanwhile. A query that reads an older version of a Delta
+    table misses its files, so --keep should be longer than the longest query.
     """
     from twinstream.spark.pipeline.vacuum import vacuum as vacuum_tables
 

@@ -14,7 +14,15 @@ from twinstream.errors import Unsupported
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_schema", "header_pairs", "record_batch", "require_arrow", "table", "text_array"]
+__all__ = [
+    "arrow_schema",
+    "header_array",
+    "header_pairs",
+    "record_batch",
+    "require_arrow",
+    "table",
+    "text_array",
+]
 
 
 def require_arrow() -> None:
@@ -53,12 +61,11 @@ def record_batch(page: StoredPage) -> pa.RecordBatch:
 
     schema = arrow_schema()
     columns = ArrowPage.of(page)
-    blocks: list[bytes] = columns.headers.to_pylist()
     arrays = [
         text_array(columns.subjects),
         _signed(columns.seqs),
         columns.times,
-        pa.array([header_pairs(each) for each in blocks], schema.field("headers").type),
+        header_array(columns.headers, schema.field("headers").type),
         columns.payloads,
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -91,6 +98,16 @@ def text_array(values: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         texts: list[bytes] = values.to_pylist()
         return pa.array([each.decode("utf-8", "replace") for each in texts], pa.string())
+
+
+def header_array(blocks: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return stored header blocks as maps of type `kind`, null where a message has no headers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pc.max(pc.binary_length(blocks)).as_py():
+        return pa.nulls(len(blocks), kind)
+    return pa.array([header_pairs(each) for each in blocks.to_pylist()], kind)
 
 
 def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:

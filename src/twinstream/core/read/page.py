@@ -130,9 +130,35 @@ class StoredPage:
         self.payloads.append(payload)
 
     @property
+    def first_seq(self) -> int:
+        """The sequence of the first message; the page must have one."""
+        return int(self.blocks[0].seqs[0].as_py()) if self.blocks else self.seqs[0]
+
+    @property
+    def last_seq(self) -> int:
+        """The sequence of the last message; the page must have one."""
+        return self.seqs[-1] if self.seqs else int(self.blocks[-1].seqs[-1].as_py())
+
+    @property
     def has_gaps(self) -> bool:
         """Whether sequences between the first and the last message are missing."""
-        return bool(self.seqs) and self.seqs[-1] - self.seqs[0] >= len(self.seqs)
+        size = len(self)
+        return size > 0 and self.last_seq - self.first_seq >= size
+
+    def listed(self) -> StoredPage:
+        """Return the same messages as lists alone."""
+        if not self.blocks:
+            return self
+        import pyarrow as pa
+
+        page = ArrowPage.of(self)
+        return StoredPage(
+            seqs=page.seqs.to_pylist(),
+            subjects=page.subjects.to_pylist(),
+            times=page.times.cast(pa.int64()).to_pylist(),
+            headers=page.headers.to_pylist(),
+            payloads=page.payloads.to_pylist(),
+        )
 
     def message(self, at: int, stream: str) -> StreamMessage:
         """Return the message in one row; raises `BadAnswer` for a time that is none."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from twinstream.core.wire.subjects import check_filter
 
-__all__ = ["covers", "crossing", "matcher", "widest"]
+__all__ = ["covers", "crossing", "matcher", "pattern_of", "widest"]
 
 
 def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
@@ -16,15 +16,20 @@ def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
     ``None`` when there are no filters or one of them lets everything pass. Raises `BadArgument`
     for a filter that is no subject.
     """
-    patterns = [_pattern(check_filter(each)) for each in filters]
+    patterns = [pattern_of(each) for each in filters]
     if not patterns or b".+" in patterns:
         return None
     return re.compile(b"|".join(patterns), re.DOTALL).fullmatch
 
 
-def _pattern(subject: bytes) -> bytes:
+def pattern_of(subject: str) -> bytes:
+    """Return a regular expression for a whole subject that matches a filter.
+
+    It is one of Python's and of RE2's. Raises `BadArgument` for a filter that is no subject.
+    """
     wild = {b"*": rb"[^.]+", b">": rb".+"}
-    return rb"\.".join(wild.get(token) or re.escape(token) for token in subject.split(b"."))
+    tokens = check_filter(subject).split(b".")
+    return rb"\.".join(wild.get(token) or re.escape(token) for token in tokens)
 
 
 def covers(wide: str, narrow: str) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Protocol
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 from pyspark.sql.types import StructType
 
 from twinstream.spark.decode.decode import JsonDecoder, arrow_type
@@ -32,6 +32,11 @@ class Payload:
         """Return a column of the payload's own."""
         found = self.columns.get(name)
         return pa.nulls(self.size, self.types[name]) if found is None else found
+
+    def without_misfits(self, positions: Container[int]) -> Payload:
+        """Return the same columns, in which messages at some positions are no misfits."""
+        left = {at: why for at, why in self.misfits.items() if at not in positions}
+        return evolve(self, misfits=left)
 
 
 class PayloadDecoder(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +19,12 @@ def batch_folders(table: Path) -> dict[int, Path]:
 
     Raises `JournalError` for a folder that is not one of a batch but that readers take for one.
     """
-    if not table.is_dir():
+    try:
+        names = os.listdir(table)
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    found = {_number(path): path for path in table.glob(f"{BATCH_FOLDER}*")}
-    return dict(sorted(found.items()))
+    found = {_number(table, name): name for name in names if name.startswith(BATCH_FOLDER)}
+    return {number: table / name for number, name in sorted(found.items())}
 
 
 def reaches(table: Path, number: int) -> bool:
@@ -29,11 +32,11 @@ def reaches(table: Path, number: int) -> bool:
     return max(batch_folders(table), default=-1) >= number
 
 
-def _number(folder: Path) -> int:
-    text = folder.name.removeprefix(BATCH_FOLDER)
+def _number(table: Path, name: str) -> int:
+    text = name.removeprefix(BATCH_FOLDER)
     if not (text.isascii() and text.isdigit()):
         raise JournalError(
-            f"{folder} is not the folder of a batch, which ends in a number: somebody else put it"
-            " there, and readers of the table see it; move it away"
+            f"{table / name} is not the folder of a batch, which ends in a number: somebody else"
+            " put it there, and readers of the table see it; move it away"
         )
     return int(text)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
+from twinstream.spark.landing.landed_seqs import Ascending
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFile, TableFiles
 from twinstream.spark.session.connect import is_connect
@@ -84,7 +85,9 @@ class LandJob:
     def land(self, part: SequenceRange) -> list[TableFile]:
         """Do the work of one task: read a range and write its files."""
         tables, files = self._split, TableFiles(self.folder)
+        order = Ascending(part.start, part.end)
         for page in read_pages(self.options, part):
+            order.check(page.seqs)
             for table, rows in tables.split(page, part.stream):
                 files.add(table, rows)
         return files.finish()

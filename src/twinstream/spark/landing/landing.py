@@ -11,11 +11,12 @@ from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.batch_folders import reaches
 from twinstream.spark.landing.journal import Journal, Plan
 from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
+from twinstream.spark.landing.landed_seqs import seqs_in
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.landing.report import LandReport, TableReport
 from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
-from twinstream.spark.landing.staging import STAGING, Written, seqs_in
+from twinstream.spark.landing.staging import STAGING, Written
 from twinstream.spark.landing.tables import ParquetBatch, put_landed, refuse_taken
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
@@ -138,9 +139,9 @@ class Landing:
         return sum(each.rows for each in landed)
 
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
-        """Read the sequences back from the files and count them, before the batch is committed."""
+        """Count what is in the files, before the batch is committed."""
         column = "seq" if self.options.value_format == "raw" else "_seq"
-        seqs = seqs_in(tables.written, column)
+        seqs = seqs_in(tables.written, column, found)
         reports = tuple(self._report(each) for each in tables.written)
         dead = sum(each.rows for each in reports if each.name == self._dead)
         if seqs.count != seqs.distinct or seqs.count < found:

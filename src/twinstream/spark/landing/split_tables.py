@@ -15,7 +15,7 @@ from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.source.batcher import Batcher
-from twinstream.spark.source.layout import ERROR, EXTRA, Layout
+from twinstream.spark.source.layout import ERROR, EXTRA, OPERATION, Layout
 from twinstream.spark.source.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class TableSplit:
         self._beside: Final = [
             each
             for each in layout.beside
-            if options.value_format == "raw" or each.name not in {EXTRA, ERROR, self._raw}
+            if options.value_format == "raw"
+            or each.name not in {EXTRA, OPERATION, ERROR, self._raw}
         ]
         self._batcher: Final = Batcher(options, layout.columns)
         self._schemas: Final[dict[str, pa.Schema]] = {}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
 from js_sync.backup.disk import make_folders, sync
 
-__all__ = ["STAGING", "Seqs", "Staging", "Written", "files_in", "seqs_in"]
+__all__ = ["STAGING", "Staging", "Written", "files_in"]
 
 STAGING: Final = "_staging"
 """Folder of what is on its way; readers of Parquet pass over names that begin so."""
@@ -26,21 +25,15 @@ _TRIES: Final = 100
 
 
 @frozen
-class Seqs:
-    """What a batch wrote, read back from its files."""
-
-    count: int = 0
-    distinct: int = 0
-    first: int = 0
-    last: int = 0
-
-
-@frozen
 class Written:
-    """The files that a batch has in one table."""
+    """The files that a batch has in one table.
+
+    ``is_earlier`` says that an earlier attempt at the batch put them there.
+    """
 
     table: str
     files: tuple[Path, ...]
+    is_earlier: bool = False
 
     @property
     def rows(self) -> int:
@@ -102,19 +95,3 @@ def _make(folder: Path) -> None:
 def files_in(folder: Path) -> tuple[Path, ...]:
     """Return the Parquet files of a folder, in the order of their names."""
     return tuple(sorted(folder.glob(_PARQUET)))
-
-
-def seqs_in(written: Iterable[Written], column: str) -> Seqs:
-    """Read the sequences back from the files of a batch, and count them."""
-    import pyarrow.compute as pc
-
-    chunks: list[pa.Array] = []
-    for each in written:
-        for file in each.files:
-            chunks += pq.ParquetFile(file).read(columns=[column]).column(column).chunks
-    if not any(map(len, chunks)):
-        return Seqs()
-    seqs = pa.chunked_array(chunks)
-    ends = pc.min_max(seqs).as_py()
-    # With uint64=decimal sequences are decimals.
-    return Seqs(len(seqs), pc.count_distinct(seqs).as_py(), int(ends["min"]), int(ends["max"]))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+import pyarrow.parquet as pq
+
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.land_job import LandJob, by_table
@@ -17,6 +19,7 @@ from twinstream.spark.landing.table_files import TableFile
 from twinstream.spark.landing.table_fit import check_fit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 __all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_taken"]
@@ -62,11 +65,21 @@ class BatchWriter(Protocol):
 class ParquetBatch:
     """Puts a batch into Parquet tables below ``root``: each with one rename.
 
-    ``writer`` names whose attempts to land a batch these are.
+    ``writer`` names whose attempts to land a batch these are. ``fits`` has the columns of the last
+    files of each table, from batch to batch, if nobody else writes to the tables: files with the
+    same columns are put without a look at the table, whose folders grow in number.
     """
 
-    def __init__(self, root: Path, staging: Path, number: int, writer: str) -> None:
+    def __init__(
+        self,
+        root: Path,
+        staging: Path,
+        number: int,
+        writer: str,
+        fits: dict[str, pa.Schema] | None = None,
+    ) -> None:
         self._root: Final = root
+        self._fits: Final = {} if fits is None else fits
         self._number: Final = number
         self._staging: Final = Staging(staging, writer)
         self._written: list[Written] = []
@@ -83,12 +96,19 @@ class ParquetBatch:
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
         """Put the files of a table's rows into it."""
         target = self._home(table)
-        if not self.has(table):
-            check_fit(self._root / table, files)
+        is_earlier = self.has(table)
+        if not is_earlier:
+            self._check_fit(table, files)
             self._staging.put(files, target)
-        written = Written(table, files_in(target))
+        written = Written(table, files_in(target), is_earlier)
         self._written.append(written)
         return written
+
+    def _check_fit(self, table: str, files: Sequence[Path]) -> None:
+        columns = pq.read_schema(files[0]) if files else None
+        if columns is not None and columns != self._fits.get(table):
+            check_fit(self._root / table, files)
+            self._fits[table] = columns
 
     def _home(self, table: str) -> Path:
         return self._root / table / f"{BATCH_FOLDER}{self._number}"

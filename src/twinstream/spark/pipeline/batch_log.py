@@ -21,7 +21,8 @@ from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:
-    from twinstream.spark.landing.staging import Seqs, Written
+    from twinstream.spark.landing.landed_seqs import Seqs
+    from twinstream.spark.landing.staging import Written
 
 __all__ = ["BatchEntry", "BatchLog", "TableEntry", "of_one_stream"]
 
@@ -47,7 +48,8 @@ class BatchEntry:
     ``messages`` are all rows, dead letters included, each of another sequence. ``backlog`` counts
     the sequences that the stream held behind the batch when it was landed. ``began`` is RFC 3339,
     ``seconds`` how long it took. ``replays`` counts how often it was landed again. ``created`` and
-    ``mark`` tell the stream from a later one and from an earlier state of it.
+    ``mark`` tell the stream from a later one and from an earlier state of it. ``filter`` has the
+    subjects that were landed, with commas, empty for all; journals of older releases lack it.
     """
 
     batch: int
@@ -64,6 +66,7 @@ class BatchEntry:
     backlog: int = 0
     replays: int = 0
     mark: Mark | None = None
+    filter: str | None = None
     tables: Mapping[str, TableEntry] = field(factory=dict[str, TableEntry])
 
     @property
@@ -164,6 +167,19 @@ class BatchLog:
             if entry.batch == batch and kind != "replayed":
                 found = entry
         return found
+
+    def finished(self, batch: int) -> BatchEntry | None:
+        """Return the entry of a batch whose rows are all in their tables, ``None`` for others."""
+        found: BatchEntry | None = None
+        for kind, entry in self._tail():
+            if entry.batch == batch:
+                found = None if kind == "begin" else entry
+        return found
+
+    def is_interrupted(self) -> bool:
+        """Tell whether the last batch was begun and not landed."""
+        kinds = [kind for kind, _ in self._tail()]
+        return kinds[-1:] == ["begin"]
 
     def _lines(self, data: bytes | None = None) -> Iterator[tuple[_Kind, BatchEntry]]:
         if data is None:

@@ -39,7 +39,9 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
 
     Readers see the old files or the new ones, never a mixture; one that has listed the files of a
     Parquet table but not opened them all has to start again. What was replaced stays on disk until
-    :func:`~twinstream.spark.pipeline.vacuum.vacuum`. Raises `PipelineBusy` while the pipeline runs.
+    :func:`~twinstream.spark.pipeline.vacuum.vacuum`. A pipeline that runs lands no batch meanwhile.
+    Raises `PipelineBusy` while another command works on the tables, and `CheckpointError` if they
+    have a part of a batch.
     """
     folders = Folders(config.path)
     with settled(config, "compact"):

@@ -51,6 +51,11 @@ class SourceConfig:
         return SourceOptions.parse(self.options)
 
     @property
+    def filter(self) -> str:
+        """Its subjects as offsets have them: with commas, empty for all."""
+        return ",".join(self.source_options.subjects)
+
+    @property
     def dead_letters(self) -> str:
         """Folder of its dead letters, below the pipeline's."""
         return f"{DEAD_LETTERS}/source={self.name}"

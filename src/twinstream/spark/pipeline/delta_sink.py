@@ -11,19 +11,19 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
 from js_sync.backup.disk import make_folders, sync
 from twinstream.spark.landing.durable import synced_below
+from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_fit import check_columns, has_all
@@ -40,7 +40,8 @@ _DATA: Final = "data"
 """Folder of the files of batches, below the table's."""
 
 #: Columns whose bounds go into the log, so that readers can skip files without opening them.
-_BOUNDED: Final = ("seq", "_seq", BATCH_COLUMN)
+_NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
+_TIMES: Final = ("timestamp", "_timestamp")
 
 
 def open_table(folder: Path) -> DeltaTable | None:
@@ -76,7 +77,8 @@ class DeltaBatch:
         """Put the files of a table's rows into it."""
         folder = self._root / table
         delta = open_table(folder)
-        if delta is None or not self._is_in(delta):
+        is_earlier = delta is not None and self._is_in(delta)
+        if delta is None or not is_earlier:
             for left in (folder / _DATA).glob(f"{self._name}*"):
                 shutil.rmtree(left)  # of an attempt that was killed before its transaction
             before = -1 if delta is None else delta.version()
@@ -85,7 +87,7 @@ class DeltaBatch:
             home = folder / _DATA / f"{self._name}{uuid.uuid4().hex[:8]}"
             self._commit(delta, folder, self._staging.put(files, home))
             _sync_log(folder, before + 1, delta.version())
-        written = Written(table, self._files(delta, folder))
+        written = Written(table, self._files(delta, folder), is_earlier)
         self._written.append(written)
         return written
 
@@ -135,10 +137,15 @@ class DeltaSink:
 
     def reaches(self, table: str, number: int) -> bool:
         """Tell whether the table has a batch with this number or a higher one."""
+        return self._has_files(table, f"{BATCH_COLUMN} >= {number}")
+
+    def holds(self, table: str, number: int) -> bool:
+        """Tell whether the table has rows of this batch."""
+        return self._has_files(table, f"{BATCH_COLUMN} = {number}")
+
+    def _has_files(self, table: str, predicate: str) -> bool:
         delta = open_table(self.folders.root / table)
-        return delta is not None and bool(
-            delta.file_uris(file_pruning_predicate=f"{BATCH_COLUMN} >= {number}")
-        )
+        return delta is not None and bool(delta.file_uris(file_pruning_predicate=predicate))
 
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
@@ -202,18 +209,31 @@ def _added(file: Path, table: Path) -> AddAction:
 
 def _statistics(file: Path) -> Mapping[str, object]:
     """Return what readers may know of a file without opening it."""
-    parquet = pq.ParquetFile(file)
-    names = [name for name in _BOUNDED if name in parquet.schema_arrow.names]
-    rows = parquet.read(columns=names)
-    if not rows.num_rows:
-        return {"numRecords": 0}
-    ends = {name: pc.min_max(rows.column(name)).as_py() for name in names}
+    footer = Footer.of(file)
+    lows: dict[str, int | str] = {}
+    highs: dict[str, int | str] = {}
+    for name in (*_NUMBERS, *_TIMES):
+        bounds = footer.bounds(name)
+        if bounds is not None:
+            lows[name], highs[name] = map(int, bounds) if name in _NUMBERS else _times(*bounds)
+    if not lows:
+        return {"numRecords": footer.rows}
     return {
-        "numRecords": rows.num_rows,
-        "minValues": {name: int(ends[name]["min"]) for name in names},
-        "maxValues": {name: int(ends[name]["max"]) for name in names},
-        "nullCount": dict.fromkeys(names, 0),
+        "numRecords": footer.rows,
+        "minValues": lows,
+        "maxValues": highs,
+        "nullCount": dict.fromkeys(lows, 0),
     }
+
+
+def _times(low: datetime, high: datetime) -> tuple[str, str]:
+    """Return bounds that enclose these, in whole milliseconds: the log holds no more digits."""
+    beyond = high + timedelta(microseconds=-high.microsecond % 1000)
+    return _milliseconds(low), _milliseconds(beyond)
+
+
+def _milliseconds(time: datetime) -> str:
+    return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> DeltaTable:

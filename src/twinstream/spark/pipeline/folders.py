@@ -62,8 +62,23 @@ class Folders:
 
     @property
     def lock(self) -> Path:
-        """The file that is locked while somebody writes."""
+        """The file that is locked while the pipeline runs."""
         return self.root / STATE / "lock"
+
+    @property
+    def maintenance(self) -> Path:
+        """The file that is locked while a command changes the tables alone, or waits to do so."""
+        return self.root / STATE / "maintenance.lock"
+
+    @property
+    def gate(self) -> Path:
+        """The file that a command locks so that no further batch begins."""
+        return self.root / STATE / "gate.lock"
+
+    @property
+    def tables(self) -> Path:
+        """The file that is locked while somebody changes the tables."""
+        return self.root / STATE / "tables.lock"
 
     @property
     def staging(self) -> Path:

@@ -36,6 +36,8 @@ class Identity:
     """The number of the first batch of the checkpoint."""
     query_id: str | None = None
     """The checkpoint; ``None`` until a query has run."""
+    filter: str | None = None
+    """The subjects that the checkpoint was begun for, if they are other ones than before."""
 
     @classmethod
     def load(cls, folder: SourceFolder) -> Identity | None:

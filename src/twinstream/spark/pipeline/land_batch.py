@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from twinstream.spark.errors import CheckpointError, JournalError
 from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
-from twinstream.spark.landing.staging import Seqs, seqs_in
+from twinstream.spark.landing.landed_seqs import Seqs, seqs_in
 from twinstream.spark.landing.tables import BatchWriter, put_landed, refuse_taken
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.checkpoint import Checkpoint
@@ -19,6 +19,7 @@ from twinstream.spark.pipeline.config import SourceConfig
 from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.landed import possible_tables
 from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.table_lock import TableLock
 from twinstream.spark.source.driver_client import Leader
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class BatchLander:
         checkpoint: Checkpoint,
         log: BatchLog,
         sink: Sink,
+        lock: TableLock,
         landed: Callable[[BatchEntry], None],
     ) -> None:
         self._source: Final = source
@@ -58,21 +60,26 @@ class BatchLander:
         self._checkpoint: Final = checkpoint
         self._log: Final = log
         self._sink: Final = sink
+        self._lock: Final = lock
         self._landed: Final = landed
         self._leader: Final = Leader(source.source_options)
         self.failure: Exception | None = None
         """The error of the last batch: Spark itself passes only its text on."""
         self._held = False
+        self._has_looked = False
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
         """Land a batch. Raises what went wrong.
 
         Of ``rows`` only the session is used: they would bring each message through Java.
         """
-        if self._held:
-            raise _Held("somebody asked to stop: the next run lands this batch")
         try:
-            self._land(rows.sparkSession, spark_batch)
+            with self._lock.shared(lambda: self._held) as granted:
+                if self._held or not granted:
+                    raise _Held("somebody asked to stop: the next run lands this batch")
+                self._land(rows.sparkSession, spark_batch)
+        except _Held:
+            raise
         except Exception as error:
             self.failure = error
             raise
@@ -88,6 +95,11 @@ class BatchLander:
     def _land(self, spark: SparkSession, spark_batch: int) -> None:
         started = time.monotonic()
         entry = self._plan(spark_batch)
+        finished = self._log.finished(entry.batch)
+        if finished is not None and finished.query_id == entry.query_id:
+            # It ended before Spark had noted that; by now its files may be joined with others.
+            self._landed(finished)
+            return
         tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
         try:
             found = self._write(spark, entry, tables)
@@ -128,6 +140,7 @@ class BatchLander:
             end=bounds.end.next,
             created=bounds.end.created,
             mark=bounds.end.mark,
+            filter=bounds.end.filter,
             query_id=self._checkpoint.query_id() or "",
             began=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
@@ -137,12 +150,18 @@ class BatchLander:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
             # In the second case it was begun with a lost checkpoint, and its rows were removed.
-            owner = f"source {self._source.name}"
-            refuse_taken(self._sink.reaches, possible_tables(self._source), entry.batch, owner)
+            self._refuse_taken(entry.batch)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
             raise self._other(entry, known)
         return entry
+
+    def _refuse_taken(self, batch: int) -> None:
+        """Look through the tables at the first batch only: nobody else may write to them then."""
+        look = self._sink.holds if self._has_looked else self._sink.reaches
+        owner = f"source {self._source.name}"
+        refuse_taken(look, possible_tables(self._source), batch, owner)
+        self._has_looked = True
 
     def _other(self, entry: BatchEntry, known: BatchEntry) -> CheckpointError:
         return CheckpointError(
@@ -154,8 +173,8 @@ class BatchLander:
         )
 
     def _counted(self, entry: BatchEntry, tables: BatchWriter, found: int) -> BatchEntry:
-        """Read the sequences back from the files: each message is there once, in its range."""
-        seqs = seqs_in(tables.written, self._source.seq_column)
+        """Count what is in the files: each message is there once, in its range."""
+        seqs = seqs_in(tables.written, self._source.seq_column, found)
         self._check(entry, seqs, found)
         return entry.counted(seqs, tables.written, self._source.dead_letters)
 

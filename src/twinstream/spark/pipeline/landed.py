@@ -8,12 +8,12 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from attrs import frozen
 
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.pipeline.batch_log import BatchEntry
 from twinstream.spark.pipeline.config import SourceConfig
+from twinstream.spark.pipeline.parquet_files import scanned
 from twinstream.spark.pipeline.sink import Sink
 
 __all__ = [
@@ -111,14 +111,13 @@ def read_landed(
     return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
 
 
-def messages_of(files: Iterable[Path], source: SourceConfig) -> pa.Table:
-    """Read which messages some files have rows of, as `MESSAGES`."""
-    columns = [source.seq_column, source.time_column]
+def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int) -> pa.Table:
+    """Read which messages in ``[low, high)`` some files have rows of, as `MESSAGES`."""
+    columns, names = [source.seq_column, source.time_column], [str(file) for file in files]
     found: list[pa.RecordBatch] = []
-    for file in files:
-        for part in pq.ParquetFile(file).read(columns=columns).to_batches():
-            arrays = [part.column(at).cast(each.type) for at, each in enumerate(MESSAGES)]
-            found.append(pa.RecordBatch.from_arrays(arrays, schema=MESSAGES))
+    for part in scanned(names, columns, source.seq_column, low, high, 0) if names else ():
+        arrays = [part.column(at).cast(each.type) for at, each in enumerate(MESSAGES)]
+        found.append(pa.RecordBatch.from_arrays(arrays, schema=MESSAGES))
     return pa.Table.from_batches(found, schema=MESSAGES)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,12 +13,10 @@ from attrs import frozen
 
 from js_sync.backup.disk import sync
 from twinstream.spark.errors import JournalError, SchemaError
+from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 
 __all__ = ["Part", "merge", "scanned", "schema_of"]
-
-_MOST_SIGNED: Final = 2**63 - 1
-_DECIMAL: Final = pa.decimal128(20, 0)
 
 
 @frozen
@@ -40,7 +36,7 @@ def scanned(
     """
     try:
         rows = ds.dataset(files)
-        wanted = _between(seq, rows.schema.field(seq).type, low, high)
+        wanted = between(seq, rows.schema.field(seq).type, low, high)
         wanted &= ds.field(BATCH_COLUMN) >= since
         yield from rows.to_batches(columns=list(columns), filter=wanted)
     except FileNotFoundError:
@@ -53,14 +49,6 @@ def scanned(
             f"the file {damaged} cannot be read ({str(error).strip()}): move it away, and land its"
             " batches again with twinstream pipeline replay"
         ) from error
-
-
-def _between(column: str, kind: pa.DataType, low: int, high: int) -> ds.Expression:
-    """Return a filter; Arrow makes signed integers of plain numbers, and fails from 2**63 on."""
-    if pa.types.is_decimal(kind) or high > _MOST_SIGNED:
-        first, end = (pa.scalar(Decimal(each), _DECIMAL) for each in (low, high))
-        return (ds.field(column) >= first) & (ds.field(column) < end)
-    return (ds.field(column) >= low) & (ds.field(column) < high)
 
 
 def _damaged(files: Sequence[str], columns: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from twinstream.spark.landing.batch_folders import batch_folders, reaches
+from twinstream.spark.landing.batch_folders import BATCH_FOLDER, batch_folders, reaches
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.landing.table_fit import check_fit
@@ -27,14 +27,20 @@ class ParquetSink:
 
     def __init__(self, folders: Folders) -> None:
         self.folders: Final = folders
+        self._fits: Final[dict[str, pa.Schema]] = {}
 
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
         """Begin a batch, or begin one again that was interrupted."""
-        return ParquetBatch(self.folders.root, self.folders.staging, number, writer.name)
+        folders = self.folders
+        return ParquetBatch(folders.root, folders.staging, number, writer.name, self._fits)
 
     def reaches(self, table: str, number: int) -> bool:
         """Tell whether the table has a batch with this number or a higher one."""
         return reaches(self.folders.root / table, number)
+
+    def holds(self, table: str, number: int) -> bool:
+        """Tell whether the table has a folder of this batch."""
+        return (self.folders.root / table / f"{BATCH_FOLDER}{number}").exists()
 
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int

@@ -14,8 +14,9 @@ from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Lande
 from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.land_batch import BatchLander
 from twinstream.spark.pipeline.open_sink import open_sink
-from twinstream.spark.pipeline.recover import accepted, recovered
+from twinstream.spark.pipeline.recover import accepted, check_subjects, recovered, refiltered
 from twinstream.spark.pipeline.release import release_of
+from twinstream.spark.pipeline.table_lock import TableLock
 from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
@@ -49,6 +50,7 @@ class SourceQuery:
         once: bool,
         recover: bool,
         accept_stream: bool,
+        accept_subjects: bool,
         is_to_end: Callable[[], bool],
     ) -> None:
         self.source: Final = source
@@ -60,10 +62,13 @@ class SourceQuery:
         self._once: Final = once
         self._recover: Final = recover
         self._accept: Final = accept_stream
+        self._accept_subjects: Final = accept_subjects
         self._folder: Final = Folders(config.path).source(source.name)
         self._log: Final = BatchLog(self._folder.journal)
         self._checkpoint: Final = Checkpoint(self._folder.checkpoint, source.stream)
         self._sink: Final = open_sink(config)
+        self._lock: Final = TableLock(Folders(config.path))
+        self._is_to_end: Final = is_to_end
         self._release: Final = release_of(source, self._sink, self._log)
         self._leader: Final = Leader(source.source_options, is_to_end)
         self._lander: BatchLander | None = None
@@ -143,6 +148,12 @@ class SourceQuery:
             self._end(None)
 
     def _start(self) -> None:
+        """Begin the query, unless it is to end while another command works on the tables."""
+        with self._lock.shared(self._is_to_end) as granted:
+            if granted:
+                self._start_query()
+
+    def _start_query(self) -> None:
         (state,) = self._leader.states()
         stored = Identity.load(self._folder)
         last = self._log.last()
@@ -154,12 +165,21 @@ class SourceQuery:
             identity = accepted(self.source, identity, *about)
         if self._recover:
             identity = recovered(self.source, identity, *about)
+        if self._accept_subjects:
+            identity = refiltered(self.source, identity, *about, self._leader.seq_from)
         identity.check(self.source, self._checkpoint, landed=last is not None)
+        check_subjects(self.source, identity, self._folder)
         self._checkpoint.clear_unfinished()
         position = self._position(identity, state)
         self._release.prepare(self._leader.jet(), position)
         self._lander = BatchLander(
-            self.source, identity, self._checkpoint, self._log, self._sink, self._heard
+            self.source,
+            identity,
+            self._checkpoint,
+            self._log,
+            self._sink,
+            self._lock,
+            self._heard,
         )
         self._query = self._begin(identity)
         self._identity = identity.of_query(str(self._query.id), self._folder)
@@ -211,7 +231,10 @@ class SourceQuery:
         entry = self._log.known(number)
         if entry is None:
             return
-        removed = self._release.release(self._leader.jet(), entry)
+        with self._lock.shared(self._is_to_end) as granted:
+            if not granted:
+                return  # the next run does it
+            removed = self._release.release(self._leader.jet(), entry)
         self._released = number
         self._tell(Released(self.source.name, self.source.commit, entry.end, removed))
 

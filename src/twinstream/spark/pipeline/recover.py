@@ -1,4 +1,7 @@
-"""Go on behind what is landed when a checkpoint was lost, or when a stream is accepted as a copy.
+"""Go on behind what is landed with a new checkpoint.
+
+That is so when a checkpoint was lost, when a stream is accepted as a copy, and when a source is to
+land other subjects from now on.
 
 The journal says which batches are in the tables. Rows of a batch that is not in the journal are
 removed, and a new checkpoint begins behind the last batch.
@@ -7,10 +10,11 @@ removed, and a new checkpoint begins behind the last batch.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from attrs import evolve
 
-from twinstream.spark.errors import DataLossError, JournalError
+from twinstream.spark.errors import CheckpointError, DataLossError, JournalError
 from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.checkpoint import Checkpoint
@@ -19,12 +23,13 @@ from twinstream.spark.pipeline.folders import SourceFolder
 from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.landed import possible_tables
 from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.source.filters import same_filter
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_mark import TimeAt
 from twinstream.spark.source.stream_state import StreamState
 
-__all__ = ["accepted", "recovered"]
+__all__ = ["accepted", "check_subjects", "recovered", "refiltered"]
 
 
 def recovered(
@@ -45,7 +50,7 @@ def recovered(
     if _agrees(identity, Checkpoint(folder.checkpoint, source.stream), last):
         return identity
     after = -1 if last is None else last.batch
-    stands = Position(identity.origin, identity.created) if last is None else last.position
+    stands = _stands(identity, last)
     strict = source.source_options.fail_on_data_loss
     # Checked before anything is removed: what has left the stream could not be landed again.
     origin = start_behind(state, stands, time_at, strict=strict)
@@ -77,6 +82,73 @@ def accepted(
         )
     log.accepted(evolve(last, created=state.created, mark=state.mark))
     return _renewed(source, identity, folder, sink, state, last.end, last.batch + 1)
+
+
+def refiltered(
+    source: SourceConfig,
+    identity: Identity,
+    folder: SourceFolder,
+    sink: Sink,
+    state: StreamState,
+    time_at: TimeAt,
+    seq_from: Callable[[str, int], int | None],
+) -> Identity:
+    """Return the identity to go on with if the subjects are other ones now; else the same one.
+
+    What the subjects before passed over is not landed. ``seq_from`` returns the first sequence from
+    one on that the subjects of now let through. Raises `CheckpointError` if a purge would remove
+    such messages.
+    """
+    checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
+    before = _filter_of(identity, checkpoint, last)
+    unchanged = before is None or same_filter(before, source.filter)
+    if unchanged or not _agrees(identity, checkpoint, last):
+        return identity
+    strict = source.source_options.fail_on_data_loss
+    origin = start_behind(state, _stands(identity, last), time_at, strict=strict)
+    first = seq_from(state.name, state.first) if source.commit == "purge" else None
+    if first is not None and first < origin:
+        raise CheckpointError(
+            f"source {source.name}: stream {state.name} still has message {first}, which the new"
+            f" subjects let through, below {origin}, up to which the source has landed: with"
+            ' commit = "purge" it would be removed, landed or not; remove it by hand, or set'
+            ' commit = "none"'
+        )
+    number = 0 if last is None else last.batch + 1
+    renewed = _renewed(source, identity, folder, sink, state, origin, number)
+    return evolve(renewed, filter=source.filter).save(folder)
+
+
+def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolder) -> None:
+    """Raise `CheckpointError` if a source landed other subjects before.
+
+    Messages that were passed over would never be landed. With ``failOnDataLoss = false`` they need
+    not be.
+    """
+    checkpoint = Checkpoint(folder.checkpoint, source.stream)
+    before = _filter_of(identity, checkpoint, BatchLog(folder.journal).last())
+    unchanged = before is None or same_filter(before, source.filter)
+    if unchanged or not source.source_options.fail_on_data_loss:
+        return
+    raise CheckpointError(
+        f"source {source.name} landed the subjects {before or '>'} before, now it names"
+        f" {source.filter or '>'}: messages that were passed over would not be landed. Name the"
+        " subjects as before, or go on behind what is landed with the new ones, by twinstream"
+        " pipeline run --accept-subjects; then twinstream pipeline replay lands what earlier"
+        " batches passed over"
+    )
+
+
+def _filter_of(identity: Identity, checkpoint: Checkpoint, last: BatchEntry | None) -> str | None:
+    """Return the subjects that a source lands up to now, ``None`` if that is not known."""
+    begun = checkpoint.last_begun()
+    if begun >= 0:
+        return checkpoint.bounds(begun, identity.origin).end.filter
+    return identity.filter if identity.filter is not None or last is None else last.filter
+
+
+def _stands(identity: Identity, last: BatchEntry | None) -> Position:
+    return Position(identity.origin, identity.created) if last is None else last.position
 
 
 def _renewed(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from attrs import evolve
+
 from twinstream.errors import ConsumerNotFound
 from twinstream.models import AckPolicy, ConsumerConfig, DeliverPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
@@ -66,10 +68,10 @@ class Bookmark:
         """Make the consumer, or find the one made before. Raises `OptionError` for another's."""
         stream = jet.get_stream(self._source.stream)
         name = self._source.bookmark
+        subjects = list(self._source.source_options.subjects)
         try:
             consumer = stream.get_consumer(name)
         except ConsumerNotFound:
-            subjects = list(self._source.source_options.subjects)
             consumer = stream.create_consumer(
                 ConsumerConfig(
                     durable_name=name,
@@ -87,6 +89,9 @@ class Bookmark:
                 f"stream {self._source.stream} has a consumer {name!r} that is no bookmark of this"
                 " source; name another one",
             )
+        if sorted(_filters(config)) != sorted(subjects):
+            one = evolve(config, filter_subject=None, filter_subjects=subjects or None)
+            consumer = stream.update_consumer(one)
         consumer.reset(position)
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
@@ -94,6 +99,12 @@ class Bookmark:
         consumer = jet.get_stream(self._source.stream).get_consumer(self._source.bookmark)
         consumer.reset(entry.end)
         return 0
+
+
+def _filters(config: ConsumerConfig) -> list[str]:
+    if config.filter_subject:
+        return [config.filter_subject]
+    return list(config.filter_subjects or ())
 
 
 class Purge:

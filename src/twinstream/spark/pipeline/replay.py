@@ -14,7 +14,9 @@ from attrs import evolve
 
 from twinstream.spark.errors import DataLossError, SparkSourceError
 from twinstream.spark.landing.land_job import LandJob, by_table, cores_of, ranges_of
-from twinstream.spark.landing.staging import Staging, Written, seqs_in
+from twinstream.spark.landing.landed_seqs import pieces, seqs_in
+from twinstream.spark.landing.staging import Staging, Written
+from twinstream.spark.landing.table_files import TableFile
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.folders import Folders
@@ -105,36 +107,46 @@ def _again(
 ) -> BatchEntry:
     staging = Staging(folders.staging, "_replay")
     try:
-        written = _landed_aside(spark, source, entry, staging.folder)
-        new = messages_of([file for each in written.values() for file in each.files], source)
-        old = read_landed(sink, source, tables, entry.start, entry.end, entry.batch)
-        lost = missing_of(old.up_to(entry.batch).rows, new)
-        if lost:
-            raise DataLossError(
-                f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
-                f" lacks {len(lost)} of its messages by now, the first has sequence {lost[0]}"
-            )
+        landed = _landed_aside(spark, source, entry, staging.folder)
+        found = sum(each.rows for each in landed)
+        written = {table: Written(table, tuple(paths)) for table, paths in by_table(landed).items()}
+        _refuse_lost(source, sink, entry, tables, [each.path for each in landed])
         for table in _order(source, tables, written):
-            found = written.get(table)
-            sink.replace(table, entry.batch, found.files if found else ())
-        seqs = seqs_in(written.values(), source.seq_column)
+            files = written[table].files if table in written else ()
+            sink.replace(table, entry.batch, files)
+        seqs = seqs_in(list(written.values()), source.seq_column, found)
         again = entry.counted(seqs, written.values(), source.dead_letters)
-        return evolve(again, replays=entry.replays + 1)
+        return evolve(again, replays=entry.replays + 1, filter=source.filter)
     finally:
         staging.close()
 
 
 def _landed_aside(
     spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
-) -> dict[str, Written]:
+) -> list[TableFile]:
     """Write the rows of the batch by table into a folder that no reader looks into."""
     # Missing messages are found one by one instead, by comparison with what the tables have.
     options = evolve(source.source_options, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
         ranges = ranges_of(leader, options, entry.start, entry.position, cores=cores_of(spark))
-    files = by_table(job.run(spark, ranges))
-    return {table: Written(table, tuple(paths)) for table, paths in files.items()}
+    return job.run(spark, ranges)
+
+
+def _refuse_lost(
+    source: SourceConfig, sink: Sink, entry: BatchEntry, tables: list[str], files: list[Path]
+) -> None:
+    """Raise `DataLossError` if the tables have messages of the batch that ``files`` do not have."""
+    lost: list[int] = []
+    for low, high in pieces(entry.start, entry.end, entry.messages):
+        new = messages_of(files, source, low, high)
+        old = read_landed(sink, source, tables, low, high, entry.batch)
+        lost += missing_of(old.up_to(entry.batch).rows, new)
+    if lost:
+        raise DataLossError(
+            f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
+            f" lacks {len(lost)} of its messages by now, the first has sequence {lost[0]}"
+        )
 
 
 def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Written]) -> list[str]:

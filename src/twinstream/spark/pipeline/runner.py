@@ -50,6 +50,7 @@ def run(
     once: bool = False,
     recover: bool = False,
     accept_stream: bool = False,
+    accept_subjects: bool = False,
     tell: Callable[[Happening], None] | None = None,
     asked: Asked | None = None,
 ) -> dict[str, str]:
@@ -59,7 +60,9 @@ def run(
     on until ``asked``. A source that fails is started again after a pause that doubles, unless the
     same error would come again. With ``recover`` it goes on where the journal ends if a checkpoint
     is gone. With ``accept_stream`` it goes on behind what is landed with a stream that was made
-    again, if nothing shows that it is no copy; a line in the journal says so. ``tell`` is called
+    again, if nothing shows that it is no copy; a line in the journal says so. With
+    ``accept_subjects`` it goes on behind what is landed with the subjects that a source names now;
+    what the subjects before passed over is landed by a replay only. ``tell`` is called
     only from the calling thread; what happens is also logged, by the logger
     ``twinstream.pipeline``. Raises `PipelineBusy` while another process works on the folder, and
     `SparkSourceError` for a session of Spark Connect, or when Spark's Java process has ended.
@@ -80,6 +83,7 @@ def run(
                 once=once,
                 recover=recover,
                 accept_stream=accept_stream,
+                accept_subjects=accept_subjects,
                 is_to_end=asked.is_set,
             )
             for each in config.sources

@@ -1,4 +1,4 @@
-"""Work on tables between runs: alone, and with no batch left half done."""
+"""Work on tables between batches: alone, and with no batch left half done."""
 
 from __future__ import annotations
 
@@ -6,27 +6,40 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from twinstream.spark.errors import CheckpointError
-from twinstream.spark.landing.lock import locked
+from twinstream.spark.pipeline.batch_log import BatchLog
 from twinstream.spark.pipeline.checkpoint import Checkpoint
 from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.folders import Folders, SourceFolder
+from twinstream.spark.pipeline.table_lock import TableLock
 
 __all__ = ["settled"]
 
 
 @contextmanager
 def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
-    """Hold the lock of a pipeline that has no unfinished batch.
+    """Hold the tables of a pipeline alone, while it has no unfinished batch.
 
-    Raises `PipelineBusy` while it runs and `CheckpointError` when a batch was interrupted.
+    If the pipeline runs, this waits for the batches that are being landed, and the next ones wait
+    for this. Raises `PipelineBusy` while another command holds the tables, and `CheckpointError`
+    when a batch was interrupted.
     """
     folders = Folders(config.path)
-    with locked(folders.lock, folders.root, f"pipeline {purpose} of {config.name}"):
+    with TableLock(folders).alone(f"pipeline {purpose} of {config.name}"):
         for source in config.sources:
-            checkpoint = Checkpoint(folders.source(source.name).checkpoint, source.stream)
-            if checkpoint.last_begun() > checkpoint.last_committed():
+            if _is_unfinished(folders.source(source.name), source.stream):
                 raise CheckpointError(
                     f"a batch of source {source.name} was interrupted; let it be finished first:"
                     " twinstream pipeline run --once"
                 )
         yield
+
+
+def _is_unfinished(folder: SourceFolder, stream: str) -> bool:
+    """Tell whether tables may hold a part of a batch.
+
+    A batch that Spark has only planned is not in the journal, and a batch in the journal whose
+    checkpoint is gone was removed.
+    """
+    checkpoint = Checkpoint(folder.checkpoint, stream)
+    begun = checkpoint.last_begun() > checkpoint.last_committed()
+    return begun and BatchLog(folder.journal).is_interrupted()

@@ -38,6 +38,10 @@ class Sink(Protocol):
         """Tell whether the table has a batch with this number or a higher one."""
         ...
 
+    def holds(self, table: str, number: int) -> bool:
+        """Tell whether the table has a batch with this number, at a cost that does not grow."""
+        ...
+
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:

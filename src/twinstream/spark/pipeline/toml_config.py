@@ -25,9 +25,13 @@ from twinstream.spark.pipeline.config import NAME, PipelineConfig, Restarts, Sou
 from twinstream.spark.pipeline.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
 from twinstream.spark.source.layout import Layout
-from twinstream.spark.source.option_uses import refuse_lone_delay
+from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
 
-__all__ = ["read_config"]
+__all__ = ["MAX_MESSAGES", "read_config"]
+
+MAX_MESSAGES: Final = 4_000_000
+"""Sequences in a batch at most, where the file does not say it: some tens of seconds of work, so
+that a backfill shows its progress, and an interruption costs one batch of it."""
 
 #: Keys that would put a secret into a file that is copied, reviewed and committed, and those that
 #: name a variable instead. Options are found whatever their case, so these have none.
@@ -262,11 +266,13 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
         bookmark=table.text("bookmark", f"{pipeline}-{name}"),
         subjects=table.texts("subjects"),
     )
-    options |= _derived(table, source, file.parent)
+    options |= _derived(table, source, file.parent, options)
     return _checked(table, source, options)
 
 
-def _derived(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, str]:
+def _derived(
+    table: TomlTable, source: SourceConfig, folder: Path, extra: Mapping[str, str]
+) -> dict[str, str]:
     found: dict[str, str] = {"valueFormat": source.format}
     schema = table.text("schema")
     if (source.format == "json") != bool(schema):
@@ -279,10 +285,16 @@ def _derived(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, 
             raise table.fail("schema", str(error)) from error
     if source.subjects:
         found["subject"] = ",".join(source.subjects)
-    most = table.number("max_messages")
-    if most is not None:
-        found["maxMessagesPerTrigger"] = str(most)
+    least = _least(extra)
+    most = table.number("max_messages", max(MAX_MESSAGES, least))
+    found["maxMessagesPerTrigger"] = str(most)
     return found
+
+
+def _least(options: Mapping[str, str]) -> int:
+    """Return for how many messages a batch waits; text that is no number is refused later."""
+    found = (text for name, text in options.items() if name.lower() in LEAST)
+    return max((int(text) for text in found if text.isdecimal()), default=0)
 
 
 def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) -> SourceConfig:

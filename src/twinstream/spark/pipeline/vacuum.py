@@ -33,7 +33,9 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
     """Remove what was left aside ``keep`` seconds ago or earlier; return it.
 
     With ``dry_run`` nothing is removed. With a short ``keep`` a query that reads an old version
-    of a table just now may miss its files. Raises `PipelineBusy` while the pipeline runs.
+    of a table just now may miss its files. A pipeline that runs lands no batch meanwhile. Raises
+    `PipelineBusy` while another command works on the tables, and `CheckpointError` if they have a
+    part of a batch.
     """
     folders = Folders(config.path)
     with settled(config, "vacuum"):
@@ -47,7 +49,7 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
 
 
 def _aside(folders: Folders, before: float) -> list[Path]:
-    # Nobody else works on the folder, so what is staged was left by an attempt that was killed.
+    # Nothing is landed meanwhile, so what is staged was left by an attempt that was killed.
     found = sorted(folders.staging.iterdir()) if folders.staging.is_dir() else []
     replaced = sorted(folders.replaced.iterdir()) if folders.replaced.is_dir() else []
     found += [path for path in replaced if _is_older(path.name, before)]

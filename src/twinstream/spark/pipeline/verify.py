@@ -7,11 +7,11 @@ the SDK's range reader, whose end is confirmed by the stream's leader.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby, pairwise
 from typing import Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
@@ -21,6 +21,7 @@ from twinstream.spark.pipeline.landed import missing_of, read_landed, tables_of
 from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.sink import Sink
 from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_identity import why_other
 
 __all__ = ["Verdict", "verify"]
@@ -91,11 +92,11 @@ def _verify(
         if state.created != newest.created and other is not None:
             verdict.problems.append(f"{other}; there is nothing to compare the tables with")
             return verdict
-        for low, high in windows(verdict.start, verdict.end):
+        for low, high, options in _stretches(source, current):
             tables = tables_of(source, entries.values())
             everything = read_landed(sink, source, tables, low, high).up_to(newest.batch)
             landed = everything.since(oldest)
-            held = held_messages(leader.jet(), source.source_options, low, high)
+            held = held_messages(leader.jet(), options, low, high)
             _compare(verdict, landed.doubles(_SHOWN), missing_of(held, landed.rows))
             _compare_generations(verdict, everything.landed_again(oldest, _SHOWN))
             verdict.rows += landed.count
@@ -108,6 +109,20 @@ def _verify(
     strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
     _check_batches(verdict, current, counts, strict=strict)
     return verdict
+
+
+def _stretches(
+    source: SourceConfig, entries: Mapping[int, BatchEntry]
+) -> Iterator[tuple[int, int, SourceOptions]]:
+    """Cut the range of some batches into windows, each with the subjects that were landed in it."""
+    now = source.source_options
+    groups = [list(each) for _, each in groupby(entries.values(), lambda entry: entry.filter)]
+    ends = [group[0].start for group in groups[1:]] + [groups[-1][-1].end]
+    for group, end in zip(groups, ends, strict=True):
+        subjects, options = group[0].filter, now
+        if subjects is not None:
+            options = evolve(now, subjects=tuple(subjects.split(",")) if subjects else ())
+        yield from ((low, high, options) for low, high in windows(group[0].start, end))
 
 
 def _compare(verdict: Verdict, doubles: list[int], missing: list[int]) -> None:

@@ -16,7 +16,7 @@ from twinstream.spark.session.worker_python import worker_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active"]
+__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active", "pipeline_java"]
 
 #: All cores of this machine, and up to four attempts a task: without the second number local
 #: mode never retries, and a server restart in the middle of a read would end the query.
@@ -72,7 +72,7 @@ def local_session(
         )
     _prepare_environment(master)
     builder = SparkSession.Builder().master(master).appName(app_name)
-    for name, value in {**SETTINGS, **_logging(), **(settings or {})}.items():
+    for name, value in {**SETTINGS, **_java(_logging()), **(settings or {})}.items():
         builder = builder.config(name, value)
     found = builder.getOrCreate()
     make_active(found)
@@ -93,10 +93,22 @@ def make_active(spark: SparkSession) -> None:
         untyped.createDataFrame([], "nothing int")
 
 
-def _logging() -> dict[str, str]:
-    """Return settings that keep Spark's start-up lines off the screen and let errors through."""
+def pipeline_java() -> dict[str, str]:
+    """Return settings for a session through whose Java process no message passes.
+
+    Java only plans there: compiling for speed and collecting in parallel cost more than they save.
+    """
+    return _java(_logging(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+def _java(*options: str) -> dict[str, str]:
+    return {"spark.driver.extraJavaOptions": " ".join(options)}
+
+
+def _logging() -> str:
+    """Return what keeps Spark's start-up lines off the screen and lets errors through."""
     file = Path(__file__).with_name("log4j2.properties").as_uri()
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
+    return f"-Dlog4j2.configurationFile={file}"
 
 
 def _prepare_environment(master: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
@@ -81,13 +81,18 @@ class RowReader:
                 " row by other means; drop the column"
             )
 
-    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[OutMessage]:
-        """Yield all rows in order.
+    def read(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        check: Callable[[pa.RecordBatch], None] = lambda _: None,
+    ) -> Iterator[OutMessage]:
+        """Yield all rows in order; ``check`` gets each batch before its rows.
 
         Raises `SchemaError` for a row without a subject, and for headers, an identity or a time to
         live that no server takes.
         """
         for batch in batches:
+            check(batch)
             for row in batch.to_pylist():
                 yield self._message(row)
 

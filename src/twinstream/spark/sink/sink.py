@@ -23,6 +23,7 @@ from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.report import JetStreamCommit
 from twinstream.spark.sink.rows import RowReader
+from twinstream.spark.sink.subjects import KnownSubjects
 from twinstream.spark.sink.task_identity import TaskIdentity
 
 if TYPE_CHECKING:
@@ -51,13 +52,14 @@ class _Writing:
         )
         if options.idempotence == "ledger":
             identity.check()
-        rows = self._rows.read(iterator)
         with options.connection.connect_in_task(options.ack_timeout) as nc:
             jet = _jetstream(nc, options)
             stream = _promised(jet, options)
+            config = None if stream is None else stream.config
+            rows = self._rows.read(iterator, KnownSubjects(jet, config, options.subject).check)
             if options.idempotence == "ledger" and stream is not None:
                 return LedgerWriter(nc, stream, options, identity).write(rows)
-            held = None if stream is None else stream.config.duplicate_window
+            held = None if config is None else config.duplicate_window
             window = None if held is None else held.total_seconds()
             return publish_rows(jet, options, rows, identity, window)
 

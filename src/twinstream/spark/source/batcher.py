@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -12,10 +12,11 @@ from pyspark.sql.types import StructType
 
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.spark.decode.decode import arrow_type
+from twinstream.spark.decode.markers import markers_in
 from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
 from twinstream.spark.errors import DecodeFailure
 from twinstream.spark.source.columns import Part, part
-from twinstream.spark.source.layout import ERROR, EXTRA, Layout
+from twinstream.spark.source.layout import ERROR, EXTRA, OPERATION, Layout
 from twinstream.spark.source.options import SourceOptions
 
 __all__ = ["Batcher"]
@@ -25,11 +26,12 @@ _VERSION: Final = b"NATS/1.0"
 
 @frozen
 class _Block:
-    """A page with its stream's name and its decoded payloads."""
+    """A page with its stream's name, its decoded payloads, and its markers by their position."""
 
     page: ArrowPage
     stream: str
     payload: Payload | None
+    markers: Mapping[int, str]
 
 
 class Batcher:
@@ -48,6 +50,7 @@ class Batcher:
         self._decoder: Final = _decoder(options, layout, requested)
         self._builders: Final = [_builder(layout, name, options) for name in requested.names]
         self._judges_headers: Final = options.include_headers
+        self._takes_markers: Final = options.value_format == "json"
 
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
@@ -56,7 +59,11 @@ class Batcher:
         the mode is FAILFAST.
         """
         payload = None if self._decoder is None else self._decoded(self._decoder, page)
-        block = _Block(page, stream, payload)
+        markers: Mapping[int, str] = {}
+        if payload is not None and payload.misfits and self._takes_markers:
+            markers = markers_in(page, payload.misfits)
+            payload = payload.without_misfits(markers)
+        block = _Block(page, stream, payload, markers)
         if payload is not None and payload.misfits and self._mode == "FAILFAST":
             at, reason = min(payload.misfits.items())
             raise DecodeFailure(stream, page.seqs[at].as_py(), reason)
@@ -113,6 +120,8 @@ def _builder(layout: Layout, name: str, options: SourceOptions) -> Callable[[_Bl
         return lambda block: _payload(block).column(name)
     if name == EXTRA:
         return lambda block: _payload(block).extras
+    if name == OPERATION and layout.is_typed:
+        return _operations
     if name == ERROR:
         return _errors
     if name == layout.raw_column and layout.is_typed:
@@ -133,6 +142,12 @@ def _errors(block: _Block) -> pa.Array:
     if not misfits:
         return pa.nulls(len(block.page), pa.string())
     return pa.array([misfits.get(at) for at in range(len(block.page))], pa.string())
+
+
+def _operations(block: _Block) -> pa.Array:
+    if not block.markers:
+        return pa.nulls(len(block.page), pa.string())
+    return pa.array([block.markers.get(at) for at in range(len(block.page))], pa.string())
 
 
 def _misfit_payloads(block: _Block) -> pa.Array:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
-from twinstream.core.read.arrow import header_pairs, text_array
+from twinstream.core.read.arrow import header_array, text_array
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.decode import arrow_type
@@ -76,8 +76,7 @@ def _times(page: ArrowPage, stream: str) -> pa.Array:
 
 
 def _headers(page: ArrowPage, stream: str) -> pa.Array:
-    blocks: list[bytes] = page.headers.to_pylist()
-    return pa.array([header_pairs(block) for block in blocks], arrow_type(HEADERS))
+    return header_array(page.headers, arrow_type(HEADERS))
 
 
 _PARTS: Final[Mapping[str, Part]] = {

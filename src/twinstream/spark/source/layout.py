@@ -20,13 +20,16 @@ from twinstream.spark.errors import OptionError, SchemaError
 from twinstream.spark.source.columns import part_type
 from twinstream.spark.source.options import SourceOptions
 
-__all__ = ["ERROR", "EXTRA", "Layout"]
+__all__ = ["ERROR", "EXTRA", "OPERATION", "Layout"]
 
 EXTRA: Final = "_extra"
 """Column with the JSON of members that have no column of their own."""
 
 ERROR: Final = "_error"
 """Column with the reason why a message does not fit."""
+
+OPERATION: Final = "_operation"
+"""Column that says what a marker did to its key: `DEL` or `PURGE`; null for all other messages."""
 
 _RAW: Final = ("subject", "data", "stream", "seq", "timestamp")
 _BESIDE: Final = ("stream", "subject", "seq", "timestamp")
@@ -94,6 +97,7 @@ def _companions(options: SourceOptions) -> list[StructField]:
     others = [
         fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
         *_parts("_", _BESIDE, options),
+        *_operation(options),
         fields.optional(ERROR, fields.STRING, "Why the message does not fit; null when it does."),
     ]
     raw = options.corrupt_column
@@ -101,6 +105,14 @@ def _companions(options: SourceOptions) -> list[StructField]:
         raise OptionError("columnNameOfCorruptRecord", f"the source has another column {raw!r}")
     what = "The payload when it does not fit."
     return [*others, fields.optional(raw, fields.BINARY, what)]
+
+
+def _operation(options: SourceOptions) -> list[StructField]:
+    """Return the column of markers; events are never deleted by a key."""
+    if options.value_format != "json":
+        return []
+    what = "DEL or PURGE in the row of a deleted key, which has no payload."
+    return [fields.optional(OPERATION, fields.STRING, what)]
 
 
 def _parts(prefix: str, names: tuple[str, ...], options: SourceOptions) -> list[StructField]:

@@ -11,10 +11,10 @@ from typing import Final
 
 from twinstream.spark.errors import OptionError
 
-__all__ = ["refuse_ends", "refuse_limits", "refuse_lone_delay", "refuse_write_id"]
+__all__ = ["LEAST", "refuse_ends", "refuse_limits", "refuse_lone_delay", "refuse_write_id"]
 
-_LEAST: Final = frozenset({"minmessagespertrigger", "minoffsetspertrigger"})
-_LIMITS: Final = _LEAST | {
+LEAST: Final = frozenset({"minmessagespertrigger", "minoffsetspertrigger"})
+_LIMITS: Final = LEAST | {
     *("maxmessagespertrigger", "maxoffsetspertrigger", "maxbytespertrigger", "maxtriggerdelay")
 }
 
@@ -45,7 +45,7 @@ def refuse_lone_delay(names: Iterable[str]) -> None:
     Raises `OptionError`.
     """
     given = {name.lower(): name for name in names}
-    if "maxtriggerdelay" in given and given.keys().isdisjoint(_LEAST):
+    if "maxtriggerdelay" in given and given.keys().isdisjoint(LEAST):
         raise OptionError(
             given["maxtriggerdelay"],
             "needs minMessagesPerTrigger beside it: without that no batch waits for more messages;"

@@ -1,0 +1,63 @@
+"""Bounds of columns from the footers of Parquet files: no row is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from attrs import frozen
+
+__all__ = ["Bounds", "Footer"]
+
+Bounds: TypeAlias = tuple[Any, Any]
+"""The lowest and the highest value of a column."""
+
+
+@frozen
+class Footer:
+    """The footer of one file."""
+
+    path: Path
+    metadata: pq.FileMetaData
+
+    @classmethod
+    def of(cls, path: Path) -> Footer:
+        """Read the footer of a file."""
+        return cls(path, pq.read_metadata(path))
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file."""
+        return int(self.metadata.num_rows)
+
+    def bounds(self, column: str) -> Bounds | None:
+        """Return the bounds of a column, None if the file has no such column or no value of it.
+
+        The column is read if another program wrote the file without statistics.
+        """
+        at = self._index(column)
+        if at is None:
+            return None
+        found: list[Bounds] = []
+        for number in range(self.metadata.num_row_groups):
+            group = self.metadata.row_group(number)
+            if not group.num_rows:
+                continue
+            known = group.column(at).statistics
+            if known is None or not known.has_min_max:
+                return self._read(column)
+            found.append((known.min, known.max))
+        if not found:
+            return None
+        return min(low for low, _ in found), max(high for _, high in found)
+
+    def _index(self, column: str) -> int | None:
+        schema = self.metadata.schema
+        return next((at for at in range(len(schema)) if schema.column(at).path == column), None)
+
+    def _read(self, column: str) -> Bounds | None:
+        rows = pq.ParquetFile(self.path).read(columns=[column]).column(column)
+        ends = pc.min_max(rows).as_py()
+        return None if ends["min"] is None else (ends["min"], ends["max"])

@@ -1,0 +1,79 @@
+"""Who may change the tables of a pipeline: its batches, or a command that works on them alone.
+
+Each source holds the lock with the others while it lands a batch, releases one or begins. A command
+such as ``compact`` first closes the gate, so that no further batch begins, waits until those that
+are being landed have ended, and then holds the lock alone. The pipeline goes on by itself
+afterwards. The system gives both back when a process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from twinstream.spark.landing.lock import locked
+from twinstream.spark.pipeline.folders import Folders
+
+__all__ = ["TableLock"]
+
+#: Seconds between two attempts to get a lock.
+_PAUSE: Final = 0.05
+
+
+class TableLock:
+    """The lock of one pipeline's tables."""
+
+    def __init__(self, folders: Folders) -> None:
+        self._root: Final = folders.root
+        self._maintenance: Final = folders.maintenance
+        self._gate: Final = folders.gate
+        self._tables: Final = folders.tables
+
+    @contextmanager
+    def shared(self, is_to_end: Callable[[], bool]) -> Generator[bool]:
+        """Hold the lock beside other sources; yields False if ``is_to_end`` says so meanwhile."""
+        with ExitStack() as stack:
+            with _opened(self._gate) as gate:
+                granted = _acquired(gate, fcntl.LOCK_SH, is_to_end)
+                if granted:
+                    tables = stack.enter_context(_opened(self._tables))
+                    granted = _acquired(tables, fcntl.LOCK_SH, is_to_end)
+            yield granted
+
+    @contextmanager
+    def alone(self, purpose: str) -> Generator[None]:
+        """Hold the lock alone, when the batches that are being landed have ended.
+
+        Raises `PipelineBusy` while another command does; ``purpose`` tells that one what this is.
+        """
+        with (
+            locked(self._maintenance, self._root, purpose),
+            _opened(self._gate) as gate,
+            _opened(self._tables) as tables,
+        ):
+            for file in (gate, tables):
+                _acquired(file, fcntl.LOCK_EX, lambda: False)
+            yield
+
+
+@contextmanager
+def _opened(file: Path) -> Generator[IO[str]]:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+", encoding="utf-8") as opened:
+        yield opened
+
+
+def _acquired(file: IO[str], kind: int, is_to_end: Callable[[], bool]) -> bool:
+    while True:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if is_to_end():
+                return False
+            time.sleep(_PAUSE)
+        else:
+            return True
