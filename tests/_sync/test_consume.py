@@ -98,7 +98,7 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         messages = [consumer.messages()]
         held = messages[0]._held
         messages[0].next(20)
-        with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
+        with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
         assert held._keeper.join(Deadline.after(20))
 
