@@ -135,7 +135,7 @@ async def test_a_stream_without_a_leader_is_told_apart(way):
             jet = connection.jetstream()
             with pytest.raises(js.NoLeader, match="S did not take the message; it has no leader"):
                 await way(jet, retries=0)
-            with pytest.raises(js.NoLeader, match="its leader is n1 by now"):
+            with pytest.raises(js.NoLeader, match="its leader is now n1"):
                 await way(jet, retries=0)
 
 
@@ -273,7 +273,7 @@ async def test_what_may_be_stored_is_not_to_be_published_again(way):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not answer") as met:
+            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not respond") as met:
                 await way(connection.jetstream(), timeout=2)
             assert "again" not in str(met.value)
 

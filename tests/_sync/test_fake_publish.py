@@ -136,7 +136,7 @@ def test_a_stream_without_a_leader_is_told_apart(way):
             jet = connection.jetstream()
             with pytest.raises(js.NoLeader, match="S did not take the message; it has no leader"):
                 way(jet, retries=0)
-            with pytest.raises(js.NoLeader, match="its leader is n1 by now"):
+            with pytest.raises(js.NoLeader, match="its leader is now n1"):
                 way(jet, retries=0)
 
 
@@ -274,7 +274,7 @@ def test_what_may_be_stored_is_not_to_be_published_again(way):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not answer") as met:
+            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not respond") as met:
                 way(connection.jetstream(), timeout=2)
             assert "again" not in str(met.value)
 
