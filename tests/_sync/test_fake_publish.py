@@ -772,7 +772,7 @@ def test_publish_many_that_is_left_without_closing_warns():
             for outcome in outcomes:
                 assert outcome.seq == 1
                 break
-            with pytest.warns(ResourceWarning, match="2 messages under way"):
+            with pytest.warns(ResourceWarning, match="2 messages in flight"):
                 ended(outcomes)
 
 
