@@ -973,7 +973,7 @@ EXISTS = {"error": {"code": 400, "err_code": 10130, "description": "stream name 
     [
         ({"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"}, True, ""),
         (EXISTS, False, ""),
-        (None, False, "whether it was done is not known"),
+        (None, False, "it is unknown whether this was done"),
     ],
     ids=["begun", "refused", "silent"],
 )

@@ -246,7 +246,7 @@ async def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
         assert (await read.__anext__()).seq == 1
         await jet.delete_stream(name)
         await stored(jet, name, 50)
-        with pytest.raises(js.StreamNotFound, match=r"made anew at .* read again"):
+        with pytest.raises(js.StreamNotFound, match=r"re-created at .* read again"):
             await seqs(read)
         await read.close()
 

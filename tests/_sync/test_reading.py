@@ -247,7 +247,7 @@ def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
         assert (read.__next__()).seq == 1
         jet.delete_stream(name)
         stored(jet, name, 50)
-        with pytest.raises(js.StreamNotFound, match=r"made anew at .* read again"):
+        with pytest.raises(js.StreamNotFound, match=r"re-created at .* read again"):
             seqs(read)
         read.close()
 
