@@ -1159,7 +1159,7 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
 
 async def test_what_is_used_before_it_is_awaited_says_so(server):
     connecting = js.connect(server.url)
-    with pytest.raises(AttributeError, match=r"jetstream is not there .* await it"):
+    with pytest.raises(AttributeError, match=r"jetstream is not available .* await it"):
         connecting.jetstream()
     async with connecting as connection:
         assert connection.is_connected
