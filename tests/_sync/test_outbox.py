@@ -116,7 +116,7 @@ def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, mon
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="subject")
-        with pytest.raises(js.RequestTimeout, match="still waiting; the time was over"):
+        with pytest.raises(js.RequestTimeout, match="still pending; the deadline passed"):
             relay.drain(0.0001)
         # What is stored is taken out.
         left = outbox.waiting()
@@ -295,12 +295,12 @@ def test_a_subject_that_is_taken_is_told(opened, name, path):
         jet.publish(f"{name}.1", b"of somebody else")
         outbox = added(path, [f"{name}.1"], id="mine")
         relay = jet.outbox(outbox, stream=name, by="subject")
-        with pytest.raises(js.PublishFailures, match="of its own"):
+        with pytest.raises(js.PublishFailures, match="a unique subject"):
             relay.drain(60)
         ((_, why),) = outbox.refused()
         assert why == (
-            f"{name}.1: sequence 1 of {name} holds it, with the identity none; this message's is"
-            " mine. Give each message a subject of its own"
+            f"{name}.1: sequence 1 of {name} has it, with the id none; this message's id is"
+            " mine. Give each message a unique subject"
         )
 
 
