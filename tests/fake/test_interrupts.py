@@ -25,24 +25,33 @@ from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsCluster, NatsServer, Proxy
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
-MANY = ("js_sync/publish_many.py", "js_sync/_pipeline.py")
-PUBLISHER = ("js_sync/publisher.py", "js_sync/_pipeline.py", "js_sync/_under_way.py")
-MESSAGES = (
-    "js_sync/messages.py",
-    "js_sync/ordered.py",
-    "js_sync/_ordered_consumer.py",
-    "js_sync/_held.py",
-    "js_sync/_io.py",
+MANY = ("js_sync/publish/publish_many.py", "js_sync/publish/pipeline.py")
+PUBLISHER = (
+    "js_sync/publish/publisher.py",
+    "js_sync/publish/pipeline.py",
+    "js_sync/publish/inflight.py",
 )
-SEAM = ("js_sync/_link.py", "js_sync/_reader.py", "js_sync/_sender.py", "js_sync/_io.py")
+MESSAGES = (
+    "js_sync/consume/messages.py",
+    "js_sync/consume/ordered.py",
+    "js_sync/consume/ordered_consumer.py",
+    "js_sync/consume/ack_progress.py",
+    "js_sync/runtime/concurrency.py",
+)
+SEAM = (
+    "js_sync/runtime/socket_link.py",
+    "js_sync/runtime/reader.py",
+    "js_sync/runtime/sender.py",
+    "js_sync/runtime/concurrency.py",
+)
 SESSION = (
     *SEAM,
-    "js_sync/_session.py",
-    "js_sync/_upkeep.py",
-    "js_sync/_mailboxes.py",
-    "js_sync/_pings.py",
-    "js_sync/_replies.py",
-    "js_sync/_greeting.py",
+    "js_sync/client/session.py",
+    "js_sync/client/upkeep.py",
+    "js_sync/client/subscriptions.py",
+    "js_sync/client/keepalive.py",
+    "js_sync/client/requests.py",
+    "js_sync/client/handshake.py",
 )
 
 
