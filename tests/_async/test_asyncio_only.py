@@ -636,8 +636,8 @@ async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is
         menders.append(asyncio.current_task())
         await own(pipeline)
 
-    own = Pipeline.mend
-    monkeypatch.setattr(Pipeline, "mend", noted)
+    own = Pipeline.recover
+    monkeypatch.setattr(Pipeline, "recover", noted)
     # Nobody mends but who waits.
     monkeypatch.setattr(js_async.publish.publisher, "_LOOK", 3600.0)
     with FakeServer(first, second) as server:

@@ -43,7 +43,7 @@ class Inbox:
         if box.error is not None:
             raise box.error
         if transport.epoch != epoch or not transport.is_connected:
-            raise ConnectionLost("the link broke in the middle of a page")
+            raise ConnectionLost("the connection broke in the middle of a page")
         if not came:
             # A server that searches for rare messages may be slow. With the same timeout each time,
             # a read would repeat this page forever.

@@ -130,7 +130,7 @@ class _Receiving:
         if transport.is_closed:
             raise transport.closed_error()
         if transport.epoch != self._epoch or not transport.is_connected:
-            raise ConnectionLost(f"the link broke in the middle of the {where}, start again")
+            raise ConnectionLost(f"the connection broke in the middle of the {where}, start again")
         if not came:
             raise RequestTimeout(f"nothing came for {self._wish.timeout:g} s in the {where}")
 

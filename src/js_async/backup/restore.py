@@ -146,7 +146,7 @@ class _Sending:
 
     def _lost(self, then: str) -> ConnectionLost:
         return ConnectionLost(
-            f"the link broke in the middle of the restore of {self._backup.stream}, after"
+            f"the connection broke in the middle of the restore of {self._backup.stream}, after"
             f" {self._sent:,} of {self._backup.size:,} bytes; {then}"
         )
 

@@ -109,7 +109,8 @@ class Greeting:
         if self._refusal:
             raise server_error(self._refusal, self.secrets)
         if self._end is not None or not self._link.is_open:
-            raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
+            end = self._end or "closed"
+            raise ConnectionFailed(f"the connection broke before {what} came: {end}")
         if not came:
             tls = self._options.tls
             silent = what == "INFO" and (tls is None or not tls.handshake_first)

@@ -100,7 +100,7 @@ class Upkeep:
     def _begin(self) -> None:
         end = self.session.failed()
         if not self._reconnects:
-            raise ConnectionLost(f"the link broke and reconnecting is off: {end}")
+            raise ConnectionLost(f"the connection broke and reconnecting is off: {end}")
         self._plan(end)
 
     async def _try_again(self) -> None:

@@ -49,7 +49,7 @@ _ACK: Final = b"$JS.ACK."
 # Interval at which to check the state of a broken connection (seconds): nats-py's callbacks belong
 # to the application, so no event signals it.
 _LOOK: Final = 0.05
-_LINK_BROKE: Final = "the link of the nats-py client broke before the answer came"
+_LINK_BROKE: Final = "the connection of the nats-py client broke before the answer came"
 
 
 def from_nats(

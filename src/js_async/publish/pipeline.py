@@ -83,7 +83,7 @@ class Pipeline:
         self._waiting: dict[bytes, UnderWay] = {}
         # Entries of `_waiting` that wait for a connection.
         self._unsent: Final[set[bytes]] = set()
-        self._to_mend: deque[UnderWay] = deque()
+        self._to_recover: deque[UnderWay] = deque()
         self._subjects: dict[str, bytes] = {}
         self._acks: Final = AckReader()
         self._box: Box | None = None
@@ -315,7 +315,7 @@ class Pipeline:
             self._finish(entry, PublishFailure(entry.request, error))
             return
         entry.trouble = error, step
-        self._to_mend.append(entry)
+        self._to_recover.append(entry)
         if entry.signal is not None:
             entry.signal.set()
 
@@ -332,8 +332,8 @@ class Pipeline:
                 # Its sender was cancelled or interrupted, so its response is not awaited.
                 text = f"{entry.request.subject}: interrupted during the send, may be stored"
                 return PublishFailure(entry.request, OutcomeUnknown(text))
-            if self._to_mend:
-                await self.mend()
+            if self._to_recover:
+                await self.recover()
                 continue
             self._look_for_denial()
             # All callers share the signal. Whoever clears it checks again, on behalf of all.
@@ -341,7 +341,7 @@ class Pipeline:
             signal.clear()
             # The outcome may have arrived before the signal existed. A message that another caller
             # repairs sets the signal when it has an outcome; polling would only slow that down.
-            if entry.outcome is not None or (entry.trouble is not None and self._to_mend):
+            if entry.outcome is not None or (entry.trouble is not None and self._to_recover):
                 signal.set()
             if not await self._transport.wait(signal, Deadline(self._next_look())):
                 self.expire()
@@ -390,29 +390,29 @@ class Pipeline:
     async def tend(self) -> None:
         """Retry and time out messages, for an owner that waits for no outcome now."""
         self.expire()
-        if self._to_mend:
-            await self.mend()
+        if self._to_recover:
+            await self.recover()
 
-    async def mend(self) -> None:
+    async def recover(self) -> None:
         """Recover all messages in trouble, and send those to be retried in their order."""
         batch: deque[UnderWay] = deque()
         try:
-            while self._to_mend:
-                batch.append(self._to_mend.popleft())
+            while self._to_recover:
+                batch.append(self._to_recover.popleft())
         except IndexError:
             # Another thread took the last one.
             pass
         try:
-            await self._mend(batch)
+            await self._recover(batch)
         except BaseException:
             for entry in batch:
                 if entry.trouble is not None:
-                    self._to_mend.append(entry)
+                    self._to_recover.append(entry)
                     if entry.signal is not None:
                         entry.signal.set()
             raise
 
-    async def _mend(self, batch: deque[UnderWay]) -> None:
+    async def _recover(self, batch: deque[UnderWay]) -> None:
         reasons = Reasons(self._api)
         pause = False
         for entry in batch:

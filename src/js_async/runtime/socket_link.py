@@ -272,7 +272,7 @@ class Link:
     async def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
         """Switch to TLS on the open socket; raises OSError."""
         if self._transport is None or self._receiver is None:
-            raise ConnectionError("the link broke before TLS began")
+            raise ConnectionError("the connection broke before TLS began")
         try:
             async with asyncio.timeout(deadline.remaining()):
                 transport = await self._loop.start_tls(
@@ -281,7 +281,7 @@ class Link:
         except TimeoutError:
             raise TimeoutError("no TLS handshake in time") from None
         if transport is None:
-            raise ConnectionError("the link broke during the TLS handshake")
+            raise ConnectionError("the connection broke during the TLS handshake")
         self._adopt(transport)
 
     def _adopt(self, transport: asyncio.Transport) -> None:

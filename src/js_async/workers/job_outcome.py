@@ -108,14 +108,14 @@ class Outcomes:
             async with self._counting:
                 self.rejected += 1
         except _TRANSIENT as trouble:
-            self._warn(job, "given up", trouble)
+            self._warn(job, "rejected", trouble)
             await self._nak(job, _AGAIN)
 
     async def _nak(self, job: Job, delay: float | None) -> None:
         try:
             await job.message.nak(delay)
         except _TRANSIENT as error:
-            self._warn(job, "given back", error)
+            self._warn(job, "returned", error)
 
     async def give_back(self, job: Job) -> None:
         """Return an unhandled message to the server, unless it may have been redelivered."""

@@ -285,7 +285,7 @@ class Session:
             raise ConnectionFailed("the connection was closed meanwhile")
         if not self._link.is_open:
             self._ended(None)
-            raise ConnectionFailed(f"the link broke when it was made: {self._end}")
+            raise ConnectionFailed(f"the connection broke at once: {self._end}")
 
     # ---- keeping the connection
 
@@ -407,7 +407,7 @@ class Session:
         if not was_connected:
             # There were no requests over it.
             return
-        lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
+        lost = ConnectionLost(f"the connection broke before the answer came: {self._end}")
         self.replies.fail(lost)
         if self._link.is_inherited:
             # A forked child leaves reports and reconnecting to its parent.
@@ -520,7 +520,8 @@ class Session:
                 return
         if self.is_closed:
             raise self.closed_error()
-        raise ConnectionLost(f"the link broke before the PONG came: {self._end or self._cause}")
+        end = self._end or self._cause
+        raise ConnectionLost(f"the connection broke before the PONG came: {end}")
 
     def _is_link(self, epoch: int) -> bool:
         return self.is_connected and self.epoch == epoch

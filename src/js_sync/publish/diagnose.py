@@ -56,9 +56,9 @@ class Reasons:
         return found
 
     def _ask(self, subject: str, deadline: Deadline, *, silent: bool) -> NoResponders:
-        nobody = f"{subject}: no stream {'answered' if silent else 'took the message'}"
+        problem = f"{subject}: no stream {'answered' if silent else 'took the message'}"
         if self._silence is not None:
-            return _unexplained(nobody, self._silence)
+            return _unexplained(problem, self._silence)
         deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
         try:
             name = self._stream_of(subject, deadline)
@@ -73,16 +73,16 @@ class Reasons:
                 )
             return _leaderless(subject, name, _state(stream), silent=silent)
         except NoResponders as error:
-            return _because(JetStreamOff(f"{nobody}; {error}"), error)
+            return _because(JetStreamOff(f"{problem}; {error}"), error)
         except JetStreamError as error:
             if error.err_code in CLUSTER_WITHOUT_LEADER:
                 text = "JetStream's cluster has no leader now"
-                return _because(NoLeader(f"{nobody}; {text}"), error)
-            return _unexplained(nobody, error)
+                return _because(NoLeader(f"{problem}; {text}"), error)
+            return _unexplained(problem, error)
         except TwinstreamError as error:
             if isinstance(error, RequestTimeout):
                 self._silence = error
-            return _unexplained(nobody, error)
+            return _unexplained(problem, error)
 
     def _stream_of(self, subject: str, deadline: Deadline) -> str | None:
         target = self._api.subjects.streams("NAMES")
@@ -130,8 +130,8 @@ def _leaderless(subject: str, name: str, state: str, *, silent: bool) -> NoLeade
     return NoLeader(f"{subject}: stream {name} did not take the message; {state}. Publish it again")
 
 
-def _unexplained(nobody: str, error: TwinstreamError) -> NoResponders:
-    return _because(NoResponders(f"{nobody}; the reason is unknown: {error}"), error)
+def _unexplained(problem: str, error: TwinstreamError) -> NoResponders:
+    return _because(NoResponders(f"{problem}; the reason is unknown: {error}"), error)
 
 
 def _because(error: NoResponders, cause: TwinstreamError) -> NoResponders:

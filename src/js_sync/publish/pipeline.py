@@ -84,7 +84,7 @@ class Pipeline:
         self._waiting: dict[bytes, UnderWay] = {}
         # Entries of `_waiting` that wait for a connection.
         self._unsent: Final[set[bytes]] = set()
-        self._to_mend: deque[UnderWay] = deque()
+        self._to_recover: deque[UnderWay] = deque()
         self._subjects: dict[str, bytes] = {}
         self._acks: Final = AckReader()
         self._box: Box | None = None
@@ -316,7 +316,7 @@ class Pipeline:
             self._finish(entry, PublishFailure(entry.request, error))
             return
         entry.trouble = error, step
-        self._to_mend.append(entry)
+        self._to_recover.append(entry)
         if entry.signal is not None:
             entry.signal.set()
 
@@ -333,8 +333,8 @@ class Pipeline:
                 # Its sender was cancelled or interrupted, so its response is not awaited.
                 text = f"{entry.request.subject}: interrupted during the send, may be stored"
                 return PublishFailure(entry.request, OutcomeUnknown(text))
-            if self._to_mend:
-                self.mend()
+            if self._to_recover:
+                self.recover()
                 continue
             self._look_for_denial()
             # All callers share the signal. Whoever clears it checks again, on behalf of all.
@@ -342,7 +342,7 @@ class Pipeline:
             signal.clear()
             # The outcome may have arrived before the signal existed. A message that another caller
             # repairs sets the signal when it has an outcome; polling would only slow that down.
-            if entry.outcome is not None or (entry.trouble is not None and self._to_mend):
+            if entry.outcome is not None or (entry.trouble is not None and self._to_recover):
                 signal.set()
             if not self._transport.wait(signal, Deadline(self._next_look())):
                 self.expire()
@@ -391,29 +391,29 @@ class Pipeline:
     def tend(self) -> None:
         """Retry and time out messages, for an owner that waits for no outcome now."""
         self.expire()
-        if self._to_mend:
-            self.mend()
+        if self._to_recover:
+            self.recover()
 
-    def mend(self) -> None:
+    def recover(self) -> None:
         """Recover all messages in trouble, and send those to be retried in their order."""
         batch: deque[UnderWay] = deque()
         try:
-            while self._to_mend:
-                batch.append(self._to_mend.popleft())
+            while self._to_recover:
+                batch.append(self._to_recover.popleft())
         except IndexError:
             # Another thread took the last one.
             pass
         try:
-            self._mend(batch)
+            self._recover(batch)
         except BaseException:
             for entry in batch:
                 if entry.trouble is not None:
-                    self._to_mend.append(entry)
+                    self._to_recover.append(entry)
                     if entry.signal is not None:
                         entry.signal.set()
             raise
 
-    def _mend(self, batch: deque[UnderWay]) -> None:
+    def _recover(self, batch: deque[UnderWay]) -> None:
         reasons = Reasons(self._api)
         pause = False
         for entry in batch:

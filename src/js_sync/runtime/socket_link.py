@@ -161,7 +161,7 @@ class Link(Reader):
         """Switch to TLS on the open socket; raises OSError."""
         sock = self._socket
         if not isinstance(sock, socket.socket):
-            raise ConnectionError("the link broke before TLS began")
+            raise ConnectionError("the connection broke before TLS began")
         self._socket = None
         closed(sock)
         self._adopt(secured(sock, tls, server_name, deadline))
