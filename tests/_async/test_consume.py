@@ -82,7 +82,7 @@ async def test_an_iteration_that_is_dropped_open_warns(opened, name):
             await stream.create_consumer(ConsumerConfig(durable_name=each))
             for each in ("left", "closed", "over")
         ]
-        with pytest.warns(ResourceWarning, match="left: an iteration .* was not closed"):
+        with pytest.warns(ResourceWarning, match="left: an iterator .* was not closed"):
             await leave_at_the_first(left.messages())
         async with closed.messages() as messages:
             await leave_at_the_first(messages)

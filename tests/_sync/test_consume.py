@@ -81,7 +81,7 @@ def test_an_iteration_that_is_dropped_open_warns(opened, name):
             stream.create_consumer(ConsumerConfig(durable_name=each))
             for each in ("left", "closed", "over")
         ]
-        with pytest.warns(ResourceWarning, match="left: an iteration .* was not closed"):
+        with pytest.warns(ResourceWarning, match="left: an iterator .* was not closed"):
             leave_at_the_first(left.messages())
         with closed.messages() as messages:
             leave_at_the_first(messages)

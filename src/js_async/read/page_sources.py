@@ -341,7 +341,7 @@ class LeaderPages:
         found: object = answer.get("message")
         message = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         if type(message.get("seq")) is not int:
-            raise BadAnswer(f"{self._target}: the response is no stored message: {answer!r:.80}")
+            raise BadAnswer(f"{self._target}: the response is not a stored message: {answer!r:.80}")
         return message
 
     async def close(self) -> None:

@@ -60,7 +60,7 @@ Handler = Callable[[T], object]
 Stream = Generator[T]
 """Return type of the generator functions of the SDK."""
 
-_NO_LOOP: Final = "is a coroutine function, not awaited by js_sync: write `def`, or use js_async"
+_NO_LOOP: Final = "is a coroutine function, which is not awaited: write `def`, or use js_async"
 # Longest single wait in the kernel (seconds): locks accept timeouts of some years at most.
 LONGEST: Final = 3600.0
 
