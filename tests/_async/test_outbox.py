@@ -161,7 +161,7 @@ async def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, 
             return await write(requests)
 
         monkeypatch.setattr(relay._writer, "write", last)
-        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+        with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             await relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.
         assert outbox.waiting() == 20 - relay.stored
@@ -179,7 +179,7 @@ async def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
         await relay.stop()
         assert await relay.drain(60) == 0
         added(path, [f"{name}.1"])
-        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+        with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             await relay.drain(60)
         assert outbox.waiting() == 1
 
@@ -489,7 +489,7 @@ async def test_what_ends_a_relay_is_told(opened, name, path, waited, unlogged):
                 await relays[0].wait(30)
         else:
             assert await relays[0]._task.join(Deadline.after(30))
-            with pytest.warns(RuntimeWarning, match=f"to {name} ended by .*no such table"):
+            with pytest.warns(RuntimeWarning, match=f"to {name} ended with .*no such table"):
                 let_go(relays)
         (report,) = reports
         assert report.ended
