@@ -28,7 +28,7 @@ __all__ = ["Held"]
 # Buffered messages are kept alive if the caller took a message within this many ack_waits.
 # Afterwards the server may deliver them to a client that works.
 _PATIENCE: Final = 5
-# Longer than closing a mailbox takes (seconds). In a forked process no thread does it.
+# Longer than closing a mailbox takes (seconds). In a forked process it is not closed at all.
 _GOODBYE: Final = 2.0
 
 
